@@ -1,0 +1,161 @@
+"""The vocabulary of the workbench. Every other module, every table and every page uses these words.
+
+origin    who made a change (389: replica ID, Kanidm: server uuid, Drizzle: server id, Comdb2: source database)
+position  one change of one origin (389: CSN, Kanidm: CID, Drizzle: transaction id, Comdb2: LSN)
+vector    what a server claims to hold: origin -> (min, max)
+change    position + target + operation
+evidence  proof that a server has a change: its changelog, its logs, the state of its entries
+link      supplier -> consumer
+verdict   present, missing or unknown; a cut or absent log is always unknown, never a guess
+
+A position is handled as its *order key*: fixed-width lower-case text whose plain string order is the order of the
+protocol. Python compares strings, Spark compares UTF-8 bytes, people compare by eye; all three agree. The narrow
+tables hold the same order as two non-negative 64-bit integers (`hi`, `lo`), because sorted integers pack three times
+smaller and join faster. Nothing is lost on the way: sub-sequence numbers and times past 2038 fit.
+
+This module needs the standard library only: the rules import it, and so does every worker of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a file comes from: which server wrote it, in which snapshot (one collected folder), about which suffix."""
+
+    file: str
+    snapshot: str
+    server: str
+    suffix: str | None = None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive whole units (records or lines) of one file, as bytes.
+
+    `offset` is the place of the first byte in the file as it reads after decompression, so that a reject can name the
+    place whatever the packing. `ended` says that the file ends with this piece: a unit without its end mark there was
+    cut. A piece never holds half a unit otherwise.
+    """
+
+    source: Source
+    data: bytes
+    offset: int
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Reject:
+    """One unit that could not be read: what is wrong, where, and a short harmless excerpt."""
+
+    offset: int
+    reason: str
+    excerpt: str = ""
+
+
+@dataclass
+class Parsed:
+    """What a parser made of one piece.
+
+    rows      units seen; accepted = rows - len(rejects)
+    tables    evidence table name -> pyarrow.Table with that table's columns (workbench.tables), without the source columns
+    facts     what `inspect` shows, in the shape of the contract; pieces are folded with `merge_facts`
+    """
+
+    rows: int = 0
+    rejects: list[Reject] = field(default_factory=list)
+    tables: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Reader(Protocol):
+    """Reads the pieces of one stream in order; may remember what earlier pieces said (open connections of a log)."""
+
+    def __call__(self, piece: Piece) -> Parsed: ...
+
+
+RECORDS, LINES, WHOLE = "records", "lines", "whole"
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of file.
+
+    name       as in the contract: `ds389.changelog-ldif`
+    sniff      (first bytes, file name) -> is it this? The content decides; the name counts only where the content is empty
+    reader     makes a fresh Reader for one stream
+    unit       what the file is a sequence of: RECORDS (blocks between empty lines), LINES, or WHOLE (one document)
+    splittable pieces may be read in any order, by different workers; False when a line needs the lines before it
+    empty      the facts of a file of this format that holds nothing
+    """
+
+    name: str
+    sniff: Callable[[bytes, str], bool]
+    reader: Callable[[], Reader]
+    unit: str = RECORDS
+    splittable: bool = False
+    empty: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class System:
+    """One replicated system: a folder under `workbench/systems` whose package has `SYSTEM`, found by being there.
+
+    formats       asked in order; the first whose `sniff` says yes takes the file
+    show          order key -> the position as the system writes it
+    order_key     (origin, hi, lo) -> order key; the integers are those of the table `changes`
+    bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
+    log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
+    suffixes      tables of one file -> the suffixes its server is known to hold, read before anything else
+    """
+
+    name: str
+    title: str
+    formats: tuple[Format, ...]
+    order_key: Callable[[str, int, int], str]
+    show: Callable[[str], str]
+    bucket_shift: int
+    log_words: frozenset[str] = frozenset()
+
+
+def merge_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Fold the facts of pieces into those of the file: counts add up, `min` and `max` widen, null gives way.
+
+    >>> merge_facts([{"n": 1, "1": {"min": "b", "max": "c"}}, {"n": 2, "1": {"min": "a", "max": None}}])
+    {'n': 3, '1': {'min': 'a', 'max': 'c'}}
+    """
+    merged: dict[str, Any] = {}
+    for more in facts:
+        for key, value in more.items():
+            old = merged.get(key)
+            if old is None:
+                merged[key] = merge_facts([value]) if isinstance(value, Mapping) else value
+            elif isinstance(value, Mapping):
+                merged[key] = merge_facts([old, value])
+            elif value is None:
+                continue
+            elif key == "min":
+                merged[key] = min(old, value)
+            elif key == "max":
+                merged[key] = max(old, value)
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                merged[key] = old + value
+            elif isinstance(value, list):
+                merged[key] = [*old, *value]
+    return merged
+
+
+@dataclass(frozen=True)
+class Problem(Exception):
+    """Something the user can mend: what is wrong, where, and what to do. Shown without a traceback."""
+
+    what: str
+    where: str = ""
+    do: str = ""
+
+    def __str__(self) -> str:
+        return "".join([self.what, f" ({self.where})" if self.where else "", f". {self.do}" if self.do else ""])

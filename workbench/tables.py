@@ -1,0 +1,159 @@
+"""The evidence tables: the one place that says which columns they have and what these mean.
+
+Every table except `digests` begins with the source columns, added by the engine: a parser never writes them.
+`position`, `min` and `max` hold order keys (`workbench.model`). Times are UTC. A null means "the file does not say".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+TIME = pa.timestamp("us", tz="UTC")
+TEXT, INT = pa.string(), pa.int64()
+
+SOURCE: dict[str, tuple[pa.DataType, str]] = {
+    "snapshot": (TEXT, "label of the snapshot: the name of the collected folder"),
+    "server": (TEXT, "server whose state or log this is"),
+    "suffix": (TEXT, "replicated suffix or domain"),
+    "file": (TEXT, "file as named in the case"),
+}
+OFFSET = {"offset": (INT, "first byte of the unit in the (decompressed) file")}
+
+COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
+    "changes": {
+        **OFFSET,
+        "kind": (TEXT, "change, or anchor: a dummy record that marks a starting point and is never sent"),
+        "origin": (TEXT, "who made the change"),
+        "position": (TEXT, "which change"),
+        "hi": (INT, "order of the position, first half"),
+        "lo": (INT, "order of the position, second half"),
+        "operation": (TEXT, "add, modify, modrdn, delete, in the words of the system"),
+        "target": (TEXT, "what was changed, as named at that time"),
+        "entry": (TEXT, "lasting id of the target"),
+        "parent": (TEXT, "lasting id of the target's parent, for adds"),
+        "rename": (TEXT, "where the target went, in the words of the system"),
+        "body": (TEXT, "the modifications, in the words of the system; secrets removed"),
+        "logged_at": (TIME, "when the record was written to the changelog"),
+    },
+    "positions": {  # sorted by (hi, lo) inside each part; the digests and the exact comparison read only this
+        "origin": (TEXT, "who made the change"),
+        "hi": (INT, "order of the position, first half"),
+        "lo": (INT, "order of the position, second half"),
+    },
+    "vectors": {
+        **OFFSET,
+        "kind": (TEXT, "server, link (what the supplier remembers of the consumer), log_max, or log_purge (trimmed up to)"),
+        "holder": (TEXT, "the server, or the name of the link"),
+        "generation": (TEXT, "which initialisation of the data this vector belongs to"),
+        "origin": (TEXT, "null: the vector has a generation only"),
+        "url": (TEXT, "address of the origin"),
+        "min": (TEXT, "first position seen of the origin since the vector began"),
+        "max": (TEXT, "last position held of the origin"),
+        "modified_at": (TIME, "when max last moved"),
+        "problem": (TEXT, "why the element is malformed; min and max are null then"),
+        "raw": (TEXT, "the element as written"),
+    },
+    "links": {
+        **OFFSET,
+        "name": (TEXT, "name of the link; the supplier is the server of the row"),
+        "consumer_host": (TEXT, ""),
+        "consumer_port": (INT, ""),
+        "consumer_origin": (TEXT, "origin of the consumer as the supplier knows it; null for a read-only one"),
+        "enabled": (pa.bool_(), ""),
+        "schedule": (TEXT, "null: always"),
+        "state": (TEXT, "green, amber, red: the system's own judgement of the last event, not of the data"),
+        "status_code": (INT, "the system's code of the last event"),
+        "status": (TEXT, "the system's sentence on the last event"),
+        "busy": (pa.bool_(), "a session is running"),
+        "started_at": (TIME, "last session began"),
+        "ended_at": (TIME, "last session ended"),
+        "sent": (TEXT, "changes sent and skipped since the start, as written"),
+        "position": (TEXT, "last position sent or known to be there"),
+        "excluded": (TEXT, "attributes that the link leaves out, separated by blanks"),
+    },
+    "applied": {
+        **OFFSET,
+        "evidence": (TEXT, "evidence kind of the contract: access_log, errors_log, entry_state"),
+        "outcome": (TEXT, "applied, refused, dropped (acknowledged, not applied), cancelled, skipped (the supplier gave up)"),
+        "origin": (TEXT, ""),
+        "position": (TEXT, "null where the log line does not name it"),
+        "at": (TIME, ""),
+        "code": (INT, "result code"),
+        "operation": (TEXT, ""),
+        "target": (TEXT, ""),
+        "connection": (TEXT, "connection and operation of the log line"),
+        "replicated": (pa.bool_(), "arrived on a replication connection; null where the log does not show it"),
+        "link": (TEXT, "link that the line speaks of"),
+    },
+    "operations": {
+        **OFFSET,
+        "origin": (TEXT, ""),
+        "position": (TEXT, ""),
+        "step": (TEXT, "begin, commit, abort, rolled_up"),
+        "at": (TIME, ""),
+        "connection": (TEXT, "connection and operation of the log line"),
+    },
+    "entry_states": {
+        **OFFSET,
+        "entry": (TEXT, "lasting id of the entry"),
+        "target": (TEXT, "name of the entry"),
+        "attribute": (TEXT, "attribute, with its real options"),
+        "value": (TEXT, "the value; null for a removed secret, base64 with the prefix `base64:` if it is not text"),
+        "state": (TEXT, "present, deleted (value), attribute_deleted, or tombstone for a value of a deleted entry"),
+        "mark": (TEXT, "what the position did, in the words of the system (389: vucsn, vdcsn, adcsn, mdcsn)"),
+        "origin": (TEXT, "null: the value carries no position"),
+        "position": (TEXT, ""),
+    },
+    "messages": {
+        **OFFSET,
+        "at": (TIME, ""),
+        "severity": (TEXT, "debug, info, notice, warning, error, critical"),
+        "code": (TEXT, "what the line says, as a word of the system's registry; null for an error that has no word"),
+        "function": (TEXT, "part of the program that wrote it"),
+        "link": (TEXT, "link it speaks of"),
+        "origin": (TEXT, ""),
+        "position": (TEXT, "position it speaks of"),
+        "numbers": (pa.map_(TEXT, TEXT), "further values the line names"),
+        "text": (TEXT, "the line, shortened; secrets removed"),
+    },
+    "rejects": {
+        **OFFSET,
+        "reason": (TEXT, ""),
+        "excerpt": (TEXT, "first characters, harmless to print; secrets removed"),
+    },
+    "coverage": {  # one row per file
+        "format": (TEXT, ""),
+        "bytes": (INT, "size as collected"),
+        "sha256": (TEXT, "of the file as collected"),
+        "rows": (INT, "rows = accepted + rejected"),
+        "accepted": (INT, ""),
+        "rejected": (INT, ""),
+        "first_at": (TIME, "first time stamp of a log"),
+        "last_at": (TIME, "last time stamp of a log"),
+    },
+    "digests": {  # per changelog file, origin and bucket of hi
+        "origin": (TEXT, ""),
+        "bucket": (INT, "hi >> the system's bucket_shift"),
+        "count": (INT, "number of positions"),
+        "xor_hi": (INT, "exclusive or of all hi; of two digests that differ by one position it is that position's hi"),
+        "xor_lo": (INT, "exclusive or of all lo"),
+        "mix": (INT, "sum modulo 2^64 of a 64-bit mix of (hi, lo), as a signed integer"),
+    },
+}
+
+SCHEMAS: dict[str, pa.Schema] = {
+    name: pa.schema([(column, kind) for column, (kind, _) in {**SOURCE, **columns}.items()])
+    for name, columns in COLUMNS.items()
+}
+
+
+def table(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows as an evidence table without the source columns; keys that are absent become null, unknown keys are an error."""
+    schema = pa.schema([(column, kind) for column, (kind, _) in COLUMNS[name].items()])
+    rows = list(rows)
+    if unknown := {key for row in rows for key in row} - set(schema.names):
+        raise KeyError(f"table {name} has no column {sorted(unknown)}")
+    return pa.table({field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in schema})
