@@ -1,0 +1,38 @@
+"""The secrets of 389 Directory Server: attributes whose values no table, log or error may hold."""
+
+from workbench.boundary import Secrets
+
+SECRETS = Secrets(
+    [
+        "userPassword",
+        "unhashed#user#password",
+        "authPassword",
+        "passwordHistory",
+        "nsDS5ReplicaCredentials",
+        "nsDS5ReplicaBootstrapCredentials",
+        "nsMultiplexorCredentials",
+        "nsslapd-rootpw",
+        "nsSymmetricKey",
+        "nsKeyEncryptionKey",
+        "dnaRemoteBindCred",
+        "krbPrincipalKey",
+        "krbMKey",
+        "krbPwdHistory",
+        "ipaNTHash",
+        "ipaNTTrustAuthOutgoing",
+        "ipaNTTrustAuthIncoming",
+        "ipaSecretKey",
+        "ipaPrivateKey",
+        "ipaTokenOTPkey",
+        "ipaTokenRadiusSecret",
+        "ipaVaultPublicKey",
+        "ipaVaultSalt",
+        "sambaNTPassword",
+        "sambaLMPassword",
+        "sambaPasswordHistory",
+        "userPKCS12",
+        "unicodePwd",
+        "pwdHistory",
+        "oathSecret",
+    ]
+)
