@@ -1,0 +1,301 @@
+"""A file on disk: what it is, and its pieces. No pyspark here, so `inspect` starts at once and workers stay light.
+
+Plain files are cut by position: a piece is the bytes from one border to another, where a border is the end of an empty
+line (records) or of a line (lines). Two neighbours that look for the border behind the same byte find the same one, so
+ranges can be handed to different workers and nothing is read twice or lost. Compressed files are read as one stream.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from workbench.model import LINES, RECORDS, WHOLE, Format, Piece, Reject, Source, merge_facts
+from workbench.systems import systems
+
+PIECE = 4 << 20
+"""Small enough to stay in the processor's cache while it is parsed, large enough for vectorised work."""
+
+LONGEST = 64 << 20
+"""A longer record or line is rejected whole. A server's largest message (nsslapd-maxbersize, 2 MB by default) is far below."""
+
+LARGEST_DOCUMENT = 256 << 20
+_WINDOW = 64 << 10
+_HEAD = 64 << 10
+
+# Logs pack 10 to 100 times. A file that unpacks to far more was made to fill disks.
+_BOMB_RATIO, _BOMB_BYTES = 500, 256 << 20
+
+
+class _Broken(Exception):
+    """The compressed stream cannot be read further; the message says why."""
+
+
+def _unpack(path: Path) -> Iterator[bytes]:
+    """The decompressed bytes of a .gz or .zst file, chunk by chunk; several members or frames read as one stream."""
+    taken = given = 0
+    with open(path, "rb") as file:
+        zstd = file.read(4) == b"\x28\xb5\x2f\xfd"
+        file.seek(0)
+
+        def decoder() -> Any:
+            return zstandard.ZstdDecompressor().decompressobj() if zstd else zlib.decompressobj(wbits=31)
+
+        now, whole = decoder(), True
+        while raw := file.read(1 << 18):
+            taken += len(raw)
+            while raw:
+                try:
+                    # zlib can be asked for bounded output; a zstd chunk of 256 KiB unpacks to blocks of 128 KiB.
+                    out = now.decompress(raw) if zstd else now.decompress(raw, PIECE)
+                except (zlib.error, zstandard.ZstdError) as error:
+                    if whole and given:
+                        raise _Broken("bytes behind the end of the compressed data") from None
+                    raise _Broken(f"compressed data is damaged: {error}") from None
+                raw = now.unused_data if now.eof else (b"" if zstd else now.unconsumed_tail)
+                whole = now.eof
+                given += len(out)
+                if given > _BOMB_BYTES and given > _BOMB_RATIO * taken:
+                    raise _Broken(f"unpacks to more than {_BOMB_RATIO} times its size: not read further")
+                if out:
+                    yield out
+                if now.eof:
+                    now = decoder()
+                    if not raw.strip(b"\0"):  # tape padding
+                        raw = b""
+        if not whole:
+            raise _Broken("compressed data ends early: the file was cut")
+
+
+def packed(path: Path) -> bool:
+    """True for gzip and zstd, told by their first bytes."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+    return start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd"
+
+
+def head(path: Path) -> bytes:
+    """The first 64 KiB, decompressed; what can be read of them if the packing is damaged."""
+    if not packed(path):
+        with open(path, "rb") as file:
+            return file.read(_HEAD)
+    start = b""
+    try:
+        for chunk in _unpack(path):
+            start += chunk
+            if len(start) >= _HEAD:
+                break
+    except _Broken:
+        pass
+    return start[:_HEAD]
+
+
+def plain_name(path: Path) -> str:
+    """The file's name without the ending of the packing."""
+    return path.name.removesuffix(".gz").removesuffix(".zst")
+
+
+def recognise(path: Path) -> tuple[Format | None, str, str]:
+    """(format or None, its name, why it is unknown). The content decides; `text` and `unknown` are of no system."""
+    if path.is_dir():
+        return None, "unknown", "is a folder, not a file"
+    try:
+        start = head(path)
+    except OSError as error:
+        return None, "unknown", f"cannot be read: {error.strerror}"
+    for system in systems():
+        for kind in system.formats:
+            if kind.sniff(start, plain_name(path)):
+                return kind, kind.name, ""
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return None, "unknown", "text in UTF-16: convert it to UTF-8 first"
+    if b"\0" in start:
+        return None, "unknown", "binary data of no known format"
+    try:
+        start[: len(start) - 3 if len(start) == _HEAD else None].decode()
+    except UnicodeDecodeError as error:
+        return None, "unknown", f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}"
+    if not start and path.stat().st_size and packed(path):
+        return None, "unknown", "compressed data is damaged from its first byte"
+    return None, "text", ""
+
+
+def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: str) -> int:
+    """The first border at or behind `position`: the end of an empty line, or of a line; `size` if there is none."""
+    if position <= 0:
+        return 0
+    at = max(position - 3, 0) if unit == RECORDS else position - 1
+    while at < size:
+        window = read(at, _WINDOW)
+        if not window:
+            return size
+        if unit == LINES:
+            found = [window.find(b"\n") + 1]
+        else:
+            found = []
+            for mark in (b"\n\n", b"\n\r\n"):
+                index = window.find(mark)
+                while index >= 0 and at + index + len(mark) < position:
+                    index = window.find(mark, index + 1)
+                found.append(index + len(mark) if index >= 0 else 0)
+        if ends := [at + end for end in found if end]:
+            return min(ends)
+        at += max(len(window) - 2, 1) if unit == RECORDS else len(window)
+    return size
+
+
+def _plain(path: Path, source: Source, unit: str, start: int, end: int) -> Iterator[Piece | Reject]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+
+        def read(offset: int, length: int) -> bytes:
+            return os.pread(descriptor, length, offset)
+
+        here = _border(read, size, start, unit)
+        last = size if end >= size else _border(read, size, end, unit)
+        while here < last:
+            there = _border(read, size, min(here + PIECE, last), unit)
+            if there - here > LONGEST:
+                # The oversized unit is the last one of this piece; what stands before it is read as usual.
+                long_one = _last_unit(read, here, there, unit)
+                if long_one == here:
+                    yield Reject(here, f"{unit[:-1]} longer than {LONGEST >> 20} MiB")
+                    here = there
+                    continue
+                there = long_one
+            data = read(here, there - here)
+            if len(data) < there - here:
+                yield Reject(here, "the file became shorter while it was read: collect it again")
+                return
+            yield Piece(source, data, here, there == size)
+            here = there
+    finally:
+        os.close(descriptor)
+
+
+def _last_unit(read: Callable[[int, int], bytes], here: int, there: int, unit: str) -> int:
+    """Where the unit that crosses here + PIECE begins."""
+    data = read(here, min(PIECE, there - here))
+    if unit == LINES:
+        return here + data.rfind(b"\n") + 1
+    return here + max(0, *(data.rfind(mark) + len(mark) if mark in data else 0 for mark in (b"\n\n", b"\n\r\n")))
+
+
+def _cut(data: bytes, unit: str) -> int:
+    """How much of the data is whole units."""
+    if unit == LINES:
+        return data.rfind(b"\n") + 1
+    return max(0, *(data.rfind(mark) + len(mark) if mark in data else 0 for mark in (b"\n\n", b"\n\r\n")))
+
+
+def _stream(chunks: Iterable[bytes], source: Source, unit: str) -> Iterator[Piece | Reject]:
+    """The pieces of a compressed file. What was read before the packing broke still counts."""
+    kept: list[bytes] = []
+    length = offset = 0
+    skipping, broken = False, ""
+    chunks = iter(chunks)
+    while True:
+        try:
+            chunk = next(chunks, b"")
+        except _Broken as error:
+            chunk, broken = b"", str(error)
+        kept.append(chunk)
+        length += len(chunk)
+        if chunk and length < PIECE:
+            continue
+        data = b"".join(kept)
+        whole = _cut(data, unit) if chunk or broken else len(data)
+        if skipping and (whole or not chunk):
+            first = _border(lambda at, n, d=data: d[at : at + n], len(data), 1, unit)  # type: ignore[misc]
+            offset, data, whole, skipping = offset + first, data[first:], max(whole - first, 0), False
+        if whole:
+            yield Piece(source, data[:whole], offset, not chunk and not broken)
+            offset, data = offset + whole, data[whole:]
+        elif len(data) > LONGEST or skipping:
+            if not skipping:
+                yield Reject(offset, f"{unit[:-1]} longer than {LONGEST >> 20} MiB")
+            skipping = True
+            offset, data = offset + len(data) - 2, data[-2:]  # a border may straddle the chunks
+        kept, length = [data], len(data)
+        if not chunk:
+            if broken:
+                yield Reject(offset, broken)
+            return
+
+
+def pieces(path: Path, source: Source, unit: str, start: int = 0, end: int | None = None) -> Iterator[Piece | Reject]:
+    """The file as whole units that begin in [start, end); a Reject stands for a unit that could not even be cut out."""
+    if packed(path):
+        if unit == WHOLE:
+            unit_bytes, broken = b"", ""
+            try:
+                for chunk in _unpack(path):
+                    unit_bytes += chunk
+                    if len(unit_bytes) > LARGEST_DOCUMENT:
+                        raise _Broken(f"document larger than {LARGEST_DOCUMENT >> 20} MiB")
+            except _Broken as error:
+                broken = str(error)
+            yield Reject(0, broken) if broken else Piece(source, unit_bytes, 0, True)
+        else:
+            yield from _stream(_unpack(path), source, unit)
+    elif unit == WHOLE:
+        if path.stat().st_size > LARGEST_DOCUMENT:
+            yield Reject(0, f"document larger than {LARGEST_DOCUMENT >> 20} MiB")
+        else:
+            yield Piece(source, path.read_bytes(), 0, True)
+    else:
+        yield from _plain(path, source, unit, start, path.stat().st_size if end is None else end)
+
+
+def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
+    """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of a file named after a log, its folder."""
+    first = plain_name(path).split(".", 1)[0]
+    return path.resolve().parent.name if not first or first in log_words or "." not in plain_name(path) else first
+
+
+def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
+    """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail."""
+    kind, name, why = recognise(path)
+    result = {"file": str(path), "format": name, "bytes": path.stat().st_size if path.is_file() else 0}
+    rows, rejects, detail = 0, [], dict(kind.empty) if kind else {}
+    if kind:
+        log_words = next(system.log_words for system in systems() if kind in system.formats)
+        source = Source(str(path), path.resolve().parent.name, server_of(path, log_words))
+        reader = kind.reader()
+        for piece in pieces(path, source, kind.unit):
+            if isinstance(piece, Reject):
+                rows, rejects = rows + 1, [*rejects, piece]
+                continue
+            parsed = reader(piece)
+            rows += parsed.rows
+            rejects += parsed.rejects
+            detail = merge_facts([detail, parsed.facts])
+    elif name == "text":
+        for piece in pieces(path, Source(str(path), "", ""), LINES):
+            if isinstance(piece, Piece):
+                rows += piece.data.count(b"\n") + (piece.ended and not piece.data.endswith(b"\n"))
+    else:
+        rows, rejects = 1, [Reject(0, why)]
+    listed = [{"offset": reject.offset, "reason": reject.reason} for reject in sorted(rejects, key=lambda r: r.offset)]
+    more = {"rejects_not_listed": len(listed) - shown} if len(listed) > shown else {}
+    counts = {"rows": rows, "accepted": rows - len(rejects), "rejected": len(rejects)}
+    return {**result, **counts, "rejects": listed[:shown], **more, "detail": detail}
+
+
+def inspect(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """What each file holds; a file that is missing or unreadable is an object like any other, never an abort."""
+    results = []
+    for path in map(Path, paths):
+        try:
+            results.append(inspect_file(path))
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            gone = {"rows": 1, "accepted": 0, "rejected": 1, "rejects": [{"offset": 0, "reason": reason}]}
+            results.append({"file": str(path), "format": "unknown", "bytes": 0, **gone, "detail": {}})
+    return results
