@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -28,6 +29,13 @@ _PACKED = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
+@lru_cache(maxsize=256)
+def _named(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of the attributes with its value, to the end of the (folded) line: a password may contain blanks."""
+    either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(?<![\w-])({either})((?:;[\w-]+)*)\s*(::?<?|=)[^\n]*(?:\n [^\n]*)*", re.IGNORECASE)
+
+
 class Secrets:
     """The secrets of one system: attributes whose values are never kept, and values that are secrets wherever they stand.
 
@@ -37,9 +45,6 @@ class Secrets:
 
     def __init__(self, attributes: Iterable[str]) -> None:
         self.attributes = frozenset(name.lower() for name in attributes)
-        names = "|".join(re.escape(name) for name in sorted(self.attributes, key=len, reverse=True))
-        # To the end of the line: a password may contain blanks.
-        self._named = re.compile(rf"(?<![\w-])({names})((?:;[\w-]+)*)\s*(::?<?|=)[^\n]*(?:\n [^\n]*)*", re.IGNORECASE)
 
     def is_secret(self, attribute: str) -> bool:
         """True for an attribute, with or without options, whose values must not be kept."""
@@ -47,11 +52,17 @@ class Secrets:
 
     def redact(self, text: str) -> str:
         """The text without any secret that its attribute name or its shape gives away."""
-        return _CRYPT.sub(REMOVED, _SHAPE.sub(REMOVED, self._named.sub(rf"\1\2: {REMOVED}", text)))
+        # Plain searches first: thirty of them are ten times faster than one expression with thirty alternatives.
+        lower = text.lower()
+        if names := tuple(name for name in self.attributes if name in lower):
+            text = _named(names).sub(rf"\1\2: {REMOVED}", text)
+        if "{" in text:
+            text = _SHAPE.sub(REMOVED, text)
+        return _CRYPT.sub(REMOVED, text) if "$" in text else text
 
     def holds_one(self, text: str) -> bool:
         """True if `redact` would change the text."""
-        return bool(_SHAPE.search(text) or _CRYPT.search(text) or self._named.search(text))
+        return self.redact(text) != text
 
 
 def excerpt(data: bytes | str, secrets: Secrets, length: int = 120) -> str:

@@ -1,0 +1,1 @@
+"""Each headline figure of the project is one command: `python -m benchmarks.NAME`."""

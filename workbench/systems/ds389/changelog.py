@@ -1,0 +1,280 @@
+"""The changelog LDIF of 389 Directory Server in its three variants: default, decoded (`-d`) and `-l`.
+
+It is not standard LDIF: a header block without dn (`clpurgeruv:`, `clmaxruv:`), then records that begin with
+`changetype:` and hold the modifications in `change::` - base64 of an LDIF body, or, in the decoded variant, the body
+in clear up to the empty line. Real bodies nest base64 and folding again.
+
+This module reads one record exactly. `changelog_fast` reads whole pieces at once and hands over whatever is unusual;
+a test holds the two against each other on random records. The server always ends a record with an empty line: a last
+record without one was cut, and is rejected rather than half believed.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pybase64
+
+from workbench.boundary import REMOVED, excerpt
+from workbench.model import RECORDS, Format, Parsed, Piece, Reject
+from workbench.systems.ds389.csn import CSN, halves, origin_of, ruv_element, utc
+from workbench.systems.ds389.secrets import SECRETS
+from workbench.tables import table
+
+OPERATIONS = ("add", "modify", "modrdn", "delete")
+HELPER_TIMES = (0x6F, 0xDE, 0x14D)
+DUMMY_DN = "cn=start iteration"
+_FIELDS = ("changetype", "replgen", "csn", "nsuniqueid", "parentuniqueid", "dn", "newrdn", "deleteoldrdn", "newsuperiordn")
+_RENAME = ("newrdn", "deleteoldrdn", "newsuperiordn")
+_HEADER = re.compile(r"(?:#.*?)?(clpurgeruv|clmaxruv): ?(.*)")
+_NESTED = re.compile(r"^([^:\n]*):: ?([^\n]*(?:\n [^\n]*)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Bad(Exception):
+    """Why one record cannot be read."""
+
+    reason: str
+
+
+def redact_body(body: str) -> str:
+    """The modifications without secrets: values of secret attributes, and values that look like password hashes.
+
+    A value that is base64 inside the body is unpacked to look at it: `description:: e1NTSEF9...` is a hash as well.
+    """
+
+    def nested(found: re.Match[str]) -> str:
+        if SECRETS.is_secret(found[1]):
+            return f"{found[1]}: {REMOVED}"
+        try:
+            value = pybase64.b64decode(re.sub(r"\s", "", found[2]), validate=True).decode("utf-8", "replace")
+        except binascii.Error:
+            return f"{found[1]}: {REMOVED}"  # what cannot be looked at is not kept
+        return f"{found[1]}: {REMOVED}" if SECRETS.holds_one(value) else found[0]
+
+    return SECRETS.redact(_NESTED.sub(nested, body))
+
+
+def _unfold(text: str) -> list[str]:
+    return text.replace("\n ", "").split("\n")
+
+
+def _unpack(value: str, field: str) -> str:
+    try:
+        return pybase64.b64decode(value.replace(" ", ""), validate=True).decode()
+    except binascii.Error:
+        raise Bad(f"{field}: not valid base64") from None
+    except UnicodeDecodeError:
+        raise Bad(f"{field}: not UTF-8 inside the base64") from None
+
+
+def read_record(raw: bytes) -> dict[str, Any]:
+    """One record as a row of `changes`, plus `helper`: True for the changelog's own bookkeeping. Raises Bad.
+
+    >>> read_record(b"changetype: delete\\ncsn: 6b005c14001600030000\\nnsuniqueid: a-b-c-d\\ndn: cn=x\\n")["origin"]
+    '3'
+    """
+    try:
+        text = raw.decode().replace("\r\n", "\n").rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise Bad(f"not UTF-8: byte {error.object[error.start]:#04x}") from None
+    head, clear, body = text, "", None
+    if found := re.search(r"^change::[ ]?\n(?! )", text + "\n", re.MULTILINE):
+        head, clear = text[: found.start()], text[found.end() :]
+        body = f"{clear}\n" if clear else ""
+    fields: dict[str, str] = {}
+    for line in _unfold(head.rstrip("\n")):
+        name, colon, value = line.partition(":")
+        if line.startswith("#"):
+            continue
+        if not colon:
+            raise Bad("a line without a colon")
+        if name == "change":
+            if body is not None or not value.startswith(":"):
+                raise Bad("change: twice" if body is not None else "change: not base64")
+            body = _unpack(value[1:].lstrip(), "change")
+        elif name not in _FIELDS:
+            raise Bad("a field that no changelog has")
+        elif name in fields:
+            raise Bad(f"{name}: twice")
+        elif body is not None:
+            raise Bad(f"{name}: behind the change")
+        else:
+            fields[name] = _unpack(value[1:].strip(), name) if value.startswith(":") else value.strip(" ")
+    if missing := [name for name in ("changetype", "csn", "nsuniqueid", "dn") if not fields.get(name)]:
+        raise Bad(f"no {missing[0]}")
+    if fields["changetype"] not in OPERATIONS:
+        raise Bad("changetype: none of add, modify, modrdn, delete")
+    if not CSN.fullmatch(fields["csn"]):
+        raise Bad("csn: not 20 hex digits")
+    return _row(fields, body)
+
+
+def _row(fields: dict[str, str], body: str | None) -> dict[str, Any]:
+    csn = fields["csn"].lower()
+    hi, lo = halves(csn)
+    rename = "\n".join(f"{name}: {fields[name]}" for name in _RENAME if name in fields)
+    dummy = fields["dn"] == DUMMY_DN and not fields["nsuniqueid"].strip("0-")
+    return {
+        "kind": "anchor" if dummy else "change",
+        "origin": origin_of(csn),
+        "position": csn,
+        "hi": hi,
+        "lo": lo,
+        "operation": fields["changetype"],
+        "target": SECRETS.redact(fields["dn"]),
+        "entry": SECRETS.redact(fields["nsuniqueid"]),
+        "parent": SECRETS.redact(fields["parentuniqueid"]) if "parentuniqueid" in fields else None,
+        "rename": redact_body(rename) if rename else None,
+        "body": redact_body(body) if body is not None else None,
+        "helper": lo == 0 and hi >> 16 in HELPER_TIMES,
+    }
+
+
+_BLANK = re.compile(rb"\n\r?\n")
+
+
+Block = tuple[int, bytes, bool]
+"""(place, bytes, whole) of a block between empty lines; whole is False for a last one that no empty line ends."""
+
+
+def block_at(data: bytes, at: int) -> Block:
+    """The block that begins at this place."""
+    found = _BLANK.search(data, at)
+    return at, data[at : found.start() + 1 if found else len(data)], found is not None
+
+
+def blocks(data: bytes) -> Iterator[Block]:
+    """All blocks of the data."""
+    at, size = 0, len(data)
+    while at < size:
+        if data[at] in b"\r\n":
+            at += 1
+            continue
+        yield (block := block_at(data, at))
+        at += len(block[1])
+
+
+def is_header(raw: bytes) -> bool:
+    """True for the block of vectors, for comments and for `version:`: none of them is a record."""
+    return raw.startswith((b"clpurgeruv:", b"clmaxruv:", b"#", b"version:")) and b"\nchangetype:" not in raw
+
+
+def read_header(raw: bytes, offset: int, holder: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The vectors of the header block, as rows of `vectors` and as facts; both vectors are None where they do not stand."""
+    rows: list[dict[str, Any]] = []
+    facts: dict[str, Any] = {}
+    for line in _unfold(raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")):
+        if not (found := _HEADER.match(line)):
+            continue
+        purge = found[1] == "clpurgeruv"
+        facts.setdefault("purge_vector" if purge else "max_vector", {})
+        element = ruv_element(found[2])
+        problem = element.problem
+        if problem == "neither address nor CSNs":
+            problem = None  # the changelog's own vectors carry no addresses
+        rows.append(
+            {
+                "offset": offset,
+                "kind": "log_purge" if purge else "log_max",
+                "holder": holder,
+                "generation": element.generation,
+                "origin": element.origin,
+                "url": element.url,
+                "min": element.min,
+                "max": element.max,
+                "modified_at": utc(element.modified),
+                "problem": problem,
+                "raw": SECRETS.redact(element.raw),
+            }
+        )
+        if element.origin and not problem:
+            vector = facts["purge_vector" if purge else "max_vector"]
+            vector[element.origin] = {"min": element.min, "max": element.max}
+    generation = {row["kind"]: row["generation"] for row in rows if row["generation"]}
+    with_origin = {row["kind"] for row in rows if row["origin"]}
+    kept = [
+        {**row, "generation": row["generation"] or generation.get(row["kind"])}
+        for row in rows
+        if row["origin"] or row["problem"] or row["kind"] not in with_origin
+    ]
+    return kept, facts
+
+
+def empty_facts() -> dict[str, Any]:
+    """What `inspect` says of a changelog that holds nothing."""
+    vectors = {"purge_vector": None, "max_vector": None}
+    return {"csns": 0, "by_origin": {}, "operations": {}, "helpers": 0, **vectors}
+
+
+def read_exactly(piece: Piece, chosen: Iterable[Block] | None = None) -> Parsed:
+    """A piece, or the chosen blocks of it, record by record: slow and obvious. What `changelog_fast` must agree with."""
+    parsed = Parsed(facts=empty_facts())
+    changes: list[dict[str, Any]] = []
+    vectors: list[dict[str, Any]] = []
+    facts = parsed.facts
+    for at, raw, whole in blocks(piece.data) if chosen is None else chosen:
+        offset = piece.offset + at
+        header = is_header(raw)
+        try:
+            if not whole and not (header and raw.startswith(b"#") and b"\ncl" not in raw and b"clmaxruv:" not in raw):
+                raise Bad("the file ends inside the header" if header else "the file ends inside this record")
+            if header:
+                rows, found = read_header(raw, offset, piece.source.server)
+                vectors += rows
+                facts.update(found)
+                continue
+            parsed.rows += 1
+            row = read_record(raw)
+        except Bad as bad:
+            parsed.rows += header
+            parsed.rejects.append(Reject(offset, bad.reason, excerpt(raw, SECRETS)))
+            continue
+        if row.pop("helper"):
+            facts["helpers"] += 1
+            continue
+        changes.append({**row, "offset": offset})
+        if row["kind"] == "anchor":
+            facts["helpers"] += 1
+            continue
+        facts["csns"] += 1
+        seen = facts["by_origin"].setdefault(row["origin"], {"count": 0, "min": row["position"], "max": row["position"]})
+        seen["count"] += 1
+        seen["min"], seen["max"] = min(seen["min"], row["position"]), max(seen["max"], row["position"])
+        facts["operations"][row["operation"]] = facts["operations"].get(row["operation"], 0) + 1
+    parsed.tables = {"changes": table("changes", changes)} if changes else {}
+    if vectors:
+        parsed.tables["vectors"] = table("vectors", vectors)
+    return parsed
+
+
+_FIRST = re.compile(rb"^(?:#[^\n]*)?(?:clpurgeruv|clmaxruv): ?\{|^changetype: ?(?:add|modify|modrdn|delete)\r?$", re.MULTILINE)
+_TITLE = re.compile(rb"\A# LDIF File: [^\n]*\n?")
+_IN_CLEAR = re.compile(rb"^change::[ ]?\r?\n(?! )", re.MULTILINE)
+_PACKED = re.compile(rb"^change:: ?[A-Za-z0-9+/]", re.MULTILINE)
+
+
+def _looks_like_changelog(head: bytes) -> bool:
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if _TITLE.match(head):
+        return True
+    return bool(re.search(_FIRST, head[:65536])) and bool(re.search(rb"^(?:#[^\n]*)?cl(?:purge|max)ruv:|^csn: ?[0-9a-fA-F]{20}", head, re.M))
+
+
+def is_decoded(head: bytes, name: str) -> bool:
+    """The decoded variant: the modifications stand in clear. Where no record shows it, the title line tells."""
+    if not _looks_like_changelog(head):
+        return False
+    if _IN_CLEAR.search(head):
+        return True
+    title = _TITLE.match(head)
+    return bool(title) and not _PACKED.search(head) and not re.search(rb"cl(?:purge|max)ruv:", title[0] if title else b"")
+
+
+def is_packed(head: bytes, name: str) -> bool:
+    """The default and the `-l` variant: the modifications are base64."""
+    return _looks_like_changelog(head) and not is_decoded(head, name)
