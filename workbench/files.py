@@ -15,7 +15,7 @@ from typing import Any
 
 import zstandard
 
-from workbench.model import LINES, RECORDS, WHOLE, Format, Piece, Reject, Source, merge_facts
+from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reader, Reject, Source, merge_facts
 from workbench.systems import systems
 
 PIECE = 4 << 20
@@ -253,6 +253,15 @@ def pieces(path: Path, source: Source, unit: str, start: int = 0, end: int | Non
         yield from _plain(path, source, unit, start, path.stat().st_size if end is None else end)
 
 
+def read_piece(reader: Reader, piece: Piece) -> Parsed:
+    """Read a piece; a parser that fails on it loses this piece only, and the loss is a reject like any other."""
+    try:
+        return reader(piece)
+    except Exception as error:  # a fault of ours: no input may stop a load. The message may quote data, so only its kind is kept
+        reason = f"this stretch of {len(piece.data)} bytes could not be read ({type(error).__name__}): please report it"
+        return Parsed(rows=1, rejects=[Reject(piece.offset, reason)])
+
+
 def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
     """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of a file named after a log, its folder."""
     first = plain_name(path).split(".", 1)[0]
@@ -272,7 +281,7 @@ def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
             if isinstance(piece, Reject):
                 rows, rejects = rows + 1, [*rejects, piece]
                 continue
-            parsed = reader(piece)
+            parsed = read_piece(reader, piece)
             rows += parsed.rows
             rejects += parsed.rejects
             detail = merge_facts([detail, parsed.facts])

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 
@@ -91,6 +92,8 @@ class Format:
     unit       what the file is a sequence of: RECORDS (blocks between empty lines), LINES, or WHOLE (one document)
     splittable pieces may be read in any order, by different workers; False when a line needs the lines before it
     empty      the facts of a file of this format that holds nothing
+    tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
+    begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
     """
 
     name: str
@@ -99,6 +102,8 @@ class Format:
     unit: str = RECORDS
     splittable: bool = False
     empty: Mapping[str, Any] = field(default_factory=dict)
+    tells_suffix: bool = False
+    begins: Callable[[bytes], str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -107,10 +112,10 @@ class System:
 
     formats       asked in order; the first whose `sniff` says yes takes the file
     show          order key -> the position as the system writes it
+    moment        order key -> when the change was made, by the clock of its origin; None if positions carry no time
     order_key     (origin, hi, lo) -> order key; the integers are those of the table `changes`
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
-    suffixes      tables of one file -> the suffixes its server is known to hold, read before anything else
     """
 
     name: str
@@ -118,6 +123,7 @@ class System:
     formats: tuple[Format, ...]
     order_key: Callable[[str, int, int], str]
     show: Callable[[str], str]
+    moment: Callable[[str], datetime | None]
     bucket_shift: int
     log_words: frozenset[str] = frozenset()
 

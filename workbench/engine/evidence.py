@@ -1,0 +1,96 @@
+"""Files to evidence tables, by Spark: hand shares of the files to the workers, collect the names of the parts they wrote."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from workbench.engine.parts import Share, read_shares
+from workbench.files import packed
+from workbench.model import Source
+from workbench.systems import format_named
+from workbench.tables import SCHEMAS
+
+RANGE = 32 << 20
+"""A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
+
+_FEWEST_TASKS = 4
+
+
+def shares_of(number: int, path: Path, source: Source, format_name: str) -> list[Share]:
+    """The shares of one file: ranges of it where lines or records stand for themselves, else the whole file."""
+    size = path.stat().st_size
+    if not format_named(format_name).splittable or size <= RANGE or packed(path):
+        return [Share(number, str(path), source, format_name, size=size)]
+    starts = range(0, size, RANGE)
+    return [Share(number, str(path), source, format_name, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts]
+
+
+def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
+    """Shares spread over tasks of like size; what one reader must read in order stays together, in order."""
+    streams: dict[tuple[Any, ...], list[Share]] = {}
+    for share in shares:
+        splittable = format_named(share.format).splittable
+        key = (share.number, share.start) if splittable else (share.format, share.source.snapshot, share.source.server)
+        streams.setdefault(key, []).append(share)
+    weighed = sorted(streams.values(), key=lambda stream: -sum(share.size for share in stream))
+    total = sum(share.size for stream in weighed for share in stream)
+    tasks: list[list[Share]] = [[] for _ in range(min(len(weighed), max(_FEWEST_TASKS, total // RANGE + 1)))]
+    weights = [0] * len(tasks)
+    for stream in weighed:
+        lightest = weights.index(min(weights))
+        tasks[lightest] += stream
+        weights[lightest] += sum(share.size for share in stream) + 4096
+    return tasks
+
+
+def read_files(
+    spark: SparkSession, shares: list[Share], evidence: Path, watch: Callable[[int], None] | None = None
+) -> list[dict[str, Any]]:
+    """Read the shares on the workers; each answers with counts, facts and the parts it wrote under `evidence`.
+
+    The answers are a few hundred bytes for each share. `watch` is told now and then how many bytes are done.
+    """
+    tasks = _tasks(shares)
+    if not tasks:
+        return []
+    evidence.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=evidence, prefix=".progress-") as progress:
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for task in batch.column(0).to_pylist():
+                    for share, result in zip(tasks[task], read_shares(tasks[task], evidence), strict=True):
+                        with suppress(OSError):  # only a progress bar hangs on it
+                            (Path(progress) / f"{share.number}-{share.start}-{share.size}").touch()
+                        yield pa.RecordBatch.from_pydict({"result": [json.dumps(result)]})
+
+        job = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "result string")
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(job.collect)
+            while not running.done():
+                wait_for([running], timeout=0.3)
+                if watch:
+                    watch(sum(int(mark.name.rsplit("-", 1)[1]) for mark in Path(progress).iterdir()))
+        return [json.loads(row.result) for row in running.result()]
+
+
+def read_table(spark: SparkSession, name: str, parts: list[str]) -> DataFrame:
+    """An evidence table out of its parts; an empty one with the right columns if there are none."""
+    columns = ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in SCHEMAS[name])
+    return spark.read.schema(columns).parquet(*parts) if parts else spark.createDataFrame([], columns)
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_map(kind):
+        return f"map<{_spark_type(kind.key_type)},{_spark_type(kind.item_type)}>"
+    return "timestamp" if pa.types.is_timestamp(kind) else {"bool": "boolean", "int64": "bigint"}.get(str(kind), str(kind))

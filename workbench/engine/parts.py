@@ -1,0 +1,187 @@
+"""What one worker does: read a share of the files and write it as Parquet parts. No Spark in here.
+
+A part is written under a name of its own and returned by name; it belongs to the case only once the manifest lists it.
+So a task may run twice, on two workers at once, or die half way: what it left is never read, and swept up later.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from workbench.engine.digests import digest
+from workbench.files import pieces, read_piece
+from workbench.model import Reject, Source, merge_facts
+from workbench.systems import format_named, system_named
+from workbench.tables import COLUMNS, SCHEMAS, SOURCE, table
+
+ROWS_PER_PART = 250_000
+_INDEXED = {"hi", "lo", "origin", "position", "server"}
+_PLAIN = {"offset": "DELTA_BINARY_PACKED", "hi": "DELTA_BINARY_PACKED", "lo": "DELTA_BINARY_PACKED"}
+_FEW = {"snapshot", "server", "suffix", "file", "kind", "origin", "operation", "evidence", "outcome", "step", "severity", "state", "mark"}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A range of one file, or (start 0, end None) a whole one that cannot be split."""
+
+    number: int
+    """Which input of the load."""
+    path: str
+    source: Source
+    format: str
+    start: int = 0
+    end: int | None = None
+    size: int = 0
+
+
+class _Writer:
+    """Collects the tables of one share and writes them as parts."""
+
+    def __init__(self, share: Share, evidence: Path) -> None:
+        self.share, self.evidence = share, evidence
+        self.system = system_named(share.format.split(".", 1)[0])
+        self.waiting: dict[str, list[pa.Table]] = {}
+        self.counts: dict[str, int] = {}
+        self.parts: list[dict[str, Any]] = []
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Take rows of a table as the parser made them."""
+        if not len(rows):
+            return
+        self.waiting.setdefault(name, []).append(rows)
+        self.counts[name] = self.counts.get(name, 0) + len(rows)
+        if self.counts[name] >= ROWS_PER_PART:
+            self.flush(name)
+
+    def flush(self, name: str) -> None:
+        """Write what waits for the table; of changes also the sorted positions and their digests."""
+        self.counts[name] = 0
+        rows = pa.concat_tables(_unified(self.waiting.pop(name)))
+        self._write(name, rows)
+        if name == "changes":
+            self._positions(rows)
+
+    def _positions(self, rows: pa.Table) -> None:
+        kind = rows["kind"]
+        real = rows if kind.type != pa.string() and _only(kind, "change") else rows.filter(pc.equal(kind.cast(pa.string()), "change"))
+        if not len(real):
+            return
+        origin = real["origin"].cast(pa.string()).combine_chunks().dictionary_encode()
+        hi, lo = real["hi"].to_numpy(), real["lo"].to_numpy()
+        # The exact comparison and the digests rely on the order; exports are sorted, but nothing promises it.
+        ascending = (hi[1:] > hi[:-1]) | ((hi[1:] == hi[:-1]) & (lo[1:] >= lo[:-1]))
+        if not ascending.all():
+            order = np.lexsort((lo, hi))
+            hi, lo, origin = hi[order], lo[order], origin.take(pa.array(order))
+        ends = [(int(hi[at]), int(lo[at])) for at in (0, -1)]
+        self._write("positions", pa.table({"origin": origin, "hi": hi, "lo": lo}), *ends)
+        self._write("digests", digest(origin, hi, lo, self.system.bucket_shift))
+
+    def _write(self, name: str, rows: pa.Table, *ends: tuple[int, int]) -> None:
+        self.parts.append(write_part(self.evidence, name, rows, self.share.source, *ends))
+
+
+def _only(column: pa.ChunkedArray, value: str) -> bool:
+    return all(pc.all(pc.equal(chunk.cast(pa.string()), value)).as_py() for chunk in column.chunks)
+
+
+def _unified(tables: list[pa.Table]) -> list[pa.Table]:
+    """Tables with one schema: a column that is a dictionary in one and plain in another becomes plain."""
+    if all(other.schema == tables[0].schema for other in tables):
+        return [pa.concat_tables(tables).unify_dictionaries()]
+    names = tables[0].column_names
+    plain = pa.schema([(name, _plain_type([t.schema.field(name).type for t in tables])) for name in names])
+    return [t.select(names).cast(plain) for t in tables]
+
+
+def _plain_type(types: list[pa.DataType]) -> pa.DataType:
+    if len(set(types)) == 1:
+        return types[0]
+    return next(kind for kind in types if not pa.types.is_dictionary(kind))
+
+
+def _constant(value: str | None, rows: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(rows, pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array([value]))
+
+
+def _with_source(name: str, rows: pa.Table, source: Source) -> pa.Table:
+    """The table with its source columns in front, in the order of the schema. A parser's own suffix goes before the file's."""
+    columns: dict[str, Any] = {column: _constant(getattr(source, column), len(rows)) for column in SOURCE}
+    if "suffix" in rows.column_names:
+        columns["suffix"] = pc.coalesce(rows["suffix"], pa.scalar(source.suffix, pa.string()))
+    for column, (kind, _) in COLUMNS[name].items():
+        have = rows[column]
+        columns[column] = have if pa.types.is_dictionary(have.type) else have.cast(kind)
+    return pa.table({column: columns[column] for column in SCHEMAS[name].names})
+
+
+def write_part(
+    evidence: Path, name: str, rows: pa.Table | list[dict[str, Any]], source: Source, *ends: tuple[int, int]
+) -> dict[str, Any]:
+    """Write rows of one source as a Parquet part of the table; returns what the manifest says of it.
+
+    `ends` are the lowest and the highest (hi, lo) of sorted positions.
+    """
+    folder = evidence / name
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = _with_source(name, table(name, rows) if isinstance(rows, list) else rows, source)
+    part = f"{uuid.uuid4().hex}.parquet"
+    plain = {column: _PLAIN[column] for column in whole.column_names if column in _PLAIN}
+    pq.write_table(
+        whole,
+        folder / part,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=[column for column in whole.column_names if column in _FEW],
+        column_encoding=plain or None,
+        store_schema=False,
+        write_statistics=[column for column in whole.column_names if column in _INDEXED],
+    )
+    about: dict[str, Any] = {"table": name, "name": part, "rows": len(whole)}
+    return {**about, "first": ends[0], "last": ends[1]} if ends else about
+
+
+def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]:
+    """Read the shares one after the other; each gives what it read and the names of its parts.
+
+    Shares of one stream (a log and its rotated predecessors) follow each other and are read by one reader.
+    """
+    reader, stream = None, None
+    for share in shares:
+        kind = format_named(share.format)
+        key = (share.format, share.source.snapshot, share.source.server, share.source.suffix)
+        if reader is None or kind.splittable or key != stream:
+            reader, stream = kind.reader(), key
+        writer, rows, rejects = _Writer(share, evidence), 0, 0
+        facts: dict[str, Any] = {}
+        for piece in pieces(Path(share.path), share.source, kind.unit, share.start, share.end):
+            if isinstance(piece, Reject):
+                rows += 1
+                bad = [piece]
+            else:
+                parsed = read_piece(reader, piece)
+                rows += parsed.rows
+                bad = parsed.rejects
+                facts = merge_facts([facts, parsed.facts])
+                for name, made in parsed.tables.items():
+                    writer.add(name, made)
+            rejects += len(bad)
+            if bad:
+                writer.add("rejects", table("rejects", [asdict(reject) for reject in bad]))
+        for name in list(writer.waiting):
+            writer.flush(name)
+        yield {"number": share.number, "rows": rows, "rejected": rejects, "facts": facts, "parts": writer.parts}
+
+
