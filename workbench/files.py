@@ -297,6 +297,13 @@ def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
     return {**result, **counts, "rejects": listed[:shown], **more, "detail": detail}
 
 
+def unreadable(path: Path, error: OSError) -> dict[str, Any]:
+    """What `inspect` says of a file that cannot even be opened."""
+    reason = f"cannot be read: {error.strerror}"
+    counts = {"rows": 1, "accepted": 0, "rejected": 1, "rejects": [{"offset": 0, "reason": reason}]}
+    return {"file": str(path), "format": "unknown", "bytes": 0, **counts, "detail": {}}
+
+
 def inspect(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     """What each file holds; a file that is missing or unreadable is an object like any other, never an abort."""
     results = []
@@ -304,7 +311,5 @@ def inspect(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
         try:
             results.append(inspect_file(path))
         except OSError as error:
-            reason = f"cannot be read: {error.strerror}"
-            gone = {"rows": 1, "accepted": 0, "rejected": 1, "rejects": [{"offset": 0, "reason": reason}]}
-            results.append({"file": str(path), "format": "unknown", "bytes": 0, **gone, "detail": {}})
+            results.append(unreadable(path, error))
     return results

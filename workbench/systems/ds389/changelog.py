@@ -31,7 +31,7 @@ DUMMY_DN = "cn=start iteration"
 _FIELDS = ("changetype", "replgen", "csn", "nsuniqueid", "parentuniqueid", "dn", "newrdn", "deleteoldrdn", "newsuperiordn")
 _RENAME = ("newrdn", "deleteoldrdn", "newsuperiordn")
 _HEADER = re.compile(r"(?:#.*?)?(clpurgeruv|clmaxruv): ?(.*)")
-_NESTED = re.compile(r"^([^:\n]*):: ?([^\n]*(?:\n [^\n]*)*)", re.MULTILINE)
+_NESTED = re.compile(r"^([^:\n]*):: ?([^\n]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,22 @@ class Bad(Exception):
 def redact_body(body: str) -> str:
     """The modifications without secrets: values of secret attributes, and values that look like password hashes.
 
-    A value that is base64 inside the body is unpacked to look at it: `description:: e1NTSEF9...` is a hash as well.
+    A value that is base64 inside the body is unpacked to look at it: `description:: e1NTSEF9...` is a hash as well. A
+    body that holds a secret comes back unfolded, because the fold may lie inside the secret.
     """
+    flat = body.replace("\n ", "")
 
     def nested(found: re.Match[str]) -> str:
         if SECRETS.is_secret(found[1]):
             return f"{found[1]}: {REMOVED}"
         try:
-            value = pybase64.b64decode(re.sub(r"\s", "", found[2]), validate=True).decode("utf-8", "replace")
+            value = pybase64.b64decode(found[2], validate=True).decode("utf-8", "replace")
         except binascii.Error:
             return f"{found[1]}: {REMOVED}"  # what cannot be looked at is not kept
         return f"{found[1]}: {REMOVED}" if SECRETS.holds_one(value) else found[0]
 
-    return SECRETS.redact(_NESTED.sub(nested, body))
+    clean = SECRETS.redact(_NESTED.sub(nested, flat))
+    return body if clean == flat else clean
 
 
 def _unfold(text: str) -> list[str]:
@@ -82,10 +85,10 @@ def read_record(raw: bytes) -> dict[str, Any]:
         text = raw.decode().replace("\r\n", "\n").rstrip("\n")
     except UnicodeDecodeError as error:
         raise Bad(f"not UTF-8: byte {error.object[error.start]:#04x}") from None
-    head, clear, body = text, "", None
+    head, body, closed = text, None, False
     if found := re.search(r"^change::[ ]?\n(?! )", text + "\n", re.MULTILINE):
         head, clear = text[: found.start()], text[found.end() :]
-        body = f"{clear}\n" if clear else ""
+        body = f"{clear}\n" if clear else ""  # it may hold what looks like a field
     fields: dict[str, str] = {}
     for line in _unfold(head.rstrip("\n")):
         name, colon, value = line.partition(":")
@@ -96,12 +99,12 @@ def read_record(raw: bytes) -> dict[str, Any]:
         if name == "change":
             if body is not None or not value.startswith(":"):
                 raise Bad("change: twice" if body is not None else "change: not base64")
-            body = _unpack(value[1:].lstrip(), "change")
+            body, closed = _unpack(value[1:].lstrip(), "change"), True
         elif name not in _FIELDS:
             raise Bad("a field that no changelog has")
         elif name in fields:
             raise Bad(f"{name}: twice")
-        elif body is not None:
+        elif closed:
             raise Bad(f"{name}: behind the change")
         else:
             fields[name] = _unpack(value[1:].strip(), name) if value.startswith(":") else value.strip(" ")
@@ -164,6 +167,11 @@ def is_header(raw: bytes) -> bool:
     return raw.startswith((b"clpurgeruv:", b"clmaxruv:", b"#", b"version:")) and b"\nchangetype:" not in raw
 
 
+def _only_comment(raw: bytes) -> bool:
+    """The title line alone is what the server's broken `-c` export leaves; nothing was cut from it."""
+    return raw.startswith(b"#") and b"ruv:" not in raw and raw.count(b"\n") <= 1
+
+
 def read_header(raw: bytes, offset: int, holder: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The vectors of the header block, as rows of `vectors` and as facts; both vectors are None where they do not stand."""
     rows: list[dict[str, Any]] = []
@@ -221,19 +229,19 @@ def read_exactly(piece: Piece, chosen: Iterable[Block] | None = None) -> Parsed:
         offset = piece.offset + at
         header = is_header(raw)
         try:
-            if not whole and not (header and raw.startswith(b"#") and b"\ncl" not in raw and b"clmaxruv:" not in raw):
+            if not whole and not _only_comment(raw):
                 raise Bad("the file ends inside the header" if header else "the file ends inside this record")
             if header:
                 rows, found = read_header(raw, offset, piece.source.server)
                 vectors += rows
                 facts.update(found)
                 continue
-            parsed.rows += 1
             row = read_record(raw)
         except Bad as bad:
-            parsed.rows += header
+            parsed.rows += 1
             parsed.rejects.append(Reject(offset, bad.reason, excerpt(raw, SECRETS)))
             continue
+        parsed.rows += 1
         if row.pop("helper"):
             facts["helpers"] += 1
             continue

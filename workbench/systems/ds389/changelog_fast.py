@@ -171,9 +171,10 @@ def _suspicious(buffer: _Buffer, line_starts: np.ndarray) -> np.ndarray:
     found = [line_starts[_SECRET_NAME[_name_hash(buffer.word(line_starts))]]]
     found.append(buffer.places(_BRACE))
     if len(dollars := buffer.places(_DOLLAR)):
-        # `$6$`, `$2b$`, `$argon2id$`: a postal address with `$` between its lines has none of these.
-        named = np.isin(buffer.at(dollars + 1), np.frombuffer(b"apsgy", np.uint8))
-        found.append(dollars[named | (buffer.at(dollars + 2) == _DOLLAR) | (buffer.at(dollars + 3) == _DOLLAR)])
+        # `$6$`, `$2b$`, `$argon2id$`, or cut by a fold: a postal address with `$` between its lines has none of these.
+        named = np.isin(buffer.at(dollars + 1), np.frombuffer(b"apsgy\n", np.uint8))
+        near = [np.isin(buffer.at(dollars + step), np.frombuffer(b"$\n", np.uint8)) for step in (2, 3)]
+        found.append(dollars[named | near[0] | near[1]])
     return np.concatenate(found)
 
 

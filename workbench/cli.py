@@ -1,0 +1,242 @@
+"""The command line. Each command is one verb of the library with its arguments, its output and its exit code.
+
+Exit codes: 0 clean, 1 findings at or above the threshold, 2 could not run or bad usage, 3 inconclusive evidence,
+4 a repair stopped half way and can be resumed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from workbench import __version__
+from workbench.boundary import printable
+from workbench.case import Case, Loaded
+from workbench.files import inspect_file, unreadable
+from workbench.journal import write_whole
+from workbench.model import Problem
+from workbench.systems import system_named
+
+DEMO = Path(__file__).parent.parent / "tests" / "incidents" / "missed_behind_equal_vectors"
+
+
+class Verbs(click.Group):
+    """Shows a Problem as one sentence with exit code 2, never as a traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(context)
+        except Problem as problem:
+            click.echo(f"workbench: {printable(str(problem))}", err=True)
+            context.exit(2)
+        except KeyboardInterrupt:
+            click.echo("workbench: stopped; what was published before is unchanged", err=True)
+            context.exit(130)
+        except BrokenPipeError:
+            context.exit(0)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="workbench")
+def main() -> None:
+    """Which changes did this server miss, why, and how to put them back.
+
+    Start with `workbench demo`, then `workbench load FOLDER --case CASE` on what you collected.
+    """
+
+
+_JSON = click.option("--json", "json_to", metavar="FILE", help="Write JSON there; - is standard output.")
+_CSV = click.option("--csv", "csv_to", metavar="FILE", help="Write the table as CSV there; - is standard output.")
+
+
+def _give(text: str, to: str) -> None:
+    if to == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        write_whole(Path(to), text)
+    except OSError as error:
+        raise Problem(f"cannot write: {error.strerror}", to, "give a file in a folder that exists") from None
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    """CSV that a spreadsheet shows as text: a cell that begins like a formula gets a quote in front."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        cells = {key: "" if value is None else printable(str(value)) for key, value in row.items()}
+        writer.writerow({key: f"'{cell}" if cell[:1] in tuple("=+-@\t") else cell for key, cell in cells.items()})
+    return out.getvalue()
+
+
+def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
+    """Rows of cells as aligned text."""
+    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        line = (cell.rjust(width) if at in right else cell.ljust(width) for at, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        lines.append("  ".join(line).rstrip())
+    return "\n".join(lines)
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_JSON
+@_CSV
+def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) -> None:
+    """Say what each FILE holds: its format (told by its content), rows read and rejected, and what they show."""
+    results = []
+    bar = tqdm(files, unit="file", disable=not sys.stderr.isatty() or len(files) < 2, leave=False)
+    for path in bar:
+        try:
+            results.append(inspect_file(path))
+        except OSError as error:
+            results.append(unreadable(path, error))
+    if json_to:
+        _give(json.dumps(results, indent=1) + "\n", json_to)
+    counts = ("file", "format", "bytes", "rows", "accepted", "rejected")
+    if csv_to:
+        _give(_csv([{key: result[key] for key in counts} for result in results]), csv_to)
+    if "-" not in (json_to, csv_to):
+        click.echo(_columns([[name.upper() for name in counts], *([r[key] for key in counts] for r in results)], right=(2, 3, 4, 5)))
+        for result in results:
+            for line in _said(result):
+                click.echo(line)
+
+
+def _said(result: dict[str, Any]) -> Iterable[str]:
+    """What the table of `inspect` has no column for: what was found in a file and why rows were rejected."""
+    detail = result["detail"]
+    shown = []
+    for origin, seen in sorted(detail.get("by_origin", {}).items()):
+        shown.append(f"  origin {origin}: {seen['count']} from {seen['min']} to {seen['max']}")
+    for holder, vector in sorted(detail.get("vectors", {}).items()):
+        shown.append(f"  vector of {holder}, generation {vector['generation'] or 'not written'}")
+        for origin, element in sorted(vector["elements"].items()):
+            shown.append(f"    origin {origin}: {element['min'] or 'nothing'} to {element['max'] or 'nothing'}")
+    for reject in result["rejects"][:5]:
+        shown.append(f"  rejected at {reject['offset']}: {reject['reason']}")
+    if result["rejected"] > 5:
+        shown.append(f"  and {result['rejected'] - 5} more rejected rows: `--json FILE` lists them")
+    if shown:
+        yield ""
+        yield printable(f"{result['file']}: {result['format']}")
+        yield from map(printable, shown)
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--case", "case_folder", required=True, type=click.Path(path_type=Path), help="The case folder to make or to add to.")
+@click.option("--master", metavar="URL", help="Spark master or Connect address; default: SPARK_REMOTE, MASTER, else this machine.")
+@_JSON
+@_CSV
+def load(folders: tuple[Path, ...], case_folder: Path, master: str | None, json_to: str | None, csv_to: str | None) -> None:
+    """Read collected FOLDERs into the evidence tables of a case.
+
+    Each folder is one snapshot, in the order of time; its files are read without descending. Loading the same files
+    again does nothing, loading more adds.
+    """
+    case = Case.create(case_folder)
+    loaded = _load(case, folders, master)
+    _show_holdings(case, loaded, json_to, csv_to)
+
+
+def _load(case: Case, folders: Iterable[Path], master: str | None) -> Loaded:
+    started, bar = time.monotonic(), None
+
+    def progress(done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None and sys.stderr.isatty():
+            bar = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, desc="reading", leave=False)
+        if bar is not None:
+            bar.update(done - bar.n)
+
+    spark = None
+    if master:
+        from workbench.engine.session import spark_session
+
+        spark = spark_session(remote=master) if master.startswith("sc://") else spark_session(master=master)
+    try:
+        loaded = case.load(folders, spark=spark, progress=progress)
+    finally:
+        if bar is not None:
+            bar.close()
+    seconds = time.monotonic() - started
+    size = sum(one.bytes for one in loaded.added)
+    known = f", {len(loaded.known)} known already" if loaded.known else ""
+    click.echo(
+        f"{len(loaded.added)} files read{known}: {size / 1e6:,.1f} MB, {loaded.rows:,} rows in {seconds:.1f} s "
+        f"({loaded.rows / seconds:,.0f} rows/s)",
+        err=True,
+    )
+    return loaded
+
+
+def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str | None) -> None:
+    inputs = ("snapshot", "file", "server", "suffix", "format", "bytes", "rows", "accepted", "rejected")
+    files = [{key: getattr(one, key) for key in inputs} for one in case.inputs]
+    holdings = case.holdings()
+    if json_to:
+        about = {"case": str(case.folder), "system": case.system, "snapshots": list(case.snapshots)}
+        _give(json.dumps({**about, "inputs": files, "holdings": holdings}, indent=1) + "\n", json_to)
+    if csv_to:
+        _give(_csv(holdings), csv_to)
+    if "-" in (json_to, csv_to):
+        return
+    new = {(one.snapshot, one.file) for one in loaded.added}
+    shown = [one for one in files if (one["snapshot"], one["file"]) in new]
+    if shown:
+        columns = ("snapshot", "file", "server", "format", "rows", "rejected")
+        click.echo(_columns([[name.upper() for name in columns], *([one[key] for key in columns] for one in shown)], right=(4, 5)))
+        click.echo("")
+    click.echo(_holdings_text(case, holdings))
+    click.echo(f"\ncase: {case.folder}")
+
+
+def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
+    if not case.system:
+        return "nothing is loaded yet"
+    system = system_named(case.system)
+
+    def when(position: str | None) -> str:
+        moment = system.moment(position) if position else None
+        return f" ({moment:%Y-%m-%d %H:%M:%S})" if moment else ""
+
+    last = next(reversed(case.snapshots), "")
+    title = f"{system.title}, snapshot {last}: what each server's changelog shows, and what its vector claims (UTC)"
+    rows: list[list[Any]] = [["SERVER", "SUFFIX", "ORIGIN", "CHANGES", "FIRST", "LAST", "VECTOR CLAIMS UP TO"]]
+    for one in holdings:
+        first, final, claim = (system.show(one[key]) if one[key] else "-" for key in ("first", "last", "claimed_max"))
+        about = [one["server"], one["suffix"] or "-", one["origin"], f"{one['changes']:,}"]
+        rows.append([*about, first, final, claim + when(one["claimed_max"])])
+    return f"{title}\n\n{_columns(rows, right=(3,))}"
+
+
+@main.command()
+@click.option("--case", "case_folder", default="demo-case", type=click.Path(path_type=Path), help="Where to make the case.")
+def demo(case_folder: Path) -> None:
+    """Load a small real incident that comes with the project, and show what it holds."""
+    if not DEMO.is_dir():
+        raise Problem("the demo incident is not here", str(DEMO), "run the demo from a checkout of the project")
+    story = (DEMO / "STORY.md").read_text(encoding="utf-8").strip().split("\n\n")
+    click.echo(f"{story[0].lstrip('# ')}\n\n{story[1]}\n")
+    case = Case.create(case_folder)
+    snapshots = sorted(folder for folder in DEMO.iterdir() if folder.is_dir())
+    _show_holdings(case, _load(case, snapshots, None), None, None)
+    click.echo(
+        f"\nNext: `workbench inspect {DEMO.relative_to(Path.cwd()) if DEMO.is_relative_to(Path.cwd()) else DEMO}/2-during/*` "
+        "says what each file holds;\n`workbench load FOLDER --case CASE` does the same with files of your own servers; "
+        "`make lab` opens the notebooks."
+    )
