@@ -89,6 +89,8 @@ class _StrictLoader(yaml.BaseLoader):
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=event.start_mark)
+        if getattr(self.peek_event(), "tag", None):
+            raise yaml.MarkedYAMLError(problem="tags are not allowed", problem_mark=self.peek_event().start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:

@@ -349,7 +349,7 @@ def _time(text: str | None) -> datetime | None:
 def _begins(one: Input) -> tuple[str, str]:
     """What orders the files of one log: the time of their first line, else their name."""
     begins = format_named(one.format).begins
-    return (begins(head(Path(one.path))) or "" if begins else "", one.file)
+    return (begins(head(Path(one.path))[0]) or "" if begins else "", one.file)
 
 
 def _name_suffixes(known: list[Input], new: list[Input]) -> None:
@@ -362,7 +362,7 @@ def _name_suffixes(known: list[Input], new: list[Input]) -> None:
     for one in new:
         suffixes = sorted(held.get(one.server, ()), key=len, reverse=True)
         if len(suffixes) > 1:
-            start = head(Path(one.path)).decode("utf-8", "replace").lower()
+            start = head(Path(one.path))[0].decode("utf-8", "replace").lower()
             suffixes = [suffix for suffix in suffixes if suffix.lower() in start]
         one.suffix = suffixes[0] if suffixes else None
 

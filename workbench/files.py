@@ -79,20 +79,20 @@ def packed(path: Path) -> bool:
     return start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd"
 
 
-def head(path: Path) -> bytes:
-    """The first 64 KiB, decompressed; what can be read of them if the packing is damaged."""
+def head(path: Path) -> tuple[bytes, str]:
+    """The first 64 KiB, decompressed, and why there are no more of them if the packing is damaged."""
     if not packed(path):
         with open(path, "rb") as file:
-            return file.read(_HEAD)
+            return file.read(_HEAD), ""
     start = b""
     try:
         for chunk in _unpack(path):
             start += chunk
             if len(start) >= _HEAD:
                 break
-    except _Broken:
-        pass
-    return start[:_HEAD]
+    except _Broken as error:
+        return start[:_HEAD], str(error)
+    return start[:_HEAD], ""
 
 
 def plain_name(path: Path) -> str:
@@ -105,7 +105,7 @@ def recognise(path: Path) -> tuple[Format | None, str, str]:
     if path.is_dir():
         return None, "unknown", "is a folder, not a file"
     try:
-        start = head(path)
+        start, broken = head(path)
     except OSError as error:
         return None, "unknown", f"cannot be read: {error.strerror}"
     for system in systems():
@@ -120,8 +120,8 @@ def recognise(path: Path) -> tuple[Format | None, str, str]:
         start[: len(start) - 3 if len(start) == _HEAD else None].decode()
     except UnicodeDecodeError as error:
         return None, "unknown", f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}"
-    if not start and path.stat().st_size and packed(path):
-        return None, "unknown", "compressed data is damaged from its first byte"
+    if broken and not start:
+        return None, "unknown", broken
     return None, "text", ""
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pybase64
@@ -34,11 +33,12 @@ _HEADER = re.compile(r"(?:#.*?)?(clpurgeruv|clmaxruv): ?(.*)")
 _NESTED = re.compile(r"^([^:\n]*):: ?([^\n]*)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
 class Bad(Exception):
     """Why one record cannot be read."""
 
-    reason: str
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def redact_body(body: str) -> str:

@@ -1,0 +1,173 @@
+"""Files: recognised by content, cut into pieces, and bad ones told in a sentence."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench import files
+from workbench.files import inspect, inspect_file, packed, pieces, recognise, server_of
+from workbench.model import LINES, RECORDS, Piece, Reject, Source
+
+SOURCE = Source("f", "snap", "s1")
+RECORD = b"changetype: delete\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn=x\n\n"
+
+
+def units(data: bytes, unit: str) -> list[tuple[int, bytes]]:
+    """The obvious way: split, and keep the place of each unit."""
+    found, at = [], 0
+    for part in data.split(b"\n\n" if unit == RECORDS else b"\n"):
+        if part.strip(b"\n"):
+            found.append((at + len(part) - len(part.lstrip(b"\n")), part.strip(b"\n")))
+        at += len(part) + (2 if unit == RECORDS else 1)
+    return found
+
+
+def in_pieces(found: list[Piece | Reject], unit: str) -> list[tuple[int, bytes]]:
+    assert not any(isinstance(piece, Reject) for piece in found)
+    return [(piece.offset + at, text) for piece in found for at, text in units(piece.data, unit)]
+
+
+texts = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\n\n", b"\n\n\n", b" d\n"]), max_size=60).map(b"".join)
+
+
+@given(texts, st.integers(1, 40), st.integers(1, 9), st.sampled_from([LINES, RECORDS]))
+@settings(max_examples=400, deadline=None)
+def test_pieces_and_ranges_give_every_unit_once_and_in_place(data: bytes, range_size: int, piece_size: int, unit: str) -> None:
+    path = Path(os.environ["PYTEST_TMP"]) / "plain"
+    path.write_bytes(data)
+    before, files.PIECE = files.PIECE, piece_size
+    try:
+        found = []
+        for start in range(0, max(len(data), 1), range_size):
+            found += list(pieces(path, SOURCE, unit, start, start + range_size))
+        assert in_pieces(found, unit) == units(data, unit)
+        assert sum(len(piece.data) for piece in found) == len(data)
+        assert [piece.ended for piece in found] == [False] * (len(found) - 1) + [True] * bool(found)
+    finally:
+        files.PIECE = before
+
+
+@given(texts, st.integers(1, 9), st.sampled_from([LINES, RECORDS]), st.sampled_from(["gz", "zst", "two gz"]))
+@settings(max_examples=300, deadline=None)
+def test_a_compressed_file_reads_like_the_plain_one(data: bytes, piece_size: int, unit: str, how: str) -> None:
+    path = Path(os.environ["PYTEST_TMP"]) / "packed"
+    half = len(data) // 2
+    path.write_bytes(
+        {"gz": gzip.compress, "zst": zstandard.compress, "two gz": lambda d: gzip.compress(d[:half]) + gzip.compress(d[half:])}[how](data)
+    )
+    assert packed(path)
+    before, files.PIECE = files.PIECE, piece_size
+    try:
+        found = list(pieces(path, SOURCE, unit))
+        assert in_pieces(found, unit) == units(data, unit)
+        assert sum(len(piece.data) for piece in found) == len(data)
+    finally:
+        files.PIECE = before
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_TMP", str(tmp_path))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_cut_archive_keeps_what_was_read_and_says_that_it_was_cut(pack, tmp_path: Path) -> None:
+    body = b"".join(RECORD.replace(b"cn=x", b"cn=%d" % n + os.urandom(40).hex().encode()) for n in range(2000))
+    whole = pack(body)
+    path = tmp_path / "s1.changelog.ldif.gz"
+    for share in (0.1, 0.5, 0.9):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        seen = inspect_file(path)
+        # Of the zstd file nothing can be unpacked before its first block is whole.
+        assert seen["format"] == "ds389.changelog-ldif" or (seen["format"], seen["accepted"]) == ("unknown", 0)
+        assert seen["rows"] == seen["accepted"] + seen["rejected"]
+        assert seen["rejects"][-1]["reason"].startswith("compressed data ends early")
+        assert seen["rejected"] <= 2
+    path.write_bytes(whole)
+    assert inspect_file(path)["accepted"] == 2000
+    path.write_bytes(whole + b"garbage behind it")
+    assert inspect_file(path)["accepted"] == 2000
+    assert inspect_file(path)["rejected"] == 1
+
+
+def test_a_flipped_bit_in_an_archive_is_a_reject_not_a_traceback(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(RECORD * 3000, 1))
+    path = tmp_path / "s1.changelog.ldif.gz"
+    for at in range(12, len(whole), max(1, len(whole) // 60)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        seen = inspect_file(path)
+        assert seen["rows"] == seen["accepted"] + seen["rejected"]
+        assert seen["rejected"] or seen["format"] in ("text", "unknown") or seen["accepted"] == 3000
+
+
+def test_an_archive_bomb_is_refused_with_flat_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tracemalloc
+
+    monkeypatch.setattr(files, "_BOMB_BYTES", 8 << 20)
+    monkeypatch.setattr(files, "LONGEST", 4 << 20)
+    bomb = io.BytesIO()
+    with gzip.GzipFile(fileobj=bomb, mode="wb") as out:
+        out.write(RECORD)
+        for _ in range(256):
+            out.write(b"a" * (1 << 20))
+    path = tmp_path / "s1.changelog.ldif.gz"
+    path.write_bytes(bomb.getvalue())
+    tracemalloc.start()
+    seen = inspect_file(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seen["accepted"] == 1
+    assert any("times its size" in reject["reason"] for reject in seen["rejects"])
+    assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_line_of_a_hundred_megabytes_is_one_reject_and_the_rest_is_read(pack, before: int, tmp_path: Path) -> None:
+    path = tmp_path / "s1.changelog.ldif"
+    path.write_bytes(pack(RECORD * before + b"changetype: add\ncsn: " + b"6" * (100 << 20) + b"\n\n" + RECORD * 5))
+    seen = inspect_file(path)
+    assert seen["format"] == "ds389.changelog-ldif"
+    assert (seen["accepted"], seen["rejected"]) == (before + 5, 1)
+    assert seen["rejects"][0] == {"offset": len(RECORD) * before, "reason": "record longer than 64 MiB"}
+
+
+def test_what_is_no_file_or_not_readable_is_an_object_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "utf16").write_bytes("changetype: add\n".encode("utf-16"))
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    (tmp_path / "latin").write_bytes("dn: cn=Jürgen\n".encode("latin-1"))
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "note").write_text("a\nb")
+    seen = inspect([tmp_path / name for name in ("folder", "utf16", "binary", "latin", "empty", "note", "gone")])
+    assert [one["format"] for one in seen] == ["unknown"] * 4 + ["text"] * 2 + ["unknown"]
+    assert [one["rows"] for one in seen] == [1, 1, 1, 1, 0, 2, 1]
+    reasons = [one["rejects"][0]["reason"] if one["rejects"] else "" for one in seen]
+    for reason, word in zip(reasons, ["folder", "UTF-16", "binary", "not UTF-8", "", "", "No such file"], strict=True):
+        assert word in reason
+
+
+def test_the_name_never_decides_what_a_file_is(tmp_path: Path) -> None:
+    path = tmp_path / "s1.access.log"
+    path.write_bytes(RECORD)
+    assert recognise(path)[1] == "ds389.changelog-ldif"
+    path = tmp_path / "s1.changelog.ldif"
+    path.write_text("nothing of the kind\n")
+    assert recognise(path)[1] == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "server"),
+    [("s1.changelog.ldif.gz", "s1"), ("A.json.gz", "A"), ("access", "box"), ("access.20261120-1", "box"), ("s9.access.log.zst", "s9")],
+)
+def test_servers_are_named_by_the_file_and_logs_by_their_folder(name: str, server: str, tmp_path: Path) -> None:
+    (tmp_path / "box").mkdir()
+    assert server_of(tmp_path / "box" / name, frozenset({"access"})) == server
