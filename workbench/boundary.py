@@ -51,11 +51,16 @@ class Secrets:
         return attribute.split(";", 1)[0].strip().lower() in self.attributes
 
     def redact(self, text: str) -> str:
-        """The text without any secret that its attribute name or its shape gives away."""
+        """The text without any secret that an attribute name before it, anywhere in the text, or its shape gives away."""
         # Plain searches first: thirty of them are ten times faster than one expression with thirty alternatives.
         lower = text.lower()
         if names := tuple(name for name in self.attributes if name in lower):
             text = _named(names).sub(rf"\1\2: {REMOVED}", text)
+        return self.without_hashes(text)
+
+    @staticmethod
+    def without_hashes(text: str) -> str:
+        """The text without values that look like password hashes."""
         if "{" in text:
             text = _SHAPE.sub(REMOVED, text)
         return _CRYPT.sub(REMOVED, text) if "$" in text else text

@@ -30,7 +30,7 @@ DUMMY_DN = "cn=start iteration"
 _FIELDS = ("changetype", "replgen", "csn", "nsuniqueid", "parentuniqueid", "dn", "newrdn", "deleteoldrdn", "newsuperiordn")
 _RENAME = ("newrdn", "deleteoldrdn", "newsuperiordn")
 _HEADER = re.compile(r"(?:#.*?)?(clpurgeruv|clmaxruv): ?(.*)")
-_NESTED = re.compile(r"^([^:\n]*):: ?([^\n]*)", re.MULTILINE)
+_LINE = re.compile(r"^([^:\n]*):(:?) ?([^\n]*)", re.MULTILINE)
 
 
 class Bad(Exception):
@@ -49,16 +49,18 @@ def redact_body(body: str) -> str:
     """
     flat = body.replace("\n ", "")
 
-    def nested(found: re.Match[str]) -> str:
+    def line(found: re.Match[str]) -> str:
         if SECRETS.is_secret(found[1]):
             return f"{found[1]}: {REMOVED}"
+        if not found[2]:
+            return found[0]
         try:
-            value = pybase64.b64decode(found[2], validate=True).decode("utf-8", "replace")
+            value = pybase64.b64decode(found[3], validate=True).decode("utf-8", "replace")
         except binascii.Error:
             return f"{found[1]}: {REMOVED}"  # what cannot be looked at is not kept
-        return f"{found[1]}: {REMOVED}" if SECRETS.holds_one(value) else found[0]
+        return found[0] if SECRETS.without_hashes(value) == value else f"{found[1]}: {REMOVED}"
 
-    clean = SECRETS.redact(_NESTED.sub(nested, flat))
+    clean = SECRETS.without_hashes(_LINE.sub(line, flat))
     return body if clean == flat else clean
 
 
@@ -130,9 +132,9 @@ def _row(fields: dict[str, str], body: str | None) -> dict[str, Any]:
         "lo": lo,
         "operation": fields["changetype"],
         "target": SECRETS.redact(fields["dn"]),
-        "entry": SECRETS.redact(fields["nsuniqueid"]),
-        "parent": SECRETS.redact(fields["parentuniqueid"]) if "parentuniqueid" in fields else None,
-        "rename": redact_body(rename) if rename else None,
+        "entry": SECRETS.without_hashes(fields["nsuniqueid"]),
+        "parent": SECRETS.without_hashes(fields["parentuniqueid"]) if "parentuniqueid" in fields else None,
+        "rename": SECRETS.redact(rename) if rename else None,
         "body": redact_body(body) if body is not None else None,
         "helper": lo == 0 and hi >> 16 in HELPER_TIMES,
     }

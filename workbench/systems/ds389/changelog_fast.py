@@ -3,12 +3,14 @@
 How it goes: find the lines, walk the fields of all records side by side (the server writes them in one order), take
 the values as slices of the buffer in one copy per column, and decode all base64 bodies in a single call. Then look for
 secrets: an attribute name at the beginning of a line, `{` or `$` as hashes carry them, and the same inside values that
-are base64 once more. A suspicious record is read exactly; on ordinary data that is one in a hundred.
+are base64 once more. Suspicious bodies are redacted one by one; on ordinary data that is one in a hundred.
 
 This module never decides that a record is bad. It only decides that a record is ordinary.
 """
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -57,13 +59,8 @@ class _Buffer:
 
     def doubles(self, byte: int) -> np.ndarray:
         """Where the byte stands twice in a row."""
-        pair, found, at = bytes([byte, byte]), [], -1
-        if self.data.count(pair) > len(self.data) >> 8:
-            places = np.flatnonzero(self.bytes == byte)
-            return places[self.at(places + 1) == byte]
-        while (at := self.data.find(pair, at + 1)) >= 0:
-            found.append(at)
-        return np.array(found, np.int64)
+        here = self.bytes == byte
+        return np.flatnonzero(here[:-1] & here[1:])
 
     def foreign(self) -> np.ndarray:
         """Where bytes stand that are not ASCII."""
@@ -166,6 +163,17 @@ _SECRET_NAME = np.zeros(1 << 14, bool)
 _SECRET_NAME[_name_hash(np.array([_word(name.encode()[:8]) for name in sorted(SECRETS.attributes)]))] = True
 
 
+_ANY_NAME = "(?i)" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes))
+
+
+def _holds_name(buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which names of entries speak of a secret attribute: `userPassword=...` may be part of a DN."""
+    texts = buffer.slices(starts, ends)
+    if (_content(texts)[1] == _NEWLINE).any():
+        texts = pc.replace_substring(texts, "\n ", "")
+    return pc.match_substring_regex(texts, _ANY_NAME).to_numpy(zero_copy_only=False)
+
+
 def _suspicious(buffer: _Buffer, line_starts: np.ndarray) -> np.ndarray:
     """Places where a secret may stand: more than there are, never fewer."""
     found = [line_starts[_SECRET_NAME[_name_hash(buffer.word(line_starts))]]]
@@ -190,31 +198,35 @@ def _twice_packed(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return colons, start + (buffer.at(start) == _BLANK) * (start < finish), finish
 
 
-def _bodies_with_secrets(unpacked: _Unpacked) -> np.ndarray:
-    """Which bodies may hold a secret, in clear or packed once more."""
-    flags = np.zeros(len(unpacked.starts), bool)
-    if not len(unpacked.plain):
-        return flags
+def _judged(unpacked: _Unpacked) -> tuple[np.ndarray, np.ndarray]:
+    """Which bodies may hold a secret, in clear or packed once more, and which only the exact reader can judge."""
+    secret, odd = np.zeros(len(unpacked.starts), bool), unpacked.bad.copy()
     plain = unpacked.plain
+    if not len(plain):
+        return secret, odd
     if plain[-1] != _NEWLINE:
         plain.append(_NEWLINE)
     buffer = _Buffer(plain)
-    begins = unpacked.starts[~unpacked.bad]
+    owners = np.flatnonzero(~unpacked.bad)
+    begins = unpacked.starts[owners]
+
+    def mark(flags: np.ndarray, places: np.ndarray) -> None:
+        flags[owners[np.searchsorted(begins, places, "right") - 1]] = True
+
+    mark(odd, buffer.foreign())
     # A body begins behind the dirt of the one before it, so newlines alone do not find its first line.
-    hits = [_suspicious(buffer, np.concatenate([begins[begins < len(plain)], buffer.starts])), buffer.foreign()]
+    mark(secret, _suspicious(buffer, np.concatenate([begins[begins < len(plain)], buffer.starts])))
     places, starts, ends = _twice_packed(buffer)
     if len(places):
         inner = _Unpacked(buffer, starts, ends)
-        hits.append(places[inner.bad])
+        mark(secret, places[inner.bad])
         if len(inner.plain):
             deep = _Buffer(inner.plain)
             deep_starts = np.concatenate([inner.starts[inner.starts < len(inner.plain)], deep.starts])
-            owners = np.flatnonzero(~inner.bad)
-            seen = np.searchsorted(inner.starts[owners], _suspicious(deep, deep_starts), "right") - 1
-            hits.append(places[owners[seen]])
-    owners = np.flatnonzero(~unpacked.bad)
-    flags[owners[np.searchsorted(begins, np.concatenate(hits), "right") - 1]] = True
-    return flags
+            good = np.flatnonzero(~inner.bad)
+            seen = np.searchsorted(inner.starts[good], _suspicious(deep, deep_starts), "right") - 1
+            mark(secret, places[good[seen]])
+    return secret, odd
 
 
 _KEYS = {
@@ -308,9 +320,14 @@ def read(piece: Piece) -> Parsed:
     entry = walk.take("nsuniqueid")
     parent = walk.take("parentuniqueid", required=False)
     target = walk.take("dn")
+    walk.ordinary &= ~_holds_name(buffer, *target)
     rename = walk.here()
-    for key in ("newrdn", "deleteoldrdn", "newsuperiordn"):
-        walk.take(key, required=False)
+    new_rdn = walk.take("newrdn", required=False)
+    walk.take("deleteoldrdn", required=False)
+    new_parent = walk.take("newsuperiordn", required=False)
+    for start, end in (new_rdn, new_parent):
+        moved = np.flatnonzero(end > start)
+        walk.ordinary[moved[_holds_name(buffer, start[moved], end[moved])]] = False
     change = walk.here()
     holds = walk.stands("change")
     mark = buffer.at(change + 8)
@@ -324,7 +341,10 @@ def read(piece: Piece) -> Parsed:
 
     bodies = np.flatnonzero(packed & walk.ordinary)
     unpacked = _Unpacked(buffer, change[bodies] + 9, walk.record_ends[bodies])
-    walk.ordinary[bodies[unpacked.bad | _bodies_with_secrets(unpacked)]] = False
+    secret, odd = _judged(unpacked)
+    walk.ordinary[bodies[odd]] = False
+    doubted = np.zeros(len(walk.ordinary), bool)
+    doubted[bodies[secret]] = True
 
     chosen = np.flatnonzero(walk.ordinary)
     rename_end = np.where(holds, change - 1, walk.record_ends)
@@ -337,7 +357,7 @@ def read(piece: Piece) -> Parsed:
             "entry": _texts(buffer, *(side[chosen] for side in entry)),
             "parent": _texts(buffer, *(side[chosen] for side in parent)),
             "rename": _texts(buffer, rename[chosen], np.maximum(rename_end, rename)[chosen]),
-            "body": _bodies(buffer, chosen, clear, change, walk.record_ends, bodies, unpacked),
+            "body": _redacted(_bodies(buffer, chosen, clear, change, walk.record_ends, bodies, unpacked), doubted[chosen]),
         }
     )
     return _joined(piece, table, walk.record_starts[~walk.ordinary])
@@ -404,6 +424,14 @@ def _bodies(
     if len(texts) == len(chosen) and not len(in_clear):
         return texts
     return texts.take(pa.array(index, mask=index < 0))
+
+
+def _redacted(bodies: pa.StringArray, doubted: np.ndarray) -> pa.StringArray:
+    """The bodies, those in doubt looked at one by one."""
+    if not doubted.any():
+        return bodies
+    looked_at = [exact.redact_body(body) for body in bodies.filter(pa.array(doubted)).to_pylist()]
+    return pc.replace_with_mask(bodies, pa.array(doubted), pa.array(looked_at, pa.string()))
 
 
 def _facts(table: pa.Table) -> dict[str, object]:
