@@ -155,7 +155,7 @@ def merge_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: Python itself sets the traceback of an exception that passes a `with` block
 class Problem(Exception):
     """Something the user can mend: what is wrong, where, and what to do. Shown without a traceback."""
 
