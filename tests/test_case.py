@@ -1,0 +1,265 @@
+"""The case: loading, loading again, loading more; whole or not at all; and the same tables however the work is spread."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from strategies import CANARY
+
+from workbench import Case, Problem
+from workbench.engine import evidence, parts
+from workbench.files import inspect_file
+from workbench.journal import owned, write_whole
+from workbench.systems.ds389.csn import order_key
+from workbench.tables import COLUMNS, SCHEMAS
+
+INCIDENT = Path(__file__).parent / "incidents" / "missed_behind_equal_vectors"
+SNAPSHOTS = [INCIDENT / "1-before", INCIDENT / "2-during"]
+
+
+@pytest.fixture(scope="module")
+def case(spark, tmp_path_factory) -> Case:
+    made = Case.create(tmp_path_factory.mktemp("case") / "incident")
+    made.load(SNAPSHOTS, spark)
+    return made
+
+
+def rows(case: Case, table: str) -> list[dict]:
+    """All rows of a table, in an order that does not depend on the parts."""
+    return sorted(case.arrow(table).to_pylist(), key=lambda row: json.dumps(row, default=str, sort_keys=True))
+
+
+def test_every_file_is_accounted_for(case: Case) -> None:
+    coverage = {(row["snapshot"], row["file"]): row for row in case.arrow("coverage").to_pylist()}
+    assert len(coverage) == sum(1 for folder in SNAPSHOTS for _ in folder.iterdir())
+    rejected = case.arrow("rejects").to_pylist()
+    for folder in SNAPSHOTS:
+        for path in folder.iterdir():
+            row, seen = coverage[folder.name, path.name], inspect_file(path)
+            assert row["rows"] == row["accepted"] + row["rejected"]
+            assert (row["format"], row["rows"], row["rejected"]) == (seen["format"], seen["rows"], seen["rejected"])
+            assert row["rejected"] == sum((r["snapshot"], r["file"]) == (folder.name, path.name) for r in rejected)
+
+
+def test_the_tables_have_the_documented_columns_in_spark_and_in_arrow(case: Case, spark) -> None:
+    for name, schema in SCHEMAS.items():
+        frame = case.table(name, spark)
+        assert frame.columns == schema.names
+        assert frame.count() == sum(part["rows"] for part in case.parts(name)) == len(case.arrow(name))
+
+
+def test_holdings_are_those_of_the_changelogs(case: Case) -> None:
+    held = {(row["server"], row["origin"]): row for row in case.holdings()}
+    assert held["s1", "1"]["changes"] == 65
+    assert held["s3", "1"]["first"] == "6b00617e000000010000"
+    vector = {(row["server"], row["origin"]): row["max"] for row in case.arrow("vectors").to_pylist()
+              if row["kind"] == "server" and row["snapshot"] == "2-during" and row["file"].endswith(".replica.ldif")}  # fmt: skip
+    assert len(vector) == 9
+    assert all(held[key]["claimed_max"] == position for key, position in vector.items())
+
+
+def test_positions_are_sorted_and_their_digests_add_up(case: Case) -> None:
+    total = 0
+    for part in case.parts("positions"):
+        table = pq.read_table(part["path"])
+        pairs = list(zip(table["hi"].to_pylist(), table["lo"].to_pylist(), strict=True))
+        assert pairs == sorted(pairs)
+        assert (tuple(part["first"]), tuple(part["last"])) == (pairs[0], pairs[-1])
+        total += len(pairs)
+    changes = [row for row in case.arrow("changes").to_pylist() if row["kind"] == "change"]
+    assert total == len(changes) == sum(case.arrow("digests")["count"].to_pylist())
+    assert all(order_key(row["origin"], row["hi"], row["lo"]) == row["position"] for row in changes)
+
+
+def test_loading_again_does_nothing_and_loading_more_adds(spark, tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    assert len(case.load(SNAPSHOTS[:1], spark).added) == 15
+    before = sorted((tmp_path / "case" / "evidence").rglob("*.parquet"))
+    again = Case.open(tmp_path / "case").load(SNAPSHOTS[:1], spark)
+    assert (len(again.added), len(again.known)) == (0, 15)
+    assert sorted((tmp_path / "case" / "evidence").rglob("*.parquet")) == before
+    more = case.load(SNAPSHOTS, spark)
+    assert (len(more.added), len(more.known)) == (len(list(SNAPSHOTS[1].iterdir())), 15)
+    both = Case.create(tmp_path / "both")
+    both.load(SNAPSHOTS, spark)
+    for name in SCHEMAS:
+        assert rows(case, name) == rows(both, name)
+
+
+def test_a_file_that_was_moved_is_known_and_one_that_changed_replaces_its_rows(spark, tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    shutil.copy(SNAPSHOTS[0] / "s1.changelog.ldif.gz", folder)
+    shutil.copy(SNAPSHOTS[0] / "s1.replica.ldif", folder)
+    case = Case.create(tmp_path / "case")
+    case.load([folder], spark)
+    os.utime(folder / "s1.replica.ldif")
+    assert not case.load([folder], spark).added
+    shutil.copy(SNAPSHOTS[1] / "s1.changelog.ldif.gz", folder)
+    assert [one.file for one in case.load([folder], spark).added] == ["s1.changelog.ldif.gz"]
+    text = gzip.decompress((folder / "s1.changelog.ldif.gz").read_bytes())
+    assert len(case.arrow("changes")) == text.count(b"changetype: ")
+
+
+@pytest.mark.parametrize(("range_size", "per_part", "tasks"), [(700, 3, 1), (4096, 10, 7), (1 << 20, 1000, 64)])
+def test_any_split_gives_the_same_tables(range_size: int, per_part: int, tasks: int, spark, tmp_path: Path, monkeypatch) -> None:
+    plain = tmp_path / "2-during"
+    plain.mkdir()
+    for path in SNAPSHOTS[1].iterdir():
+        data = path.read_bytes()
+        (plain / path.name.removesuffix(".gz")).write_bytes(gzip.decompress(data) if path.suffix == ".gz" else data)
+    monkeypatch.setattr(evidence, "RANGE", range_size)
+    monkeypatch.setattr(evidence, "_FEWEST_TASKS", tasks)
+    split = Case.create(tmp_path / "split")
+    split.load([plain], spark)
+    monkeypatch.undo()
+    whole = Case.create(tmp_path / "whole")
+    whole.load([plain], spark)
+    for name in SCHEMAS:
+        assert rows(split, name) == rows(whole, name), name
+    assert len(split.parts("changes")) > len(whole.parts("changes")) or range_size == 1 << 20
+
+
+def test_a_reader_never_sees_a_half_published_case(spark, tmp_path: Path, monkeypatch) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS[:1], spark)
+    before = {name: rows(case, name) for name in SCHEMAS}
+
+    def broken(path: Path, text: str) -> None:
+        if path.name == "manifest.json":
+            raise OSError(28, "No space left on device")
+        write_whole(path, text)
+
+    monkeypatch.setattr("workbench.case.write_whole", broken)
+    with pytest.raises((OSError, Problem)):
+        Case.open(tmp_path / "case").load(SNAPSHOTS, spark)
+    monkeypatch.undo()
+    after = Case.open(tmp_path / "case")
+    assert {name: rows(after, name) for name in SCHEMAS} == before
+    after.load(SNAPSHOTS, spark)  # what the broken load left behind is swept up
+    listed = {part["path"] for name in SCHEMAS for part in after.parts(name)}
+    assert listed == {str(path) for path in (tmp_path / "case" / "evidence").rglob("*.parquet")}
+
+
+def test_a_task_that_runs_twice_leaves_one_copy(tmp_path: Path) -> None:
+    path = SNAPSHOTS[0] / "s1.changelog.ldif.gz"
+    source = parts.Source(path.name, "1-before", "s1")
+    share = parts.Share(0, str(path), source, "ds389.changelog-ldif")
+    first, second = (list(parts.read_shares([share], tmp_path)) for _ in range(2))
+    names = [{part["name"] for part in result[0]["parts"]} for result in (first, second)]
+    assert names[0].isdisjoint(names[1])
+    assert [result[0]["rows"] for result in (first, second)] == [126, 126]
+
+
+def test_only_one_run_owns_a_case(tmp_path: Path) -> None:
+    (tmp_path / "case").mkdir()
+    code = (
+        "import sys, time, pathlib; from workbench.journal import owned\n"
+        "with owned(pathlib.Path(sys.argv[1])): print('mine', flush=True); time.sleep(60)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "case")], stdout=subprocess.PIPE, text=True)
+    try:
+        assert other.stdout.readline() == "mine\n"
+        with pytest.raises(Problem, match=f"process {other.pid} on"), owned(tmp_path / "case"):
+            pass
+    finally:
+        other.kill()
+        other.wait()
+    with owned(tmp_path / "case"):  # a killed owner owns nothing
+        pass
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda p: p / "gone", "does not exist"),
+        (lambda p: (p / "f").write_text("x") and p / "f", "is a file, not a folder"),
+        (lambda p: (p / "d").mkdir() or p / "d", "holds no files"),
+        (lambda p: (p / "d" / "inner").mkdir(parents=True) or p / "d", "each is a snapshot"),
+        (lambda p: (p / "d").mkdir() or (p / "d" / "notes").write_text("x") and p / "d", "holds evidence"),
+    ],
+)
+def test_a_wrong_folder_is_told_in_one_sentence(make, words: str, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=words):
+        Case.create(tmp_path / "case").load([make(tmp_path)])
+
+
+def test_a_folder_with_other_files_does_not_become_a_case(tmp_path: Path) -> None:
+    (tmp_path / "important").write_text("x")
+    with pytest.raises(Problem, match="has other files in it"):
+        Case.create(tmp_path)
+    with pytest.raises(Problem, match="not a case"):
+        Case.open(tmp_path)
+    (tmp_path / "case.yaml").write_text("layout: 99\n")
+    with pytest.raises(Problem, match="layout 99"):
+        Case.open(tmp_path)
+
+
+def test_snapshots_of_the_same_name_are_told_apart(spark, tmp_path: Path) -> None:
+    for parent in ("a", "b"):
+        (tmp_path / parent / "now").mkdir(parents=True)
+        shutil.copy(SNAPSHOTS[0] / f"s{1 + (parent == 'b')}.changelog.ldif.gz", tmp_path / parent / "now")
+    case = Case.create(tmp_path / "case")
+    case.load([tmp_path / "a" / "now", tmp_path / "b" / "now"], spark)
+    assert list(case.snapshots) == ["now", "b/now"]
+    assert {row["snapshot"] for row in case.arrow("changes").to_pylist()} == {"now", "b/now"}
+
+
+def test_no_secret_reaches_any_file_of_a_case(spark, tmp_path: Path) -> None:
+    import base64
+
+    folder = tmp_path / "leaky"
+    folder.mkdir()
+    hashed = "{PBKDF2-SHA512}10000$" + CANARY
+    twice = base64.b64encode(base64.b64encode(hashed.encode())).decode()
+    body = f"add: userPassword\nuserPassword: {CANARY}\nuserPassword:: {base64.b64encode(hashed.encode()).decode()}\n-\nadd: x\nx: {hashed}\n-\n"
+    change = base64.b64encode(body.encode()).decode()
+    record = f"changetype: add\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn={hashed}\nchange:: {change}\n\n"
+    (folder / "s1.changelog.ldif").write_text(record + record.replace("csn: 6", "csn: x") + record.replace("\nchange:: ", "\nchange:: A"))
+    (folder / "s1.agreements.ldif").write_text(
+        "dn: cn=a,cn=replica,cn=x,cn=mapping tree,cn=config\nobjectClass: nsds5replicationagreement\ncn: a\n"
+        f"nsDS5ReplicaRoot: dc=x\nnsDS5ReplicaHost: h\nnsDS5ReplicaCredentials: {CANARY}\ndescription:: {base64.b64encode(hashed.encode()).decode()}\n\n"
+    )
+    (folder / "s1.errors.log").write_text(
+        f"[20/Nov/2026:14:28:10.074604322 +0000] - ERR - part - something about userPassword: {CANARY} and {hashed}\n"
+    )
+    (folder / "s1.notes").write_text(f"{hashed} {twice}\n")
+    case = Case.create(tmp_path / "case")
+    case.load([folder], spark)
+    assert len(case.arrow("rejects")) == 2
+    needles = [CANARY.encode(), base64.b64encode(CANARY.encode())[:14], base64.b64encode(b"xx" + CANARY.encode())[4:16]]
+    for path in (tmp_path / "case").rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            if path.suffix == ".parquet":
+                data += json.dumps(pq.read_table(path).to_pylist(), default=str).encode()
+            assert not any(needle in data for needle in needles), path
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_time_leaves_a_case_that_opens_and_loads(spark, tmp_path: Path) -> None:
+    code = "import sys; from workbench import Case; Case.create(sys.argv[1]).load(sys.argv[2:])"
+    for seconds in (2, 5, 8, 11, 14):
+        run = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "case"), *map(str, SNAPSHOTS)], start_new_session=True)
+        time.sleep(seconds)
+        os.killpg(run.pid, 9)
+        run.wait()
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS, spark)
+    assert len(case.inputs) == sum(1 for folder in SNAPSHOTS for _ in folder.iterdir())
+
+
+def test_columns_are_documented() -> None:
+    plain_enough = {"consumer_host", "consumer_port", "enabled", "at", "origin", "position", "operation", "target", "reason", "format"}
+    for name, columns in COLUMNS.items():
+        for column, (_, meaning) in columns.items():
+            assert meaning or column in plain_enough, f"{name}.{column}"
