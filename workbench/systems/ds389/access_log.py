@@ -1,0 +1,333 @@
+"""The access log: which changes a server applied, refused, or acknowledged without applying them.
+
+`[time] conn=10 op=7 RESULT err=0 tag=105 nentries=0 ... etime=0.0035 csn=6b005c13000000030000` is evidence for a
+change; its target stands on the ADD, MOD, DEL or MODRDN line of the same connection and operation. A result of an
+update on a replication connection *without* csn= is a change that the server took as already seen and dropped.
+
+Results of ordinary clients are nearly all of a large log, so lines are told apart as columns; Python looks only at
+lines that begin or end a connection and at those whose tail is unusual (notes, error texts, names).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from workbench.model import LINES, Format, Parsed, Piece
+from workbench.systems.ds389.access_operations import CONNECT, DISCONNECT, SESSION, UPDATES, Batch, Connections, nibbles
+from workbench.systems.ds389.csn import csn_or_none, origin_of
+from workbench.systems.ds389.log_lines import (
+    NO_TIME,
+    STAMP,
+    Column,
+    Lines,
+    Objects,
+    Room,
+    is_json,
+    is_title,
+    json_time,
+    kind_of,
+    stamps,
+    stands,
+    time_facts,
+)
+from workbench.systems.ds389.secrets import SECRETS
+
+_UPDATE_TAGS = np.array(sorted(UPDATES))
+
+# Start and end of a replication session (5.0 and since 7.1), and one entry of a total update
+_SESSION_OIDS = {f"2.16.840.1.113730.3.5.{last}" for last in (3, 5, 6, 12)}
+_SESSION_OID = re.compile(rb'EXT oid="2\.16\.840\.1\.113730\.3\.5\.(?:3|5|6|12)"')
+
+# What may stand behind `tag=N` of a result. Operation notes come before the CSN; what comes behind it is either
+# fields of known names or free text of the server (" - unknown object class ..."), which may quote anything.
+_RESULT_TAIL = re.compile(
+    rb" nentries=-?\d+(?: wtime=[\d.]+)?(?: optime=[\d.]+)? etime=[\d.]+"
+    rb'(?: notes=\S+)?(?: details="[^"]*")?(?: csn=(?P<csn>\S*))?'
+    rb'(?P<known>(?: (?:pr_idx|pr_cookie)=-?\d+| (?:dn|sid|authzid)=".*"| \w+=\d+\.\d+)*(?: - .*|, .*)?\s*)?'
+)
+_DN = re.compile(rb'(?:ADD|MOD|DEL) dn="(.*)" authzid="[^"]*"|(?:ADD|MOD|DEL) dn="(.*)"')
+_RENAME = re.compile(rb'MODRDN dn="(.*)" newrdn="(.*)" newsuperior="(.*)"')
+_INTERNAL = re.compile(
+    rb"conn=(?:Internal\((?P<none>\d+)\)|(?P<conn>\d+) \(Internal\)) op=(?P<op>-?\d+\(\d+\)\(\d+\)) (?P<rest>.*)"
+)
+_INTERNAL_RESULT = re.compile(rb"RESULT err=(-?\d+) tag=\d+(.*)")
+_WORDS = {b"ADD": "add", b"MOD": "modify", b"DEL": "delete", b"MODRDN": "modrdn"}
+_JSON_WORDS = {"ADD": "add", "MODIFY": "modify", "DELETE": "delete", "MODRDN": "modrdn"}
+
+_CUT = "the last line was cut"
+_LINE = re.compile(STAMP + rb" conn=(?:\d+|Internal\(\d+\)) (?P<rest>.+)", re.DOTALL)
+_OPERATION = re.compile(rb"(?:\(Internal\) )?op=-?\d+(?:\(\d+\))* (?P<said>.*)", re.DOTALL)
+_WHOLE_RESULT = re.compile(rb"RESULT err=-?\d+ tag=(?P<tag>\d+) .*?(?: csn=(?P<csn>[0-9a-fA-F]{20})(?![0-9a-fA-F]).*)?")
+_WHOLE_REQUEST = re.compile(rb'(?:ADD|MOD|DEL) dn=".*"|MODRDN dn=".*" newrdn=".*" newsuperior=".*"|EXT oid=".*"')
+
+
+class AccessLogReader:
+    """Reads the access logs of one server in time order; remembers open connections and requests without result."""
+
+    def __init__(self) -> None:
+        self._connections = Connections()
+        self._objects = Objects()
+        self._room = Room()
+        self._internal: dict[str, tuple[str, str | None]] = {}
+
+    def __call__(self, piece: Piece) -> Parsed:
+        lines = Lines(piece, self._room)
+        if self._objects.open or is_json(lines):
+            batch, times = self._read_json(lines, piece.ended)
+        else:
+            batch, times = self._read_text(lines)
+        applied, facts = self._connections.settle(batch, piece.ended)
+        tables = {"applied": applied} if applied.num_rows else {}
+        return Parsed(len(lines), lines.rejects, tables, {**facts, **time_facts(times)})
+
+    def _read_text(self, lines: Lines) -> tuple[Batch, Column]:
+        if lines.unfinished and lines.usable[-1] and _misleads(lines.raw(len(lines) - 1)):
+            lines.reject(len(lines) - 1, _CUT)
+        times, begin = stamps(lines)
+        batch = Batch()
+        for line in np.flatnonzero(lines.usable & (begin == 0)).tolist():
+            raw = lines.raw(line)
+            if not is_title(raw):
+                first = line == 0 and lines.offset(lines.starts[0]) == 0 and raw[:1] != b"["
+                lines.reject(line, "begins inside a line" if first else "no time stamp: not a line of an access log")
+        rows = np.flatnonzero(lines.usable & (begin > 0))
+        at = begin[rows]
+        conn, behind = lines.number(at + 5, 18)
+        word = lines.eight(at)
+        numbered = stands(word, b"conn=") & (behind > at + 5) & (lines.buffer[behind] == ord(" "))
+        inside = stands(word, b"conn=Int") | (numbered & (lines.buffer[behind + 1] == ord("(")))
+        for line in rows[~numbered & ~inside].tolist():
+            lines.reject(line, "no connection number: not a line of an access log")
+        self._read_internal(lines, rows[inside], times, batch)
+        plain = numbered & ~inside
+        if not plain.all():
+            rows, conn, behind = rows[plain], conn[plain], behind[plain]
+        at = behind + 1
+        word = lines.eight(at)
+        op, behind = lines.signed(at + 3, 10)
+        operation = stands(word, b"op=") & (behind > at + 3) & (lines.buffer[behind] == ord(" "))
+        said = behind + 1
+        phrase = np.where(operation, lines.eight(said), 0)
+        result = np.flatnonzero(stands(phrase, b"RESULT "))
+        _read_results(lines, batch, rows[result], times, conn[result], op[result], said[result])
+        _read_requests(lines, batch, rows, conn, op, said, phrase)
+        opened = np.flatnonzero(stands(word, b"fd="))
+        opened = opened[np.array([b" connection from " in lines.raw(line) for line in rows[opened].tolist()], bool)]
+        closed = np.flatnonzero(stands(phrase, b"fd="))
+        session = np.flatnonzero(stands(phrase, b"EXT oid="))
+        session = session[np.array([_is_session(lines.raw(line)) for line in rows[session].tolist()], bool)]
+        kinds = np.repeat([CONNECT, DISCONNECT, SESSION], [len(opened), len(closed), len(session)])
+        chosen = np.concatenate((opened, closed, session))
+        batch.events = np.column_stack((lines.offset(lines.starts[rows[chosen]]), conn[chosen], kinds))
+        return batch, times
+
+    def _read_internal(self, lines: Lines, rows: Column, times: Column, batch: Batch) -> None:
+        """The server's own operations: updates of plug-ins have their own CSNs, but no operation number of their own."""
+        for line in rows.tolist():
+            raw = lines.raw(line)
+            found = _INTERNAL.search(raw)
+            if not found:
+                lines.reject(line, "internal operation that cannot be read")
+                continue
+            where = f"{(found['conn'] or b'Internal').decode()}/{found['op'].decode()}"
+            word = found["rest"].split(b" ", 1)[0]
+            if word in _WORDS:
+                span = _target(found["rest"])
+                self._begin_internal(where, _WORDS[word], span.decode() if span is not None else None)
+            elif result := _INTERNAL_RESULT.fullmatch(found["rest"]):
+                tail = _RESULT_TAIL.fullmatch(result[2])
+                csn = tail["csn"] if tail else None
+                if csn is not None and csn_or_none(csn.decode()) is None:
+                    lines.reject(line, "csn= is no CSN")
+                    continue
+                offset = int(lines.offset(lines.starts[line]))
+                self._end_internal(
+                    batch, where, offset, int(times[line]), int(result[1]), csn.decode() if csn else None
+                )
+
+    def _begin_internal(self, where: str, operation: str, target: str | None) -> None:
+        self._internal.pop(where, None)
+        self._internal[where] = operation, SECRETS.redact(target) if target else target
+        if len(self._internal) > 10_000:  # results that never came
+            del self._internal[next(iter(self._internal))]
+
+    def _end_internal(self, batch: Batch, where: str, offset: int, at: int, err: int, csn: str | None) -> None:
+        operation, target = self._internal.pop(where, (None, None))
+        if csn:
+            batch.internal.append(
+                {
+                    "offset": offset,
+                    "evidence": "access_log",
+                    "outcome": "refused" if err else "applied",
+                    "origin": origin_of(csn),
+                    "position": csn.lower(),
+                    "at": None if at == NO_TIME else at,
+                    "code": err,
+                    "operation": operation,
+                    "target": target,
+                    "connection": where,
+                    "replicated": False,
+                }
+            )
+
+    def _read_json(self, lines: Lines, ended: bool) -> tuple[Batch, Column]:
+        batch, times = Batch(), []
+        requests: list[tuple[int, int, int]] = []
+        results: list[tuple[int, int, int, int, int, int, str]] = []
+        events: list[tuple[int, int, int]] = []
+        for offset, value in self._objects.read(lines, ended):
+            at = json_time(value.get("local_time"))
+            times.append(at)
+            word, conn, op = value.get("operation"), _whole(value.get("conn_id")), _whole(value.get("op_id"))
+            target = value.get("target_dn") if isinstance(value.get("target_dn"), str) else None
+            if "header" in value and word is None:
+                continue
+            if not isinstance(word, str) or conn is None:
+                lines.refuse_at(offset, "JSON object that is no line of an access log")
+            elif word == "RESULT":
+                err, tag, csn = _whole(value.get("err")), _whole(value.get("tag")), value.get("csn")
+                if err is None or tag is None or not (csn is None or (isinstance(csn, str) and csn_or_none(csn))):
+                    lines.refuse_at(offset, "result without err, tag or with a csn that is no CSN")
+                elif value.get("internal_op"):
+                    self._end_internal(batch, _inside(value, conn), offset, at, err, csn)
+                elif csn or tag in UPDATES:
+                    results.append((offset, at, conn, -1 if op is None else op, err, tag, csn or ""))
+            elif word in _JSON_WORDS:
+                if value.get("internal_op"):
+                    self._begin_internal(_inside(value, conn), _JSON_WORDS[word], target)
+                elif op is not None:
+                    requests.append((offset, conn, op))
+                    batch.targets.append(target)
+            elif word == "CONNECTION":
+                events.append((offset, conn, CONNECT))
+            elif word == "DISCONNECT":
+                events.append((offset, conn, DISCONNECT))
+            elif word == "EXTENDED_OP" and value.get("oid") in _SESSION_OIDS:
+                events.append((offset, conn, SESSION))
+        batch.events = np.array(events, np.int64).reshape(-1, 3)
+        numbers = np.array(requests, np.int64).reshape(-1, 3)
+        batch.request_offset, batch.request_conn, batch.request_op = numbers.T
+        numbers = np.array([result[:6] for result in results], np.int64).reshape(-1, 6)
+        batch.offset, batch.at, batch.conn, batch.op, batch.err, batch.tag = numbers.T
+        batch.csn = np.array([result[6].encode() for result in results], "S20")
+        batch.digits = nibbles(batch.csn)
+        return batch, np.array(times, np.int64)
+
+
+def _is_session(raw: bytes) -> bool:
+    return bool(_SESSION_OID.search(raw))
+
+
+def _whole(value: Any) -> int | None:
+    """An integer that a column holds; JSON may hold anything."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
+
+
+def _inside(value: dict[str, Any], conn: int) -> str:
+    inner = f"({value.get('op_internal_id')})({value.get('op_internal_nested_count')})"
+    return f"{conn or 'Internal'}/{value.get('op_id')}{inner}"
+
+
+def _target(said: bytes) -> bytes | None:
+    """The DN of a request: up to the last quotation mark of its field, because the DN itself may hold some."""
+    found = _RENAME.match(said) or _DN.match(said)
+    return next((group for group in found.groups() if group is not None), None) if found else None
+
+
+def _read_requests(
+    lines: Lines, batch: Batch, rows: Column, conn: Column, op: Column, said: Column, phrase: Column
+) -> None:
+    """ADD, MOD, DEL and MODRDN lines: their numbers and targets."""
+    short = stands(phrase, b'ADD dn="') | stands(phrase, b'MOD dn="') | stands(phrase, b'DEL dn="')
+    chosen = np.flatnonzero(short | stands(phrase, b"MODRDN d"))
+    ends, begins = lines.ends[rows[chosen]], said[chosen]
+    simple = short[chosen] & (lines.buffer[ends - 1] == ord('"')) & (ends > begins + 8)
+    targets: list[Any] = lines.cut(begins + 8, ends - 1)
+    simple &= np.array([b'" authzid="' not in target for target in targets], bool)
+    odd = np.flatnonzero(~simple)
+    for index, whole in zip(odd.tolist(), lines.cut(begins[odd], ends[odd]), strict=True):
+        targets[index] = _target(whole)
+    batch.targets = targets
+    batch.request_offset = lines.offset(lines.starts[rows[chosen]])
+    batch.request_conn, batch.request_op = conn[chosen], op[chosen]
+
+
+def _read_results(
+    lines: Lines, batch: Batch, rows: Column, times: Column, conn: Column, op: Column, said: Column
+) -> None:
+    """RESULT lines of updates or with a CSN. Lines that end in `etime=N` or `etime=N csn=X` are read as columns."""
+    err, behind = lines.signed(said + 11, 9)
+    tag, tail = lines.number(behind + 5, 9)
+    good = lines.says(said + 7, b"err=") & (behind > said + 11) & lines.says(behind, b" tag=") & (tail > behind + 5)
+    good &= lines.buffer[tail] == ord(" ")
+    _, end = lines.signed(tail + 10, 10)
+    usual = good & lines.says(tail, b" nentries=") & (end > tail + 10)
+    for word in (b" wtime=", b" optime=", b" etime="):
+        here = lines.says(end, word)
+        end = np.where(here, lines.decimal(end + len(word)), end)
+    ends = lines.ends[rows]
+    csn = np.ascontiguousarray(lines.window(end + 5, 20)).view("S20").reshape(-1)
+    digits = nibbles(csn)
+    has = lines.says(end, b" csn=") & (ends == end + 25) & ((digits < 16).sum(axis=1, dtype=np.int8) == 20)
+    usual &= here & (has | (ends == end))
+    update = np.isin(tag, _UPDATE_TAGS)
+    keep = usual & (has | update)
+    csn = np.where(has, csn, b"").astype("S20")
+    odd = np.flatnonzero(~usual)
+    for index, rest in zip(odd.tolist(), lines.cut(tail[odd], ends[odd]), strict=True):
+        line = int(rows[index])
+        if not good[index]:
+            lines.reject(line, "RESULT that cannot be read")
+        elif not (found := _RESULT_TAIL.match(rest)):
+            if update[index] or b" csn=" in rest:
+                lines.reject(line, "RESULT that cannot be read")
+        elif found["csn"] is not None:
+            if csn_or_none(found["csn"].decode("utf-8", "replace")) is None:
+                lines.reject(line, "csn= is no CSN")
+            else:
+                keep[index], csn[index] = True, found["csn"]
+                digits[index] = nibbles(csn[index : index + 1])
+        elif update[index]:
+            # Something unknown behind the times may be a damaged csn=; without it the line would tell of a lost change.
+            if found.end() < len(rest):
+                lines.reject(line, "RESULT of an update with something unknown in the place of its csn=")
+            else:
+                keep[index], csn[index] = True, b""
+    batch.offset, batch.at = lines.offset(lines.starts[rows[keep]]), times[rows[keep]]
+    batch.conn, batch.op, batch.err, batch.tag = conn[keep], op[keep], err[keep], tag[keep]
+    batch.csn, batch.digits = csn[keep], digits[keep]
+
+
+def _misleads(raw: bytes) -> bool:
+    """True for a last line without its end that might say something else, or more, if it were whole."""
+    if is_title(raw):
+        return False
+    if not (line := _LINE.fullmatch(raw)):
+        return True
+    said = _OPERATION.fullmatch(line["rest"])
+    if not said:
+        return line["rest"].startswith((b"op=", b"(")) or b"op=".startswith(line["rest"])
+    rest = said["said"]
+    if rest.startswith(b"RESULT "):
+        result = _WHOLE_RESULT.fullmatch(rest)
+        return not result or (result["csn"] is None and (int(result["tag"][:9]) in UPDATES or b" csn" in rest))
+    words = (b"RESULT ", b"ADD dn=", b"MOD dn=", b"DEL dn=", b"MODRDN dn=", b"EXT oid=")
+    if rest.startswith(words[1:]):
+        return not _WHOLE_REQUEST.match(rest)
+    return any(word.startswith(rest) for word in words)
+
+
+def _is_access_log(head: bytes, name: str) -> bool:
+    return kind_of(head, name) == "access"
+
+
+ACCESS_LOG = Format(
+    "ds389.access-log",
+    _is_access_log,
+    AccessLogReader,
+    LINES,
+    empty={"results_with_csn": 0, "results_without_csn_on_replication": 0, "by_origin": {}},
+)

@@ -1,0 +1,22 @@
+"""The audit log: recognised and counted, nothing of it is kept. It carries no CSN and may hold passwords in clear."""
+
+from __future__ import annotations
+
+from workbench.model import LINES, Format, Parsed, Piece, Reject
+from workbench.systems.ds389.log_lines import Lines, Room, kind_of
+
+
+def read_audit_log(piece: Piece) -> Parsed:
+    """Counts the lines; rejects (without showing them) those that are no text."""
+    lines = Lines(piece, Room())
+    rejects = [Reject(reject.offset, reject.reason) for reject in lines.rejects]
+    return Parsed(len(lines), rejects, {}, {"carries_csn": False})
+
+
+def _is_audit_log(head: bytes, name: str) -> bool:
+    return kind_of(head, name) == "audit"
+
+
+AUDIT_LOG = Format(
+    "ds389.audit-log", _is_audit_log, lambda: read_audit_log, LINES, splittable=True, empty={"carries_csn": False}
+)

@@ -1,0 +1,265 @@
+"""The errors log: what the server says of its sessions, of changes it took as already seen, and of its own life.
+
+`[time] - LEVEL - part - part - text`, each line by itself; lines without a time stamp continue the message above. Most
+lines of interest are written only at the replication log level (8192), and most lines of that level are of no interest,
+so lines are filtered as columns and only what may mean something is read one by one.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.boundary import REMOVED
+from workbench.model import LINES, Format, Parsed, Piece
+from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.errors_meanings import MEANINGS, STEPS, Meaning
+from workbench.systems.ds389.log_lines import (
+    NO_TIME,
+    Column,
+    Lines,
+    Objects,
+    Room,
+    is_json,
+    is_pretty,
+    json_time,
+    kind_of,
+    stamps,
+    time_facts,
+)
+from workbench.systems.ds389.secrets import SECRETS
+from workbench.tables import table
+
+_LONGEST_TEXT = 500
+
+_SEVERITIES = {
+    "DEBUG": "debug",
+    "INFO": "info",
+    "NOTICE": "notice",
+    "WARN": "warning",
+    "WARNING": "warning",
+    "ERR": "error",
+    "ERROR": "error",
+    "CRIT": "critical",
+    "CRITICAL": "critical",
+    "ALERT": "critical",
+    "EMERG": "critical",
+    "EMERGENCY": "critical",
+}
+_BAD = {"warning", "error", "critical"}
+
+# `DEBUG - NSMMReplicationPlugin - changelog program - agmt="cn=a" (host:389): CSN ...`; before 1.3.6 without the level.
+# A part is one word or a known phrase: a text may hold ` - ` too.
+_AGREEMENT = r'\(?agmt="(?:[^"\\]|\\.)*" \([^)]*\)\)?'
+_PARTS = re.compile(
+    rf"(?:- (?P<level>[A-Z]+) - )?"
+    rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}) - "
+    rf"|{_AGREEMENT}(?: - |: ))*(?:\w+_\w+(?:: | (?={_AGREEMENT})))?(?:{_AGREEMENT}: )?)(?P<text>.*)",
+    re.DOTALL,
+)
+_LINK = re.compile(r'agmt="cn=((?:[^"\\]|\\.)*)"')
+_FUNCTION = re.compile(r"(?:^|(?<= - ))([A-Za-z_][\w ]*?)(?: - |: | (?=\(?agmt=))")
+_PART_CSN = re.compile(r"csn=([0-9a-fA-F]{20}) - ")
+
+_SIGNS = sorted({sign for meaning in [*MEANINGS.values(), *STEPS.values()] for sign in meaning.signs})
+_LEVEL_SIGNS = [rf"\] - (?:{'|'.join(word for word, severity in _SEVERITIES.items() if severity in _BAD)}) - "]
+_OF_INTEREST = "|".join([*_LEVEL_SIGNS, *map(re.escape, _SIGNS)])
+
+# Older servers print only the sentence of the result.
+_RESULT_CODES = {
+    "No such attribute": 16,
+    "Undefined attribute type": 17,
+    "Constraint violation": 19,
+    "Type or value exists": 20,
+    "Invalid syntax": 21,
+    "No such object": 32,
+    "Invalid DN syntax": 34,
+    "Insufficient access": 50,
+    "Naming violation": 64,
+    "Object class violation": 65,
+    "Operation not allowed on non-leaf": 66,
+    "Operation not allowed on RDN": 67,
+    "Already exists": 68,
+    "Cannot modify object class": 69,
+}
+_OUTCOMES = {"already_seen": "dropped", "cancelled": "cancelled", "skipped_by_supplier": "skipped"}
+
+
+class ErrorsLogReader:
+    """Reads errors logs. Remembers nothing from piece to piece but a JSON object that is spread over several lines."""
+
+    def __init__(self) -> None:
+        self._objects = Objects()
+        self._room = Room()
+
+    def __call__(self, piece: Piece) -> Parsed:
+        lines = Lines(piece, self._room)
+        rows = _Rows()
+        if self._objects.open or is_json(lines):
+            times = self._read_json(lines, piece.ended, rows)
+        else:
+            times = _read_text(lines, rows)
+        facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
+        return Parsed(len(lines), lines.rejects, rows.tables(), {**facts, **time_facts(times)})
+
+    def _read_json(self, lines: Lines, ended: bool, rows: _Rows) -> Column:
+        times = []
+        for offset, value in self._objects.read(lines, ended):
+            message, subsystem, severity = value.get("msg"), value.get("subsystem"), value.get("severity")
+            if isinstance(message, str) and isinstance(severity, str):
+                times.append(json_time(value.get("local_time")))
+                rows.read(offset, times[-1], f"- {severity.upper()} - {subsystem or ''} - {message.rstrip()}")
+            elif "header" not in value:
+                lines.refuse_at(offset, "JSON object that is no line of an errors log")
+        return np.array(times, np.int64)
+
+
+def _read_text(lines: Lines, rows: _Rows) -> Column:
+    times, begin = stamps(lines)
+    if not len(lines):
+        return times
+    ends = pa.py_buffer(np.append(lines.starts, lines.ends[-1]))
+    whole = pa.Array.from_buffers(pa.large_binary(), len(lines), [None, ends, pa.py_buffer(lines.buffer)])
+    marked = pc.match_substring_regex(whole, _OF_INTEREST).to_numpy(zero_copy_only=False)
+    chosen = np.flatnonzero(marked & lines.usable & (begin > 0))
+    texts = lines.cut(begin[chosen], lines.ends[chosen])
+    places = lines.offset(lines.starts[chosen]).tolist()
+    for offset, at, raw in zip(places, times[chosen].tolist(), texts, strict=True):
+        rows.read(offset, at, raw.decode())
+    return times
+
+
+class _Rows:
+    """The rows of the tables, as they are read."""
+
+    def __init__(self) -> None:
+        self.codes: Counter[str] = Counter()
+        self._lines: list[str] = []
+        self._messages: list[dict[str, Any]] = []
+        self._applied: list[dict[str, Any]] = []
+        self._operations: list[dict[str, Any]] = []
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Evidence tables that have rows."""
+        suspects = pc.match_substring_regex(pa.array(self._lines, pa.string()), _MAYBE_SECRET, ignore_case=True)
+        for index in np.flatnonzero(suspects.to_numpy(zero_copy_only=False)).tolist():
+            row = self._messages[index]
+            row["text"], row["link"] = _harmless(self._lines[index]), row["link"] and _harmless(row["link"])
+            row["numbers"] = [(key, _harmless(value)) for key, value in row["numbers"]]
+        for row in self._messages:
+            row["text"] = row["text"][:_LONGEST_TEXT]
+        found = {"messages": self._messages, "applied": self._applied, "operations": self._operations}
+        return {name: table(name, rows) for name, rows in found.items() if rows}
+
+    def read(self, offset: int, time: int, line: str) -> None:
+        """One line, from behind its time stamp."""
+        head = _PARTS.match(line)
+        if head is None:
+            return
+        text, parts = head["text"], head["parts"]
+        functions = _FUNCTION.findall(parts)
+        function = functions[-1] if functions else None
+        severity = _SEVERITIES.get(head["level"] or "")
+        at = None if time == NO_TIME else time
+        for step, meaning in STEPS.items():
+            if found := _says(meaning, text, function):
+                self.codes["pending_" + step] += 1
+                self._step(offset, at, step, found["csn"].lower(), None)
+                return
+        code, found = next(
+            ((code, found) for code, meaning in MEANINGS.items() if (found := _says(meaning, text, function))),
+            (None, None),
+        )
+        if code is None and severity not in _BAD:
+            return
+        named = {name: value for name, value in found.groupdict().items() if value} if found else {}
+        link = _LINK.search(line)
+        name = link[1] if link else None
+        position = named.pop("csn", "").lower() or None
+        if not position and (part := _PART_CSN.search(parts)):
+            position = part[1].lower()
+        origin = str(int(named.pop("origin"))) if "origin" in named else origin_of(position) if position else None
+        if "counters" in named:
+            named.update(pair.split("=", 1) for pair in named.pop("counters").split(" "))
+        connection = f"{named['conn']}/{named['op']}" if "conn" in named and "op" in named else None
+        self.codes[code or f"other_{severity}"] += 1
+        self._messages.append(
+            {
+                "offset": offset,
+                "at": at,
+                "severity": severity,
+                "code": code,
+                "function": function,
+                "link": name,
+                "origin": origin,
+                "position": position,
+                "numbers": list(named.items()),
+                "text": line[head.start("parts") :],
+            }
+        )
+        self._lines.append(self._messages[-1]["text"])
+        if code in _OUTCOMES:
+            error = named.get("error")
+            self._applied.append(
+                {
+                    "offset": offset,
+                    "evidence": "errors_log",
+                    "outcome": _OUTCOMES[code],
+                    "origin": origin,
+                    "position": position,
+                    "at": at,
+                    "code": int(error) if error else _RESULT_CODES.get(named.get("result", "")),
+                    "connection": connection,
+                    "link": name,
+                }
+            )
+        if code == "cancelled" and position:
+            self._step(offset, at, "abort", position, connection)
+
+    def _step(self, offset: int, at: int | None, step: str, position: str, connection: str | None) -> None:
+        row = {"offset": offset, "origin": origin_of(position), "position": position, "step": step, "at": at}
+        self._operations.append({**row, "connection": connection})
+
+
+def _says(meaning: Meaning, text: str, function: str | None) -> re.Match[str] | None:
+    for sign in meaning.signs:  # a loop, not any(): this runs several times for each line of interest
+        if sign in text:
+            return meaning.pattern.match(text) if meaning.function in (function or "") else None
+    return None
+
+
+# A line may quote a value in base64, which no shape betrays: a hash of any scheme makes a run of 36 letters or more.
+_PACKED = re.compile(r"[A-Za-z0-9+/]{36,}")
+_MAYBE_SECRET = "|".join([r"[{$]", _PACKED.pattern, *sorted(map(re.escape, SECRETS.attributes))])
+
+
+def _harmless(text: str) -> str:
+    """The text without secrets."""
+    return _PACKED.sub(lambda run: REMOVED if _holds_secret(run[0], 2) else run[0], SECRETS.redact(text))
+
+
+def _holds_secret(packed: str, depth: int) -> bool:
+    text = base64.b64decode(packed[: len(packed) // 4 * 4]).decode("latin-1")
+    return SECRETS.holds_one(text) or (
+        depth > 1 and any(_holds_secret(run, depth - 1) for run in _PACKED.findall(text))
+    )
+
+
+def _is_errors_log(head: bytes, name: str) -> bool:
+    return kind_of(head, name) == "errors" and not is_pretty(head)
+
+
+def _is_pretty_errors_log(head: bytes, name: str) -> bool:
+    return kind_of(head, name) == "errors" and is_pretty(head)
+
+
+ERRORS_LOG = Format("ds389.errors-log", _is_errors_log, ErrorsLogReader, LINES, splittable=True)
+
+ERRORS_LOG_PRETTY = Format("ds389.errors-log", _is_pretty_errors_log, ErrorsLogReader, LINES)
+"""The same with nsslapd-errorlog-log-format json-pretty: its objects cross the borders of pieces."""
