@@ -70,6 +70,8 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "busy": (pa.bool_(), "a session is running"),
         "started_at": (TIME, "last session began"),
         "ended_at": (TIME, "last session ended"),
+        "init_started_at": (TIME, "last total initialisation of the consumer over this link began"),
+        "init_ended_at": (TIME, "last total initialisation ended"),
         "sent": (TEXT, "changes sent and skipped since the start, as written"),
         "position": (TEXT, "last position sent or known to be there"),
         "excluded": (TEXT, "attributes that the link leaves out, separated by blanks"),

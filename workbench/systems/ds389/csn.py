@@ -54,7 +54,7 @@ class Element:
 
 
 _GENERATION = re.compile(r"\{replicageneration\}(?: (.*))?", re.IGNORECASE)
-_REPLICA = re.compile(r"\{replica\s+0*(\d+)(?:\s+(\S+?))?\s*\}(.*)", re.IGNORECASE)
+_REPLICA = re.compile(r"\{replica\s+0*([0-9]{1,5})(?:\s+(\S+?))?\s*\}(.*)", re.IGNORECASE)
 _CSNS = re.compile(r" ([0-9a-f]{20}) ([0-9a-f]{20})(?: ([0-9a-f]{8}))?", re.IGNORECASE)
 
 
@@ -75,7 +75,7 @@ def ruv_element(value: str) -> Element:
     return Element(value, origin, None, url, low.lower(), high.lower(), int(modified, 16) if modified else None)
 
 
-_MODIFIED = re.compile(r"\{replica\s+0*(\d+)(?:\s+\S+?)?\s*\}\s+([0-9a-f]{8})", re.IGNORECASE)
+_MODIFIED = re.compile(r"\{replica\s+0*([0-9]{1,5})(?:\s+\S+?)?\s*\}\s+([0-9a-f]{8})", re.IGNORECASE)
 
 
 def ruv_modified(value: str) -> tuple[str, int] | None:

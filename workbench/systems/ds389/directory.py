@@ -1,0 +1,197 @@
+"""The configuration entries of a replica: `ds389.replica` (cn=replica) and `ds389.agreements`.
+
+Both are what a search below cn=mapping tree prints, and one search may print both, so one reader takes both kinds of
+entries wherever they stand; the first one in the file gives the format its name. Other entries (the mapping tree
+itself) are accepted and say nothing. Credentials are never looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from workbench import tables
+from workbench.model import Format, Parsed, Piece, Reject, Source
+from workbench.systems.ds389 import ldif
+from workbench.systems.ds389.ldif import Entry
+from workbench.systems.ds389.values import clean
+from workbench.systems.ds389.vectors import Row, link_row, vector_facts, vector_rows
+
+_CONFIG = r",cn=mapping tree,cn=config"
+_REPLICA_DN = re.compile(rf"cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
+_AGREEMENT_DN = re.compile(rf"(?:cn|nsds5replicaname)=.+?,cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
+_AGREEMENT_CLASSES = {"nsds5replicationagreement", "nsdswindowsreplicationagreement"}
+_ESCAPED = re.compile(r"\\([0-9a-fA-F]{2})|\\(.)")
+_CODE = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? ")
+
+
+def kind_of(entry: Entry) -> str:
+    """`replica`, `agreement`, or "" for any other entry: by its class, or by its place if no classes are shown."""
+    classes = {value.strip().lower() for value in entry.texts("objectClass")}
+    if "nsds5replica" in classes or _REPLICA_DN.fullmatch(entry.dn):
+        return "replica"
+    return "agreement" if classes & _AGREEMENT_CLASSES or _AGREEMENT_DN.fullmatch(entry.dn) else ""
+
+
+def suffix_of(entry: Entry) -> str | None:
+    """The suffix that a replica or an agreement belongs to: its nsDS5ReplicaRoot, else the one its name holds."""
+    if root := entry.text("nsDS5ReplicaRoot"):
+        return root
+    if found := _REPLICA_DN.fullmatch(entry.dn) or _AGREEMENT_DN.fullmatch(entry.dn):
+        return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"'))
+    return None
+
+
+def generalized_time(text: str | None) -> datetime | None:
+    """`20261120143307Z` as a time; the first second of 1970 is how the server writes "never"."""
+    try:
+        time = datetime.strptime(text or "", "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return time if time.timestamp() else None
+
+
+def status_code(sentence: str | None) -> int | None:
+    """The number in `Error (18) Can't acquire replica (...)`, or in the older `0 Replica acquired successfully`."""
+    return int(found[1]) if sentence and (found := _CODE.match(sentence)) else None
+
+
+def switch(text: str | None) -> bool | None:
+    """on/off and TRUE/FALSE as the server writes them; None for anything else."""
+    return {"on": True, "true": True, "off": False, "false": False}.get((text or "").strip().lower())
+
+
+def _judgement(entry: Entry) -> Row:
+    """State, code and sentence of the last session. The JSON says more, older servers write the sentence only."""
+    sentence = entry.text("nsds5replicaLastUpdateStatus")
+    state = code = None
+    try:
+        status = json.loads(entry.text("nsds5replicaLastUpdateStatusJSON") or "{}")
+        if isinstance(status, dict):
+            state = status.get("state") if isinstance(status.get("state"), str) else None
+            sentence = sentence or (status.get("message") if isinstance(status.get("message"), str) else None)
+            codes = [
+                text for key in ("repl_rc", "ldap_rc") if re.fullmatch("-?[0-9]{1,9}", text := str(status.get(key)))
+            ]
+            code = next((int(text) for text in codes if int(text)), 0) if codes else None
+    except (ValueError, RecursionError):
+        pass  # a damaged judgement: the sentence beside it remains
+    return {
+        "state": clean(state) if state else None,
+        "status_code": status_code(sentence) if code is None else code,
+        "status": clean(sentence) if sentence else None,
+    }
+
+
+def _agreement(entry: Entry, name: str) -> Row:
+    """The row of the table `links` that an agreement tells."""
+    port = entry.text("nsDS5ReplicaPort") or ""
+    schedule = "; ".join(text.strip() for text in entry.texts("nsds5replicaupdateschedule"))
+    _, exclude, attributes = (entry.text("nsDS5ReplicatedAttributeList") or "").rpartition("EXCLUDE")
+    sent = entry.text("nsds5replicaChangesSentSinceStartup")
+    return {
+        "offset": entry.offset,
+        "name": name,
+        "consumer_host": entry.text("nsDS5ReplicaHost"),
+        "consumer_port": int(port) if re.fullmatch("[0-9]{1,5}", port) else None,
+        "enabled": switch(entry.text("nsds5ReplicaEnabled") or "on"),
+        "schedule": clean(schedule) if schedule not in ("", "*") else None,
+        **_judgement(entry),
+        "busy": switch(entry.text("nsds5replicaUpdateInProgress")),
+        "started_at": generalized_time(entry.text("nsds5replicaLastUpdateStart")),
+        "ended_at": generalized_time(entry.text("nsds5replicaLastUpdateEnd")),
+        "init_started_at": generalized_time(entry.text("nsds5replicaLastInitStart")),
+        "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
+        "sent": clean(sent) if sent else None,
+        "excluded": clean(attributes.strip()) or None if exclude else None,
+    }
+
+
+def _holder(name: str, entry: Entry, suffixes: Iterable[str]) -> str:
+    """Whose vector it is. Several suffixes in one file are several vectors of one server: they must stay apart."""
+    return f"{name} {suffix_of(entry)}" if len(set(suffixes)) > 1 else name
+
+
+def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(tables, facts) of the replica and agreement entries among these."""
+    known = [(kind, entry) for entry in entries if (kind := kind_of(entry))]
+    suffixes = {clean(suffix): 1 for _, entry in known if (suffix := suffix_of(entry))}
+    vectors: list[Row] = []
+    links: list[Row] = []
+    replicas = {}
+    for kind, entry in known:
+        values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
+        if kind == "replica":
+            holder = _holder(source.server, entry, suffixes)
+            vectors += vector_rows(values, modified, offset=entry.offset, kind="server", holder=holder)
+            found = (link_row(value, entry.offset, suffixes) for value in entry.texts("nsds5agmtmaxcsn"))
+            links += [row for row in found if row]
+            attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
+            about = {key: entry.text(attribute) for key, attribute in attributes.items()}
+            replicas[suffix_of(entry) or ""] = {key: text and clean(text) for key, text in about.items()}
+        else:
+            name = clean(entry.text("cn") or entry.dn.split(",", 1)[0].partition("=")[2])
+            holder = _holder(name, entry, suffixes)
+            vectors += vector_rows(values, modified, offset=entry.offset, kind="link", holder=holder)
+            links.append(_agreement(entry, name))
+    facts = {"vectors": vector_facts(vectors), "suffixes": suffixes, "replica": replicas}
+    made = {"vectors": vectors, "links": links}
+    return {name: tables.table(name, rows) for name, rows in made.items() if rows}, {
+        k: v for k, v in facts.items() if v
+    }
+
+
+def read_replica(piece: Piece) -> Parsed:
+    """Vectors and links out of replica and agreement entries."""
+    records = list(ldif.records(piece))
+    rejects = [record for record in records if isinstance(record, Reject)]
+    made, facts = replica_tables((record for record in records if isinstance(record, Entry)), piece.source)
+    return Parsed(len(records), rejects, made, facts)
+
+
+@lru_cache(maxsize=4)
+def kind_of_file(head: bytes) -> str:
+    """`replica`, `agreement` or `entries` for LDIF of entries, told by its first bytes; "" for anything else.
+
+    Damaged lines do not count here: a file with a broken entry is still the file it is, and its reader says what is
+    broken. The last entry of the head may be cut anywhere.
+    """
+    kind = ""
+    for start, end, _ in ldif.blocks(head.removeprefix(ldif.BYTE_ORDER_MARK)):
+        lines = ldif.content_lines(head[start:end])
+        if not lines:
+            continue
+        if not kind and not lines[0].lower().startswith(b"dn:"):
+            return ""
+        if any(line.lower().startswith((b"changetype:", b"control:")) for line in lines[1:2]):
+            return ""
+        kind = "entries"
+        readable = list(_readable(lines))
+        if readable and (found := kind_of(Entry(start, readable))):
+            return found
+    return kind
+
+
+def _readable(lines: list[bytes]) -> Iterator[tuple[str, bytes]]:
+    for line in lines:
+        with suppress(ValueError):
+            yield ldif.read_line(line)
+
+
+def _is_replica(head: bytes, name: str) -> bool:
+    return kind_of_file(head) == "replica"
+
+
+def _is_agreements(head: bytes, name: str) -> bool:
+    if not head.strip():
+        return name.endswith(".agreements.ldif")  # a server without agreements: the search found nothing
+    return kind_of_file(head) == "agreement"
+
+
+REPLICA = Format("ds389.replica", _is_replica, lambda: read_replica, empty={"vectors": {}})
+AGREEMENTS = Format("ds389.agreements", _is_agreements, lambda: read_replica, empty={"vectors": {}})

@@ -1,0 +1,80 @@
+"""How a value of an entry is shown: harmless, short, and still comparable between servers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+from workbench.systems.ds389.ldif import decode_base64
+from workbench.systems.ds389.secrets import SECRETS
+
+LONGEST = 1024
+"""No shown value has more characters. A longer one keeps its beginning, its size and a part of its SHA-256."""
+
+# `{SSHA}` and `$6$` packed in base64 once more begin with these letters.
+PACKED = r"(?:e[0-3]|JD)[A-Za-z0-9+/]{10,}={0,2}"
+_PACKED_VALUE = re.compile(PACKED)
+
+SUSPECT_PART = r"(?i:\{[a-z0-9]|\$[\w-]+\$|" + "|".join(sorted(map(re.escape, SECRETS.attributes))) + ")"
+SUSPECT = f"{SUSPECT_PART}|^{PACKED}$"
+"""RE2: matches every value that `holds_secret` may call a secret, and few others."""
+
+
+def holds_secret(text: str) -> bool:
+    """True for a value that holds a password hash or the like, plain or packed in base64."""
+    if SECRETS.holds_one(text):
+        return True
+    if _PACKED_VALUE.fullmatch(text):
+        try:
+            return SECRETS.holds_one(decode_base64(text.encode()).decode("latin-1"))
+        except ValueError:
+            return False
+    return False
+
+
+def clean(text: str) -> str:
+    """Text as it may stand in a table: no secrets, and no half characters, which JSON can spell and Arrow refuses."""
+    return SECRETS.redact(text.encode("utf-8", "replace").decode())
+
+
+def shown(value: bytes) -> str | None:
+    """The value as text, `base64:...` if it is not text, or None if it holds a secret.
+
+    >>> shown("Ülo".encode()), shown(b"{SSHA}c2VjcmV0"), shown(bytes(3))
+    ('Ülo', None, 'base64:AAAA')
+    """
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = value.decode("latin-1")
+    return None if holds_secret(text) else shortened(value)
+
+
+def shortened(value: bytes) -> str:
+    """A value without secrets as `shown` gives it.
+
+    What is not UTF-8 or holds a NUL is not text. Values longer than LONGEST characters end in their size and the first
+    16 digits of their SHA-256, so that two servers' values can still be compared.
+    """
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" not in text:
+        if len(text) <= LONGEST:
+            return text
+        size = f"{len(text)} characters"
+    else:
+        # LONGEST bytes make more than LONGEST letters: encoding more of a photo would be wasted.
+        text, size = "base64:" + base64.b64encode(value[:LONGEST]).decode(), f"{len(value)} bytes"
+    if len(text) <= LONGEST:
+        return text
+    note = f"... [{size}, sha256 {hashlib.sha256(value).hexdigest()[:16]}]"
+    return text[: LONGEST - len(note)] + note
+
+
+def shown_name(value: bytes) -> str:
+    """The name of an entry, shown: never null, a secret inside is cut out instead."""
+    text = shown(value)
+    return clean(value.decode("utf-8", "replace"))[:LONGEST] if text is None else text
