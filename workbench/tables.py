@@ -153,9 +153,14 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 
 def table(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Rows as an evidence table without the source columns; keys that are absent become null, unknown keys are an error."""
+    """Rows as an evidence table without the source columns; keys that are absent become null, unknown keys are an error.
+
+    A row may name its `suffix`, where one file speaks of several; the engine fills in that of the file elsewhere.
+    """
     schema = pa.schema([(column, kind) for column, (kind, _) in COLUMNS[name].items()])
     rows = list(rows)
+    if any("suffix" in row for row in rows):
+        schema = schema.insert(0, pa.field("suffix", TEXT))
     if unknown := {key for row in rows for key in row} - set(schema.names):
         raise KeyError(f"table {name} has no column {sorted(unknown)}")
     return pa.table({field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in schema})

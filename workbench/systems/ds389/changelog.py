@@ -19,9 +19,12 @@ from typing import Any
 import pybase64
 
 from workbench.boundary import REMOVED, excerpt
-from workbench.model import RECORDS, Format, Parsed, Piece, Reject
-from workbench.systems.ds389.csn import CSN, halves, origin_of, ruv_element, utc
+from workbench.model import Parsed, Piece, Reject, merge_facts
+from workbench.systems.ds389.changelog_facts import changelog_facts
+from workbench.systems.ds389.csn import CSN, halves, origin_of
+from workbench.systems.ds389.ldif import BYTE_ORDER_MARK
 from workbench.systems.ds389.secrets import SECRETS
+from workbench.systems.ds389.vectors import Row, changelog_vector, vector_rows
 from workbench.tables import table
 
 OPERATIONS = ("add", "modify", "modrdn", "delete")
@@ -174,61 +177,26 @@ def _only_comment(raw: bytes) -> bool:
     return raw.startswith(b"#") and b"ruv:" not in raw and raw.count(b"\n") <= 1
 
 
-def read_header(raw: bytes, offset: int, holder: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def read_header(raw: bytes, offset: int, holder: str) -> tuple[list[Row], dict[str, Any]]:
     """The vectors of the header block, as rows of `vectors` and as facts; both vectors are None where they do not stand."""
-    rows: list[dict[str, Any]] = []
-    facts: dict[str, Any] = {}
+    values: dict[str, list[str]] = {"clpurgeruv": [], "clmaxruv": []}
     for line in _unfold(raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n")):
-        if not (found := _HEADER.match(line)):
-            continue
-        purge = found[1] == "clpurgeruv"
-        facts.setdefault("purge_vector" if purge else "max_vector", {})
-        element = ruv_element(found[2])
-        problem = element.problem
-        if problem == "neither address nor CSNs":
-            problem = None  # the changelog's own vectors carry no addresses
-        rows.append(
-            {
-                "offset": offset,
-                "kind": "log_purge" if purge else "log_max",
-                "holder": holder,
-                "generation": element.generation,
-                "origin": element.origin,
-                "url": element.url,
-                "min": element.min,
-                "max": element.max,
-                "modified_at": utc(element.modified),
-                "problem": problem,
-                "raw": SECRETS.redact(element.raw),
-            }
-        )
-        if element.origin and not problem:
-            vector = facts["purge_vector" if purge else "max_vector"]
-            vector[element.origin] = {"min": element.min, "max": element.max}
-    generation = {row["kind"]: row["generation"] for row in rows if row["generation"]}
-    with_origin = {row["kind"] for row in rows if row["origin"]}
-    kept = [
-        {**row, "generation": row["generation"] or generation.get(row["kind"])}
-        for row in rows
-        if row["origin"] or row["problem"] or row["kind"] not in with_origin
-    ]
-    return kept, facts
-
-
-def empty_facts() -> dict[str, Any]:
-    """What `inspect` says of a changelog that holds nothing."""
-    vectors = {"purge_vector": None, "max_vector": None}
-    return {"csns": 0, "by_origin": {}, "operations": {}, "helpers": 0, **vectors}
+        if found := _HEADER.match(line):
+            values[found[1]].append(found[2])
+    purge = vector_rows(values["clpurgeruv"], (), offset=offset, kind="log_purge", holder=holder)
+    last = vector_rows(values["clmaxruv"], (), offset=offset, kind="log_max", holder=holder)
+    return [*purge, *last], changelog_facts([], [], 0, changelog_vector(purge), changelog_vector(last))
 
 
 def read_exactly(piece: Piece, chosen: Iterable[Block] | None = None) -> Parsed:
     """A piece, or the chosen blocks of it, record by record: slow and obvious. What `changelog_fast` must agree with."""
-    parsed = Parsed(facts=empty_facts())
-    changes: list[dict[str, Any]] = []
-    vectors: list[dict[str, Any]] = []
-    facts = parsed.facts
+    parsed, helpers = Parsed(), 0
+    changes: list[Row] = []
+    vectors: list[Row] = []
+    headers: list[dict[str, Any]] = []
     for at, raw, whole in blocks(piece.data) if chosen is None else chosen:
         offset = piece.offset + at
+        raw = raw.removeprefix(BYTE_ORDER_MARK)
         header = is_header(raw)
         try:
             if not whole and not _only_comment(raw):
@@ -236,7 +204,7 @@ def read_exactly(piece: Piece, chosen: Iterable[Block] | None = None) -> Parsed:
             if header:
                 rows, found = read_header(raw, offset, piece.source.server)
                 vectors += rows
-                facts.update(found)
+                headers.append(found)
                 continue
             row = read_record(raw)
         except Bad as bad:
@@ -245,34 +213,35 @@ def read_exactly(piece: Piece, chosen: Iterable[Block] | None = None) -> Parsed:
             continue
         parsed.rows += 1
         if row.pop("helper"):
-            facts["helpers"] += 1
-            continue
-        changes.append({**row, "offset": offset})
-        if row["kind"] == "anchor":
-            facts["helpers"] += 1
-            continue
-        facts["csns"] += 1
-        seen = facts["by_origin"].setdefault(row["origin"], {"count": 0, "min": row["position"], "max": row["position"]})
-        seen["count"] += 1
-        seen["min"], seen["max"] = min(seen["min"], row["position"]), max(seen["max"], row["position"])
-        facts["operations"][row["operation"]] = facts["operations"].get(row["operation"], 0) + 1
-    parsed.tables = {"changes": table("changes", changes)} if changes else {}
-    if vectors:
-        parsed.tables["vectors"] = table("vectors", vectors)
+            helpers += 1
+        else:
+            changes.append({**row, "offset": offset})
+    real = [row for row in changes if row["kind"] == "change"]
+    positions, operations = ([row[key] for row in real] for key in ("position", "operation"))
+    found = changelog_facts(positions, operations, helpers + len(changes) - len(real), None, None)
+    parsed.facts = merge_facts([found, *headers])
+    made = {"changes": changes, "vectors": vectors}
+    parsed.tables = {name: table(name, rows) for name, rows in made.items() if rows}
     return parsed
 
 
-_FIRST = re.compile(rb"^(?:#[^\n]*)?(?:clpurgeruv|clmaxruv): ?\{|^changetype: ?(?:add|modify|modrdn|delete)\r?$", re.MULTILINE)
 _TITLE = re.compile(rb"\A# LDIF File: [^\n]*\n?")
+_HEADER_BLOCK = re.compile(rb"(?:#[^\n]*|version:[^\n]*\n+)?cl(?:purge|max)ruv: ?\{")
+_RECORD_BLOCK = re.compile(rb"changetype: ?(?:add|modify|modrdn|delete)\r?\n(?:replgen:[^\n]*\n)?csn: ?[0-9a-fA-F]")
 _IN_CLEAR = re.compile(rb"^change::[ ]?\r?\n(?! )", re.MULTILINE)
 _PACKED = re.compile(rb"^change:: ?[A-Za-z0-9+/]", re.MULTILINE)
 
 
 def _looks_like_changelog(head: bytes) -> bool:
-    head = head.removeprefix(b"\xef\xbb\xbf")
-    if _TITLE.match(head):
+    """The title, the header or a record begins the file - or, where its beginning is lost, most blocks are records.
+
+    A text *about* changelogs quotes blocks of them as well; it does not begin with one.
+    """
+    head = head.removeprefix(BYTE_ORDER_MARK).lstrip()
+    if _TITLE.match(head) or _HEADER_BLOCK.match(head) or _RECORD_BLOCK.match(head):
         return True
-    return bool(re.search(_FIRST, head[:65536])) and bool(re.search(rb"^(?:#[^\n]*)?cl(?:purge|max)ruv:|^csn: ?[0-9a-fA-F]{20}", head, re.M))
+    whole = re.split(rb"\n\r?\n", head)[1:]
+    return 2 * sum(bool(_RECORD_BLOCK.match(block)) for block in whole) > len(whole)
 
 
 def is_decoded(head: bytes, name: str) -> bool:

@@ -19,6 +19,7 @@ import pybase64
 
 from workbench.model import RECORDS, Format, Parsed, Piece, merge_facts
 from workbench.systems.ds389 import changelog as exact
+from workbench.systems.ds389.changelog_facts import EMPTY
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import TIME
 
@@ -435,7 +436,7 @@ def _redacted(bodies: pa.StringArray, doubted: np.ndarray) -> pa.StringArray:
 
 
 def _facts(table: pa.Table) -> dict[str, object]:
-    facts = exact.empty_facts()
+    facts = dict(EMPTY, by_origin={})
     origins = table["origin"].combine_chunks()
     hi, lo = table["hi"].to_numpy(), table["lo"].to_numpy()
     codes = np.asarray(origins.indices)
@@ -470,8 +471,8 @@ def _joined(piece: Piece, table: pa.Table, rest: np.ndarray) -> Parsed:
 
 
 CHANGELOG_LDIF = Format(
-    "ds389.changelog-ldif", exact.is_packed, lambda: read, RECORDS, splittable=True, empty=exact.empty_facts()
+    "ds389.changelog-ldif", exact.is_packed, lambda: read, RECORDS, splittable=True, empty=EMPTY
 )
 CHANGELOG_DECODED = Format(
-    "ds389.changelog-decoded", exact.is_decoded, lambda: read, RECORDS, splittable=True, empty=exact.empty_facts()
+    "ds389.changelog-decoded", exact.is_decoded, lambda: read, RECORDS, splittable=True, empty=EMPTY
 )

@@ -126,19 +126,23 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     replicas = {}
     for kind, entry in known:
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
+        mine: tuple[list[Row], list[Row]] = [], []
         if kind == "replica":
             holder = _holder(source.server, entry, suffixes)
-            vectors += vector_rows(values, modified, offset=entry.offset, kind="server", holder=holder)
+            mine[0].extend(vector_rows(values, modified, offset=entry.offset, kind="server", holder=holder))
             found = (link_row(value, entry.offset, suffixes) for value in entry.texts("nsds5agmtmaxcsn"))
-            links += [row for row in found if row]
+            mine[1].extend(row for row in found if row)
             attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
             about = {key: entry.text(attribute) for key, attribute in attributes.items()}
             replicas[suffix_of(entry) or ""] = {key: text and clean(text) for key, text in about.items()}
         else:
             name = clean(entry.text("cn") or entry.dn.split(",", 1)[0].partition("=")[2])
             holder = _holder(name, entry, suffixes)
-            vectors += vector_rows(values, modified, offset=entry.offset, kind="link", holder=holder)
-            links.append(_agreement(entry, name))
+            mine[0].extend(vector_rows(values, modified, offset=entry.offset, kind="link", holder=holder))
+            mine[1].append(_agreement(entry, name))
+        suffix = suffix_of(entry)
+        for rows, own in zip((vectors, links), mine, strict=True):
+            rows += [{**row, "suffix": suffix and clean(suffix)} for row in own]
     facts = {"vectors": vector_facts(vectors), "suffixes": suffixes, "replica": replicas}
     made = {"vectors": vectors, "links": links}
     return {name: tables.table(name, rows) for name, rows in made.items() if rows}, {
@@ -193,5 +197,7 @@ def _is_agreements(head: bytes, name: str) -> bool:
     return kind_of_file(head) == "agreement"
 
 
-REPLICA = Format("ds389.replica", _is_replica, lambda: read_replica, empty={"vectors": {}})
-AGREEMENTS = Format("ds389.agreements", _is_agreements, lambda: read_replica, empty={"vectors": {}})
+REPLICA = Format("ds389.replica", _is_replica, lambda: read_replica, empty={"vectors": {}}, tells_suffix=True)
+AGREEMENTS = Format(
+    "ds389.agreements", _is_agreements, lambda: read_replica, empty={"vectors": {}}, tells_suffix=True
+)
