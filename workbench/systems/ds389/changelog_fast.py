@@ -164,7 +164,7 @@ _SECRET_NAME = np.zeros(1 << 14, bool)
 _SECRET_NAME[_name_hash(np.array([_word(name.encode()[:8]) for name in sorted(SECRETS.attributes)]))] = True
 
 
-_ANY_NAME = "(?i)" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes))
+_ANY_NAME = "(?i:" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes)) + ")"
 
 
 def _holds_name(buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -237,11 +237,15 @@ _KEYS = {
     "nsuniqueid": [(0, b"nsunique"), (4, b"iqueid: ")],
     "parentuniqueid": [(0, b"parentun"), (8, b"iqueid: ")],
     "dn": [(0, b"dn: ")],
+    "dn64": [(0, b"dn:: ")],
     "newrdn": [(0, b"newrdn: ")],
     "deleteoldrdn": [(0, b"deleteol"), (6, b"oldrdn: ")],
     "newsuperiordn": [(0, b"newsuper"), (7, b"riordn: ")],
     "change": [(0, b"change::")],
 }
+
+
+_VALUE_AT = {"dn64": 5}
 
 
 class _Walk:
@@ -288,7 +292,7 @@ class _Walk:
         """(start, end) of the field's value, folds included, and on to the next field; an empty span where it is absent."""
         found, start = self.stands(key), self.here()
         behind = np.where(self.now + 1 < self.stop, self.field_starts[np.minimum(self.now + 1, len(self.fields))] - 1, self.record_ends)
-        value = np.where(found, start + len(key) + 2, start)
+        value = np.where(found, start + _VALUE_AT.get(key, len(key) + 2), start)
         end = np.where(found, behind, start)
         self.ordinary &= ~found | ((value < end) & (self.buffer.at(value) != _BLANK))
         if required:
@@ -320,7 +324,10 @@ def read(piece: Piece) -> Parsed:
     csn, csn_end = walk.take("csn")
     entry = walk.take("nsuniqueid")
     parent = walk.take("parentuniqueid", required=False)
-    target = walk.take("dn")
+    packed_dn = walk.stands("dn64")
+    target64 = walk.take("dn64", required=False)
+    target = walk.take("dn", required=False)
+    walk.ordinary &= (target[1] > target[0]) != packed_dn
     walk.ordinary &= ~_holds_name(buffer, *target)
     rename = walk.here()
     new_rdn = walk.take("newrdn", required=False)
@@ -342,6 +349,9 @@ def read(piece: Piece) -> Parsed:
 
     bodies = np.flatnonzero(packed & walk.ordinary)
     unpacked = _Unpacked(buffer, change[bodies] + 9, walk.record_ends[bodies])
+    names = np.flatnonzero(packed_dn & walk.ordinary)
+    unpacked_names = _Unpacked(buffer, *(side[names] for side in target64))
+    walk.ordinary[names[_odd_names(unpacked_names)]] = False
     secret, odd = _judged(unpacked)
     walk.ordinary[bodies[odd]] = False
     doubted = np.zeros(len(walk.ordinary), bool)
@@ -354,7 +364,7 @@ def read(piece: Piece) -> Parsed:
             "offset": piece.offset + walk.record_starts[chosen],
             **_positions(digits[chosen]),
             "operation": pa.DictionaryArray.from_arrays(pa.array(operations[chosen]), list(exact.OPERATIONS)),
-            "target": _texts(buffer, *(side[chosen] for side in target)),
+            "target": _names(_texts(buffer, *(side[chosen] for side in target)), chosen, names, unpacked_names),
             "entry": _texts(buffer, *(side[chosen] for side in entry)),
             "parent": _texts(buffer, *(side[chosen] for side in parent)),
             "rename": _texts(buffer, rename[chosen], np.maximum(rename_end, rename)[chosen]),
@@ -397,6 +407,42 @@ def _texts(buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> pa.StringAr
     column = column.cast(pa.string())
     here = ends > starts
     return column if here.all() else pc.if_else(pa.array(here), column, pa.scalar(None, pa.string()))
+
+
+def _odd_names(unpacked: _Unpacked) -> np.ndarray:
+    """Which unpacked names only the exact reader can judge: not UTF-8, on several lines, or with a secret in it."""
+    odd = unpacked.bad.copy()
+    if not len(odd):
+        return odd
+    plain = _Buffer(unpacked.plain or b"\n")
+    texts = plain.slices(unpacked.starts, unpacked.ends)
+    odd |= pc.match_substring_regex(texts, rf"[\x00-\x1f{{$]|^ | $|{_ANY_NAME}").to_numpy(zero_copy_only=False)
+    odd |= unpacked.starts == unpacked.ends
+    try:
+        texts.cast(pa.string())
+    except pa.ArrowInvalid:
+        odd |= ~np.array([_is_text(text) for text in texts.to_pylist()], bool)
+    return odd
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _names(plain: pa.StringArray, chosen: np.ndarray, packed: np.ndarray, unpacked: _Unpacked) -> pa.StringArray:
+    """The names of the chosen records: as they stand, or unpacked."""
+    from_packed = np.full(int(max(chosen.max(initial=-1), packed.max(initial=-1))) + 1, -1)
+    from_packed[packed] = np.arange(len(packed))
+    where = from_packed[chosen]
+    picked = where[where >= 0]
+    if not len(picked):
+        return plain
+    texts = _Buffer(unpacked.plain).slices(unpacked.starts[picked], unpacked.ends[picked]).cast(pa.string())
+    return pc.replace_with_mask(plain, pa.array(where >= 0), texts)
 
 
 def _bodies(
@@ -466,7 +512,9 @@ def _joined(piece: Piece, table: pa.Table, rest: np.ndarray) -> Parsed:
     parsed.rows += len(table)
     parsed.facts = merge_facts([_facts(table), parsed.facts])
     unusual = parsed.tables.get("changes")
-    parsed.tables["changes"] = table if unusual is None else pa.concat_tables([table.cast(unusual.schema), unusual])
+    if unusual is not None:
+        table = pa.concat_tables([table.cast(unusual.schema), unusual]).sort_by("offset")
+    parsed.tables["changes"] = table
     return parsed
 
 

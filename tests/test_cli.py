@@ -1,0 +1,106 @@
+"""The command line as a user meets it: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from workbench import __version__
+from workbench.cli import main
+
+INCIDENT = Path(__file__).parent / "incidents" / "missed_behind_equal_vectors"
+
+
+def run(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_version_and_help_name_the_verbs() -> None:
+    assert __version__ in run("--version").stdout
+    helped = run("--help").stdout
+    assert all(verb in helped for verb in ("demo", "load", "inspect"))
+
+
+def test_inspect_says_what_a_file_holds(tmp_path: Path) -> None:
+    log = INCIDENT / "2-during" / "s3.changelog.ldif"
+    shown = run("inspect", log)
+    assert shown.exit_code == 0
+    assert "ds389.changelog-ldif" in shown.stdout
+    assert "origin 1: 9 from 6b00617e000000010000 to 6b00618f000a00010000" in shown.stdout
+    out = tmp_path / "out.json"
+    assert run("inspect", log, tmp_path / "gone", "--json", out).exit_code == 0
+    first, second = json.loads(out.read_text())
+    assert (first["rows"], first["detail"]["csns"], first["detail"]["helpers"]) == (20, 17, 3)
+    assert (second["format"], second["rejected"]) == ("unknown", 1)
+    assert json.loads(run("inspect", log, "--json", "-").stdout)[0] == first
+
+
+def test_a_wrong_guess_cannot_be_missed(tmp_path: Path) -> None:
+    shutil.copy(INCIDENT / "2-during" / "s3.changelog.ldif", tmp_path / "s3.access.log")
+    (tmp_path / "s3.errors.log").write_bytes(b"\x00\x01")
+    shown = run("inspect", tmp_path / "s3.access.log", tmp_path / "s3.errors.log").stdout
+    assert "ds389.changelog-ldif" in shown
+    assert "unknown" in shown
+    assert "rejected at 0: binary data of no known format" in shown
+
+
+def test_load_shows_each_file_and_what_the_servers_hold(spark, tmp_path: Path) -> None:
+    done = run("load", *(INCIDENT / name for name in ("1-before", "2-during")), "--case", tmp_path / "case")
+    assert done.exit_code == 0, done.output
+    assert "dc=example,dc=com" in done.stdout
+    assert "6b00618f000a00010000" in done.stdout
+    table = run("load", INCIDENT / "2-during", "--case", tmp_path / "case", "--csv", "-")
+    held = list(csv.DictReader(io.StringIO(table.stdout)))
+    assert {row["server"] for row in held} == {"s1", "s2", "s3"}
+    about = json.loads(run("load", INCIDENT / "2-during", "--case", tmp_path / "case", "--json", "-").stdout)
+    assert about["system"] == "ds389"
+    assert [str(row["changes"]) for row in about["holdings"]] == [row["changes"] for row in held]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["load", "gone", "--case", "case"], "the folder does not exist (gone). give the folder"),
+        (["load", "empty", "--case", "case"], "holds no files"),
+        (["load", "empty", "--case", "full"], "has other files in it"),
+        (["inspect", "full/x", "--json", "gone/out.json"], "cannot write"),
+        (["load", "full"], "Missing option '--case'"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_code_2(arguments: list[str], words: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("x")
+    failed = run(*arguments)
+    assert failed.exit_code == 2
+    assert words in failed.stderr
+    assert "Traceback" not in failed.output
+
+
+def test_names_of_files_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "s1\x1b[31m.log"
+    path.write_text("x\n")
+    shown = run("inspect", path).stdout
+    assert "\x1b" not in shown
+    formula = run("inspect", path, "--csv", "-").stdout
+    assert "\x1b" not in formula
+
+
+def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path: Path) -> None:
+    shown = run("demo", "--case", tmp_path / "case")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout.startswith("A real incident")
+    assert f"case: {tmp_path / 'case'}" in shown.stdout
+    assert "Next: " in shown.stdout
+    again = run("demo", "--case", tmp_path / "case")
+    assert again.exit_code == 0
+    assert "known already" in again.stderr
