@@ -161,8 +161,8 @@ def kind_of_file(head: bytes) -> str:
     Damaged lines do not count here: a file with a broken entry is still the file it is, and its reader says what is
     broken. The last entry of the head may be cut anywhere.
     """
-    kind = ""
-    for start, end, _ in ldif.blocks(head.removeprefix(ldif.BYTE_ORDER_MARK)):
+    kind, head = "", head.removeprefix(ldif.BYTE_ORDER_MARK)
+    for start, end, _ in ldif.blocks(head):
         lines = ldif.content_lines(head[start:end])
         if not lines:
             continue

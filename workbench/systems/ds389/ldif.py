@@ -106,7 +106,7 @@ def content_lines(block: bytes) -> list[bytes]:
 def read_block(block: bytes, offset: int, cut: bool = False) -> Entry | Reject | None:
     """The record that a block of lines holds; None for comments, the `version:` line and ldapsearch's closing lines."""
     lines = content_lines(block)
-    if cut and (lines or not block.endswith(b"\n")):
+    if cut and lines:
         return Reject(offset, CUT, safe_excerpt(block))
     if not lines or (lines[0].startswith(b"search: ") and any(line.startswith(b"result: ") for line in lines)):
         return None

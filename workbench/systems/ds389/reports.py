@@ -42,7 +42,7 @@ def _whole_json(read: Callable[[Any], tuple[list[Row], dict[str, Any]]]) -> Read
             links, facts = read(json.loads(text.removeprefix(_BOM)))
         except json.JSONDecodeError as error:
             place = len(error.doc[: error.pos].encode("utf-8", "replace")) + 3 * text.startswith(_BOM)
-            return _reject(piece, place, f"broken JSON: {error.msg}")
+            return _reject(piece, place, f"broken JSON in line {error.lineno}, column {error.colno}: {error.msg}")
         except RecursionError:
             return _reject(piece, 0, "broken JSON: nested too deeply")
         except ValueError as error:
@@ -114,7 +114,7 @@ def _monitor(document: Any) -> tuple[list[Row], dict[str, Any]]:
 
 
 _LIST = r'\s*\{\s*"type":\s*"list",\s*"items":\s*\['
-_STATUS_HEAD = re.compile(_LIST + r'\s*(?:\]|\{\s*"agmt-name"|\{?\s*\Z)|\s*\{\s*"agmt-name":\s*\[')
+_STATUS_HEAD = re.compile(_LIST + r'\s*(?:\]|\{\s*"agmt-name")|\s*\{\s*"agmt-name":\s*\[')
 _MONITOR_HEAD = re.compile(
     _LIST + r'\s*\{\s*"(?:name":\s*"[^"]*",\s*"data"|data":\s*\[\s*\{\s*"replica_(?:id|root|status)")'
 )

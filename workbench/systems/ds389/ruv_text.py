@@ -82,7 +82,7 @@ def _read_json(piece: Piece) -> tuple[list[tuple[int, str]], list[Reject]]:
         items = json.loads(piece.data.decode("utf-8-sig"))["items"]
     except json.JSONDecodeError as error:
         place = piece.offset + len(error.doc[: error.pos].encode("utf-8", "replace"))
-        return [], [Reject(place, f"broken JSON: {error.msg}")]
+        return [], [Reject(place, f"broken JSON in line {error.lineno}, column {error.colno}: {error.msg}")]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         return [], [Reject(piece.offset, f"broken JSON: {type(error).__name__}")]
     texts = (
