@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from directory_samples import (
@@ -156,6 +157,14 @@ def test_the_closing_lines_of_ldapsearch_are_no_entry():
     assert elements(found) == elements(parse(REPLICA, sample("s1.replica.ldif")))
 
 
+def test_a_position_of_unknown_shape_is_counted_as_unreadable():
+    found = parse(
+        REPLICA, replica("nsds5agmtmaxcsn: dc=a;s1-to-s2;h;389;2;6b005a21000100010000", "nsds5agmtmaxcsn: what")
+    )
+    assert [row["name"] for row in rows(found, "links")] == ["s1-to-s2"]
+    assert found.facts["unreadable_links"] == 1
+
+
 def test_two_suffixes_in_one_file_stay_two_vectors():
     element = "nsds50ruv: {replica 1 ldap://a:389} 6b005930000200010000 "
     data = replica("nsDS5ReplicaRoot: dc=a", element + "6b005a21000100010000")
@@ -302,6 +311,17 @@ def test_dbscan_keeps_dummy_records_as_anchors():
     assert (found.facts["csns"], found.facts["helpers"]) == (0, 1)
 
 
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+def test_piece_borders_change_nothing_in_dbscan(ending: bytes):
+    data = sample("s1.dbscan.txt.gz").replace(b"\n", ending)
+    whole = parse(DBSCAN, data)
+    borders = [place for place in range(1, len(data)) if data[:place].endswith(b"\n" + ending)]
+    assert len(borders) > 8
+    for cuts in [[0, border, len(data)] for border in borders] + [[0, *borders, len(data)]]:
+        found = parse(DBSCAN, *(data[start:end] for start, end in pairwise(cuts)))
+        assert (found.tables, found.facts, found.rows) == (whole.tables, whole.facts, whole.rows)
+
+
 def test_an_empty_line_inside_a_raw_value_is_no_border_of_dbscan():
     first = record("6b005935000000020000", "jpegPhoto: \x01\x02", "title: a").replace(b"\x02", b"\xff\n\n\xfe")
     second = record("6b005936000000020000", "description: one", "title: b").replace(b"one", b"one\n\ntwo")
@@ -323,6 +343,7 @@ def test_an_empty_line_inside_a_raw_value_is_no_border_of_dbscan():
         (record("6b005935000000020000", operation="modrdn"), "without the new name"),
         (record("6b005935000000020000").replace(b"uid=x", b"uid=\xff"), "not UTF-8"),
         (record("6b005935000000020000").replace(b"uniqueid", b"uniqueie"), "without uniqueid"),
+        (record("6b005935000000020000").replace(b"a5310a91", b"a5310a9"), "uniqueid of another shape"),
         (record("0000014d000000000000"), "helper record without its content"),
     ],
 )
@@ -347,7 +368,9 @@ def test_a_file_cut_anywhere_tells_part_of_the_truth_and_rejects_the_rest(name: 
     kind, data = SMALL[name], sample(name)
     whole = parse(kind, data)
     ends = (
-        set(range(len(data) + 1)) if len(data) < 4000 else {*range(0, len(data), 7), *range(len(data) - 300, len(data))}
+        set(range(len(data) + 1))
+        if len(data) < 4000
+        else {*range(0, len(data), 17), *range(len(data) - 300, len(data))}
     )
     for end in ends:
         found = parse(kind, data[:end])

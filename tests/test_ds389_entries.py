@@ -256,7 +256,7 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     lines=st.lists(st.one_of(LINES, st.just("dn: dc=a"), st.just("")), max_size=25),
     ending=st.sampled_from(["\n", "\r\n"]),
@@ -268,7 +268,7 @@ def test_the_fast_reader_agrees_with_the_exact_one(lines: list[str], ending: str
     assert fast(data, 7, ended) == exact(data, 7, ended)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255), count=st.integers(0, 3))
 def test_the_fast_reader_agrees_on_damaged_real_entries(place: float, byte: int, count: int):
     data = sample(SAMPLE)

@@ -33,17 +33,22 @@ _CODE = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? ")
 def kind_of(entry: Entry) -> str:
     """`replica`, `agreement`, or "" for any other entry: by its class, or by its place if no classes are shown."""
     classes = {value.strip().lower() for value in entry.texts("objectClass")}
-    if "nsds5replica" in classes or _REPLICA_DN.fullmatch(entry.dn):
+    if "nsds5replica" in classes or _placed(_REPLICA_DN, entry):
         return "replica"
-    return "agreement" if classes & _AGREEMENT_CLASSES or _AGREEMENT_DN.fullmatch(entry.dn) else ""
+    return "agreement" if classes & _AGREEMENT_CLASSES or _placed(_AGREEMENT_DN, entry) else ""
+
+
+def _placed(pattern: re.Pattern[str], entry: Entry) -> re.Match[str] | None:
+    """The match of an entry's name; none for a monstrous one, over which the pattern would take for ever."""
+    return pattern.fullmatch(entry.dn) if len(entry.dn) < 4096 else None
 
 
 def suffix_of(entry: Entry) -> str | None:
     """The suffix that a replica or an agreement belongs to: its nsDS5ReplicaRoot, else the one its name holds."""
     if root := entry.text("nsDS5ReplicaRoot"):
-        return root
-    if found := _REPLICA_DN.fullmatch(entry.dn) or _AGREEMENT_DN.fullmatch(entry.dn):
-        return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"'))
+        return clean(root)
+    if found := _placed(_REPLICA_DN, entry) or _placed(_AGREEMENT_DN, entry):
+        return clean(_ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"')))
     return None
 
 
@@ -97,7 +102,7 @@ def _agreement(entry: Entry, name: str) -> Row:
     return {
         "offset": entry.offset,
         "name": name,
-        "consumer_host": entry.text("nsDS5ReplicaHost"),
+        "consumer_host": clean(entry.text("nsDS5ReplicaHost") or "") or None,
         "consumer_port": int(port) if re.fullmatch("[0-9]{1,5}", port) else None,
         "enabled": switch(entry.text("nsds5ReplicaEnabled") or "on"),
         "schedule": clean(schedule) if schedule not in ("", "*") else None,
@@ -118,19 +123,24 @@ def _holder(name: str, entry: Entry, suffixes: Iterable[str]) -> str:
 
 
 def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(tables, facts) of the replica and agreement entries among these."""
+    """(tables, facts) of the replica and agreement entries among these.
+
+    `unreadable_links` among the facts counts the nsds5agmtmaxcsn values of an unknown shape.
+    """
     known = [(kind, entry) for entry in entries if (kind := kind_of(entry))]
-    suffixes = {clean(suffix): 1 for _, entry in known if (suffix := suffix_of(entry))}
+    suffixes = {suffix: 1 for _, entry in known if (suffix := suffix_of(entry))}
     vectors: list[Row] = []
     links: list[Row] = []
     replicas = {}
+    unreadable = 0
     for kind, entry in known:
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
         if kind == "replica":
             holder = _holder(source.server, entry, suffixes)
             vectors += vector_rows(values, modified, offset=entry.offset, kind="server", holder=holder)
-            found = (link_row(value, entry.offset, suffixes) for value in entry.texts("nsds5agmtmaxcsn"))
+            found = [link_row(value, entry.offset, suffixes) for value in entry.texts("nsds5agmtmaxcsn")]
             links += [row for row in found if row]
+            unreadable += found.count(None)
             attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
             about = {key: entry.text(attribute) for key, attribute in attributes.items()}
             replicas[suffix_of(entry) or ""] = {key: text and clean(text) for key, text in about.items()}
@@ -139,11 +149,10 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             holder = _holder(name, entry, suffixes)
             vectors += vector_rows(values, modified, offset=entry.offset, kind="link", holder=holder)
             links.append(_agreement(entry, name))
-    facts = {"vectors": vector_facts(vectors), "suffixes": suffixes, "replica": replicas}
+    facts: dict[str, Any] = {"vectors": vector_facts(vectors), "suffixes": suffixes, "replica": replicas}
+    facts |= {"unreadable_links": unreadable} if unreadable else {}
     made = {"vectors": vectors, "links": links}
-    return {name: tables.table(name, rows) for name, rows in made.items() if rows}, {
-        k: v for k, v in facts.items() if v
-    }
+    return {name: tables.table(name, rows) for name, rows in made.items() if rows}, facts
 
 
 def read_replica(piece: Piece) -> Parsed:

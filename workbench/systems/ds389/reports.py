@@ -138,8 +138,8 @@ MONITOR = Format("ds389.monitor", _is_monitor, lambda: _whole_json(_monitor), WH
 
 # The tool may have told of its progress before.
 _REPORT = re.compile(r"(?:[^\n]*\n){0,40}?=+ *\r?\n +Replication Synchronization Report  ")
-_STATE = re.compile(r"^Replication State: (.+?)\s*$", re.MULTILINE)
-_RESULT = re.compile(r"^Result\s*\n=+\s*\n\s*(\S.*?)\s*\n", re.MULTILINE)
+_STATE = re.compile(r"^Replication State: ([^\n]+)$", re.MULTILINE)
+_RESULT = re.compile(r"^Result\s*\n=+\s*\n\s*(\S[^\n]*)\n", re.MULTILINE)
 
 
 def _replcheck(piece: Piece) -> Parsed:
@@ -152,7 +152,7 @@ def _replcheck(piece: Piece) -> Parsed:
     if not text.endswith("\n") or (_REPORT.match(text.removeprefix(_BOM)) and not result):
         return _reject(piece, len(piece.data), "the report ends before its result")
     found = {"state": state, "result": result}
-    return Parsed(1, [], {}, {key: clean(match[1]) for key, match in found.items() if match})
+    return Parsed(1, [], {}, {key: clean(match[1]).strip() for key, match in found.items() if match})
 
 
 def _is_replcheck(head: bytes, name: str) -> bool:
