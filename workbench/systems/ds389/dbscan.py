@@ -37,6 +37,7 @@ START_ITERATION = "cn=start iteration"
 ENTRY_COUNT, PURGE, MAX = "0000006f000000000000", "000000de000000000000", "0000014d000000000000"
 _HELPERS = {ENTRY_COUNT: (b"entry count: ", ""), PURGE: (b"purge ruv:", "log_purge"), MAX: (b"max ruv:", "log_max")}
 
+_UNIQUE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{8}){3}")
 _KEY = re.compile(rb"dbid: ([^\n]*)\n")
 _HEAD = re.compile(rb"\s*dbid: [0-9a-fA-F]{20}\r?\n\t")
 _FIELD = re.compile(rb"^\t([a-z]+): ?([^\n]*)\n", re.MULTILINE)
@@ -95,10 +96,12 @@ def _change(block: bytes, key: str, offset: int, harmless: bool) -> Row:
         raise ValueError("no operation in this record" if not operation else "an operation that does not exist")
     if operation == "modrdn" and "newrdn" not in fields:
         raise ValueError("a rename without the new name")
-    entry = _text("uniqueid", fields.get("uniqueid", b"")).strip().lower()
+    entry, parent = (fields.get(name, b"").strip().lower().decode("latin-1") for name in ("uniqueid", "parentuniqueid"))
     target = _text("dn", fields.get("dn", b""))
     if not entry or not target:
         raise ValueError("a record without " + ("dn" if entry else "uniqueid"))
+    if not all(_UNIQUE_ID.fullmatch(name) for name in (entry, parent) if name):
+        raise ValueError("a uniqueid of another shape")
     logged = re.match(rb"([0-9]{1,10}) ", fields.get("replgen", b""))
     rename = "\n".join(f"{name}: {_text(name, fields[name])}" for name in _RENAME if fields.get(name))
     high, low = halves(csn)
@@ -112,7 +115,7 @@ def _change(block: bytes, key: str, offset: int, harmless: bool) -> Row:
         "operation": operation,
         "target": target if harmless else SECRETS.redact(target),
         "entry": entry,
-        "parent": _text("parentuniqueid", fields.get("parentuniqueid", b"")).strip().lower() or None,
+        "parent": parent or None,
         "rename": (rename if harmless else SECRETS.redact(rename)) or None,
         "body": _body(values, harmless),
         "logged_at": utc(int(logged[1])) if logged else None,

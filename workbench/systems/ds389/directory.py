@@ -33,17 +33,22 @@ _CODE = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? ")
 def kind_of(entry: Entry) -> str:
     """`replica`, `agreement`, or "" for any other entry: by its class, or by its place if no classes are shown."""
     classes = {value.strip().lower() for value in entry.texts("objectClass")}
-    if "nsds5replica" in classes or _REPLICA_DN.fullmatch(entry.dn):
+    if "nsds5replica" in classes or _placed(_REPLICA_DN, entry):
         return "replica"
-    return "agreement" if classes & _AGREEMENT_CLASSES or _AGREEMENT_DN.fullmatch(entry.dn) else ""
+    return "agreement" if classes & _AGREEMENT_CLASSES or _placed(_AGREEMENT_DN, entry) else ""
+
+
+def _placed(pattern: re.Pattern[str], entry: Entry) -> re.Match[str] | None:
+    """The match of an entry's name; none for a monstrous one, over which the pattern would take for ever."""
+    return pattern.fullmatch(entry.dn) if len(entry.dn) < 4096 else None
 
 
 def suffix_of(entry: Entry) -> str | None:
     """The suffix that a replica or an agreement belongs to: its nsDS5ReplicaRoot, else the one its name holds."""
     if root := entry.text("nsDS5ReplicaRoot"):
-        return root
-    if found := _REPLICA_DN.fullmatch(entry.dn) or _AGREEMENT_DN.fullmatch(entry.dn):
-        return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"'))
+        return clean(root)
+    if found := _placed(_REPLICA_DN, entry) or _placed(_AGREEMENT_DN, entry):
+        return clean(_ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"')))
     return None
 
 
@@ -97,7 +102,7 @@ def _agreement(entry: Entry, name: str) -> Row:
     return {
         "offset": entry.offset,
         "name": name,
-        "consumer_host": entry.text("nsDS5ReplicaHost"),
+        "consumer_host": clean(entry.text("nsDS5ReplicaHost") or "") or None,
         "consumer_port": int(port) if re.fullmatch("[0-9]{1,5}", port) else None,
         "enabled": switch(entry.text("nsds5ReplicaEnabled") or "on"),
         "schedule": clean(schedule) if schedule not in ("", "*") else None,
@@ -112,42 +117,42 @@ def _agreement(entry: Entry, name: str) -> Row:
     }
 
 
-def _holder(name: str, entry: Entry, suffixes: Iterable[str]) -> str:
-    """Whose vector it is. Several suffixes in one file are several vectors of one server: they must stay apart."""
-    return f"{name} {suffix_of(entry)}" if len(set(suffixes)) > 1 else name
-
-
 def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(tables, facts) of the replica and agreement entries among these."""
+    """(tables, facts) of the replica and agreement entries among these.
+
+    `unreadable_links` among the facts counts the nsds5agmtmaxcsn values of an unknown shape.
+    """
     known = [(kind, entry) for entry in entries if (kind := kind_of(entry))]
-    suffixes = {clean(suffix): 1 for _, entry in known if (suffix := suffix_of(entry))}
+    suffixes = {suffix: 1 for _, entry in known if (suffix := suffix_of(entry))}
     vectors: list[Row] = []
     links: list[Row] = []
+    holders: dict[str, Any] = {}
     replicas = {}
+    unreadable = 0
     for kind, entry in known:
-        values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
-        mine: tuple[list[Row], list[Row]] = [], []
+        suffix = suffix_of(entry)
+        name = source.server
         if kind == "replica":
-            holder = _holder(source.server, entry, suffixes)
-            mine[0].extend(vector_rows(values, modified, offset=entry.offset, kind="server", holder=holder))
-            found = (link_row(value, entry.offset, suffixes) for value in entry.texts("nsds5agmtmaxcsn"))
-            mine[1].extend(row for row in found if row)
+            found = [link_row(value, entry.offset, suffixes) for value in entry.texts("nsds5agmtmaxcsn")]
+            mine = [row for row in found if row]
+            unreadable += found.count(None)
             attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
-            about = {key: entry.text(attribute) for key, attribute in attributes.items()}
-            replicas[suffix_of(entry) or ""] = {key: text and clean(text) for key, text in about.items()}
+            replicas[suffix or ""] = {key: entry.text(attribute) for key, attribute in attributes.items()}
         else:
             name = clean(entry.text("cn") or entry.dn.split(",", 1)[0].partition("=")[2])
-            holder = _holder(name, entry, suffixes)
-            mine[0].extend(vector_rows(values, modified, offset=entry.offset, kind="link", holder=holder))
-            mine[1].append(_agreement(entry, name))
-        suffix = suffix_of(entry)
-        for rows, own in zip((vectors, links), mine, strict=True):
-            rows += [{**row, "suffix": suffix and clean(suffix)} for row in own]
-    facts = {"vectors": vector_facts(vectors), "suffixes": suffixes, "replica": replicas}
+            mine = [_agreement(entry, name)]
+        values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
+        whose = "server" if kind == "replica" else "link"
+        rows = vector_rows(values, modified, offset=entry.offset, kind=whose, holder=name)
+        # Several suffixes in one file are several vectors of one server: what `inspect` shows must keep them apart.
+        shown_name = f"{name} {suffix}" if len(suffixes) > 1 else name
+        holders |= vector_facts({**row, "holder": shown_name} for row in rows)
+        vectors += [{**row, "suffix": suffix} for row in rows]
+        links += [{**row, "suffix": suffix} for row in mine]
+    facts: dict[str, Any] = {"vectors": holders, "suffixes": suffixes, "replica": replicas}
+    facts |= {"unreadable_links": unreadable} if unreadable else {}
     made = {"vectors": vectors, "links": links}
-    return {name: tables.table(name, rows) for name, rows in made.items() if rows}, {
-        k: v for k, v in facts.items() if v
-    }
+    return {name: tables.table(name, rows) for name, rows in made.items() if rows}, facts
 
 
 def read_replica(piece: Piece) -> Parsed:
@@ -165,8 +170,8 @@ def kind_of_file(head: bytes) -> str:
     Damaged lines do not count here: a file with a broken entry is still the file it is, and its reader says what is
     broken. The last entry of the head may be cut anywhere.
     """
-    kind = ""
-    for start, end, _ in ldif.blocks(head.removeprefix(ldif.BYTE_ORDER_MARK)):
+    kind, head = "", head.removeprefix(ldif.BYTE_ORDER_MARK)
+    for start, end, _ in ldif.blocks(head):
         lines = ldif.content_lines(head[start:end])
         if not lines:
             continue

@@ -94,6 +94,7 @@ def _options(lines: Lines) -> _Options:
     digits = letters(marks, 7, 20).tobytes().translate(_DIGITS)
     if b"\0" in digits:
         lines.doubt(line[marks[np.frombuffer(digits, np.uint8).reshape(-1, 20).min(axis=1) == 0]])
+        digits = digits.replace(b"\0", b"0")
 
     state = np.zeros(len(lines.start), np.int8)
     deleted, attribute_deleted = spelled(_DELETED), spelled(_ATTRIBUTE_DELETED)
@@ -180,7 +181,7 @@ def _values(lines: Lines, texts: pa.Array, secret: Numbers) -> tuple[pa.Array, N
     replaced += [shown(raw) if doubt else shortened(raw) for raw, doubt in zip(raws, suspect.tolist(), strict=True)]
     place[at] = len(texts) + np.arange(len(at))
     place[packed] = len(texts) + len(at) + np.arange(len(packed))
-    place[secret] = -1
+    place[secret | ~usual] = -1
     return pa.concat_arrays([texts, pa.array(replaced, pa.string())]), place
 
 
@@ -191,12 +192,13 @@ def _read_usual(lines: Lines, found: _Found, offset: int) -> pa.Table:
     attributes = _attributes(lines, texts)
     texts, place = _values(lines, texts, attributes.secret)
 
-    names = texts.take(pa.array(place[lines.first]))
+    def values(which: Numbers) -> pa.Array:
+        return texts.take(pa.array(place[which], mask=place[which] < 0))
+
+    names = values(lines.first)
     identities = np.full(len(names), None, object)
     at = attributes.identities[::-1]  # the first one of an entry counts
-    identities[lines.record[at]] = [
-        (text or "").strip().lower() or None for text in texts.take(pa.array(place[at])).to_pylist()
-    ]
+    identities[lines.record[at]] = [(text or "").strip().lower() or None for text in values(at).to_pylist()]
     lines.unusual |= identities == VECTOR_ENTRY
     lines.unusual |= np.asarray(pc.starts_with(pc.utf8_lower(names.fill_null("")), f"nsuniqueid={VECTOR_ENTRY}"))
 
@@ -230,7 +232,7 @@ def _read_usual(lines: Lines, found: _Found, offset: int) -> pa.Table:
             "entry": pa.array(identities, pa.string()).take(record),
             "target": names.take(record),
             "attribute": attributes.name.take(pa.array(line)).cast(pa.string()),
-            "value": texts.take(pa.array(place[line], mask=place[line] < 0)),
+            "value": values(line),
             "state": pa.array(STATES).take(pa.array(state[line])),
             "mark": pa.array(MARKS).take(pa.array(options.kind).take(which_mark)),
             "origin": origins.take(replicas.indices.take(which_mark)),

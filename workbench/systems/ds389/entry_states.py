@@ -28,13 +28,13 @@ def entry_rows(entry: Entry) -> list[Row]:
     A value without a CSN is one row without mark. `state` is `tombstone` for the values that a deleted entry still
     has; what was deleted before keeps its own state.
     """
-    if any(name.lower() in ("changetype", "control") for name, _ in entry.lines):
+    if any(attribute_of(name) in ("changetype", "control") for name, _ in entry.lines):
         raise ValueError("a change, not an entry")
     grave = is_tombstone(entry)
-    identity = entry.text("nsUniqueId")
+    identity = next((shown(value) for name, value in entry.lines if attribute_of(name) == "nsuniqueid"), None)
     about = {
         "offset": entry.offset,
-        "entry": identity.lower() if identity else None,
+        "entry": (identity or "").strip().lower() or None,
         "target": shown_name(entry.lines[0][1]),
     }
     rows: list[Row] = []
@@ -44,6 +44,11 @@ def entry_rows(entry: Entry) -> list[Row]:
         row["value"] = None if SECRETS.is_secret(name) else shown(value)
         rows += [{**row, "mark": mark, "origin": origin_of(csn), "position": csn} for mark, csn in marks] or [row]
     return rows
+
+
+def attribute_of(written: str) -> str:
+    """The attribute in lower case, without any options."""
+    return written.split(";", 1)[0].lower()
 
 
 def state_of(written: str) -> tuple[str, list[tuple[str, str]], str]:
@@ -74,7 +79,7 @@ def is_tombstone(entry: Entry) -> bool:
     return any(
         value.lower() == b"nstombstone" and state_of(name)[2] == "present"
         for name, value in entry.lines
-        if name.split(";", 1)[0].lower() == "objectclass"
+        if attribute_of(name) == "objectclass"
     )
 
 

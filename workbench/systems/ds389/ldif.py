@@ -19,6 +19,7 @@ CUT = "the file ends inside this entry"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NAME = re.compile(rb"[A-Za-z0-9][A-Za-z0-9.#_-]*(?:;[A-Za-z0-9_-]+)*")
 
+_LEADING = re.compile(rb"(?:\r?\n)+")
 _GAP = re.compile(rb"\n(?:\r?\n)+")
 _LINE = re.compile(rb"([^:]*):([:<]?) *(.*)", re.DOTALL)
 
@@ -48,7 +49,8 @@ class Entry(NamedTuple):
 
 def blocks(data: bytes) -> Iterator[tuple[int, int, bool]]:
     """(start, end, an empty line follows) of every run of lines between empty lines."""
-    start = len(data) - len(data.lstrip(b"\r\n"))
+    leading = _LEADING.match(data)
+    start = leading.end() if leading else 0
     for gap in _GAP.finditer(data, start):
         yield start, gap.start() + 1, True
         start = gap.end()
@@ -106,7 +108,7 @@ def content_lines(block: bytes) -> list[bytes]:
 def read_block(block: bytes, offset: int, cut: bool = False) -> Entry | Reject | None:
     """The record that a block of lines holds; None for comments, the `version:` line and ldapsearch's closing lines."""
     lines = content_lines(block)
-    if cut and (lines or not block.endswith(b"\n")):
+    if cut and lines:
         return Reject(offset, CUT, safe_excerpt(block))
     if not lines or (lines[0].startswith(b"search: ") and any(line.startswith(b"result: ") for line in lines)):
         return None

@@ -42,7 +42,7 @@ def _whole_json(read: Callable[[Any], tuple[list[Row], dict[str, Any]]]) -> Read
             links, facts = read(json.loads(text.removeprefix(_BOM)))
         except json.JSONDecodeError as error:
             place = len(error.doc[: error.pos].encode("utf-8", "replace")) + 3 * text.startswith(_BOM)
-            return _reject(piece, place, f"broken JSON: {error.msg}")
+            return _reject(piece, place, f"broken JSON in line {error.lineno}, column {error.colno}: {error.msg}")
         except RecursionError:
             return _reject(piece, 0, "broken JSON: nested too deeply")
         except ValueError as error:
@@ -114,7 +114,7 @@ def _monitor(document: Any) -> tuple[list[Row], dict[str, Any]]:
 
 
 _LIST = r'\s*\{\s*"type":\s*"list",\s*"items":\s*\['
-_STATUS_HEAD = re.compile(_LIST + r'\s*(?:\]|\{\s*"agmt-name"|\{?\s*\Z)|\s*\{\s*"agmt-name":\s*\[')
+_STATUS_HEAD = re.compile(_LIST + r'\s*(?:\]|\{\s*"agmt-name")|\s*\{\s*"agmt-name":\s*\[')
 _MONITOR_HEAD = re.compile(
     _LIST + r'\s*\{\s*"(?:name":\s*"[^"]*",\s*"data"|data":\s*\[\s*\{\s*"replica_(?:id|root|status)")'
 )
@@ -138,8 +138,8 @@ MONITOR = Format("ds389.monitor", _is_monitor, lambda: _whole_json(_monitor), WH
 
 # The tool may have told of its progress before.
 _REPORT = re.compile(r"(?:[^\n]*\n){0,40}?=+ *\r?\n +Replication Synchronization Report  ")
-_STATE = re.compile(r"^Replication State: (.+?)\s*$", re.MULTILINE)
-_RESULT = re.compile(r"^Result\s*\n=+\s*\n\s*(\S.*?)\s*\n", re.MULTILINE)
+_STATE = re.compile(r"^Replication State: ([^\n]+)$", re.MULTILINE)
+_RESULT = re.compile(r"^Result\s*\n=+\s*\n\s*(\S[^\n]*)\n", re.MULTILINE)
 
 
 def _replcheck(piece: Piece) -> Parsed:
@@ -152,7 +152,7 @@ def _replcheck(piece: Piece) -> Parsed:
     if not text.endswith("\n") or (_REPORT.match(text.removeprefix(_BOM)) and not result):
         return _reject(piece, len(piece.data), "the report ends before its result")
     found = {"state": state, "result": result}
-    return Parsed(1, [], {}, {key: clean(match[1]) for key, match in found.items() if match})
+    return Parsed(1, [], {}, {key: clean(match[1]).strip() for key, match in found.items() if match})
 
 
 def _is_replcheck(head: bytes, name: str) -> bool:

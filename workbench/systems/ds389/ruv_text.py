@@ -25,7 +25,7 @@ _NO_CSN = "0" * 20
 _START = re.compile(rb"\s*(?:RUV:\s*\{|(?:nsds50ruv:\s*)?\{replica(?:generation\}|\s+[0-9]))", re.IGNORECASE)
 _JSON_START = re.compile(rb'\s*\{\s*"type":\s*"list",\s*"items":\s*\[\s*\{\s*"raw_ruv":')
 _UNIT = re.compile(rb"^[^\S\n]*(?:RUV:|(?:nsds50ruv:\s*)?\{replica)", re.IGNORECASE | re.MULTILINE)
-_LINE = re.compile(r"^[^\S\n]*([A-Za-z0-9 ]+?):[^\S\n]*(.*?)\s*$", re.MULTILINE)
+_LINE = re.compile(r"^[^\S\n]*([A-Za-z0-9][A-Za-z0-9 ]*):[^\S\n]*([^\n]*)$", re.MULTILINE)
 _SHOWN_CSN = re.compile(r".*\(([0-9a-fA-F]{20})\)")
 
 
@@ -33,7 +33,7 @@ def _value(text: str) -> str:
     """The RUV value of a block or a line. Raises ValueError if a block contradicts itself."""
     if not text.lstrip().upper().startswith("RUV:"):
         return re.sub(r"^\s*nsds50ruv:\s*", "", text.strip(), flags=re.IGNORECASE)
-    lines = {name.lower(): value for name, value in _LINE.findall(text)}
+    lines = {name.lower(): value.strip() for name, value in _LINE.findall(text)}
     element = ruv_element(lines.get("ruv", ""))
     said = {"replica id": element.origin, "min csn": element.min or _NO_CSN, "max csn": element.max or _NO_CSN}
     for name, expected in said.items():
@@ -82,7 +82,7 @@ def _read_json(piece: Piece) -> tuple[list[tuple[int, str]], list[Reject]]:
         items = json.loads(piece.data.decode("utf-8-sig"))["items"]
     except json.JSONDecodeError as error:
         place = piece.offset + len(error.doc[: error.pos].encode("utf-8", "replace"))
-        return [], [Reject(place, f"broken JSON: {error.msg}")]
+        return [], [Reject(place, f"broken JSON in line {error.lineno}, column {error.colno}: {error.msg}")]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         return [], [Reject(piece.offset, f"broken JSON: {type(error).__name__}")]
     texts = (

@@ -61,12 +61,15 @@ def vector_rows(
 
 
 def vector_facts(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What `inspect` shows of those rows: holder -> generation and elements; malformed elements are left out."""
+    """What `inspect` shows of those rows: holder -> generation and elements; malformed elements are left out.
+
+    The first element of an origin counts, also where a file holds two vectors of one server.
+    """
     holders: dict[str, Any] = {}
     for row in rows:
         holder = holders.setdefault(row["holder"], {"generation": row["generation"], "elements": {}})
         if row.get("origin") and not row.get("problem"):
-            holder["elements"][row["origin"]] = {key: row.get(key) for key in ("min", "max", "url")}
+            holder["elements"].setdefault(row["origin"], {key: row.get(key) for key in ("min", "max", "url")})
     return holders
 
 
