@@ -351,7 +351,7 @@ def test_all_real_exports_are_read_whole_and_as_the_exact_reader_reads_them():
     names = [path for path in SHARED.rglob("*") if "db2ldif" in path.name or "export-replication" in path.name]
     assert len(names) >= 11
     for path in names:
-        assert ENTRIES.sniff(head(path), path.name)
+        assert ENTRIES.sniff(head(path)[0], path.name)
         data = b"".join(p.data for p in pieces(path, Source("f", "s", "s1"), ENTRIES.unit) if isinstance(p, Piece))
         found = parse(ENTRIES, data)
         assert found.rejects == []

@@ -277,7 +277,7 @@ def test_every_real_file_is_known_to_the_format_that_its_name_promises():
         name = plain_name(path)
         kind = next((kind for ending, kind in endings.items() if name.endswith(ending)), None)
         kind = kind or next((kind for begin, kind in beginnings.items() if name.startswith(begin)), None)
-        start = head(path)
+        start = head(path)[0]
         assert [known.name for known in FORMATS if known.sniff(start, name)] == ([kind.name] if kind else []), path
         seen += 1
     assert seen > 700

@@ -144,7 +144,7 @@ def test_what_is_no_file_or_not_readable_is_an_object_like_any_other(tmp_path: P
     (tmp_path / "folder").mkdir()
     (tmp_path / "utf16").write_bytes("changetype: add\n".encode("utf-16"))
     (tmp_path / "binary").write_bytes(bytes(range(256)))
-    (tmp_path / "latin").write_bytes("dn: cn=Jürgen\n".encode("latin-1"))
+    (tmp_path / "latin").write_bytes("Name: Jürgen\n".encode("latin-1"))
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "note").write_text("a\nb")
     seen = inspect([tmp_path / name for name in ("folder", "utf16", "binary", "latin", "empty", "note", "gone")])

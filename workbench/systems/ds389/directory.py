@@ -137,7 +137,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             mine = [row for row in found if row]
             unreadable += found.count(None)
             attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
-            replicas[suffix or ""] = {key: entry.text(attribute) for key, attribute in attributes.items()}
+            about = {key: entry.text(attribute) for key, attribute in attributes.items()}
+            replicas[suffix or ""] = {key: text and clean(text) for key, text in about.items()}
         else:
             name = clean(entry.text("cn") or entry.dn.split(",", 1)[0].partition("=")[2])
             mine = [_agreement(entry, name)]
