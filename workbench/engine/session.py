@@ -30,10 +30,10 @@ from typing import Literal
 import grpc
 import pyspark
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-import workbench
 from workbench.boundary import printable
 from workbench.engine.java import cache_folders, find_java, launcher
 from workbench.engine.warmstart import sharing_options
@@ -46,21 +46,25 @@ LOCAL, CLUSTER, CONNECT = "local", "cluster", "connect"
 REACH_SECONDS = 10.0
 """How long a cluster or a Connect server may take to answer at all."""
 
-# What every result rests on, wherever Spark runs. With Arrow off, pandas 3 sends a missing text as the text "nan"; with
-# the fallback on, Spark switches to that way silently for some types.
-_RULES = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
+# What every result rests on, wherever Spark runs.
+_RULES = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+
+# With Arrow off, pandas 3 sends a missing text as the text "nan"; with the fallback on, Spark turns it off silently for
+# a column it does not like. Spark Connect knows no other way than Arrow and complains about these two.
+_ARROW = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
 }
+
+# Java compiles lightly: half the CPU of a short session, but slower at the end of a long one.
+_FAST = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 _OVERRULING = ("MASTER", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE")
 
 # The variable SPARK_HOME may name another version than this Python package, which brings its own.
 _SPARK_HOME = Path(pyspark.__file__).parent
 
-# Spark says this at each conversion. It is about pandas without Arrow; `_RULES` holds and the tests prove it.
+# Spark says this at each conversion. It is about pandas without Arrow; `_ARROW` holds and the tests prove it.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
 
 
@@ -185,7 +189,8 @@ def _session_of_others() -> SparkSession | None:
 
 def _sister(session: SparkSession, place: _Place, asked: bool, config: dict[str, str]) -> SparkSession:
     """A session beside that of other code: same driver, own settings, so that theirs stay as they are."""
-    where = "a Spark Connect server" if hasattr(session, "is_stopped") else session.conf.get("spark.master")
+    connect = hasattr(session, "is_stopped")
+    where = "a Spark Connect server" if connect else session.conf.get("spark.master")
     if asked and where != place.address:
         raise Problem(
             "this process already has another Spark session",
@@ -194,7 +199,7 @@ def _sister(session: SparkSession, place: _Place, asked: bool, config: dict[str,
         )
     sister = session.newSession()
     try:
-        for key, value in {**_RULES, **config}.items():
+        for key, value in {**_RULES, **({} if connect else _ARROW), **config}.items():
             sister.conf.set(key, value)
     except PySparkException as error:
         raise Problem(f"the Spark session of this process cannot be used: {_first_line(error)}") from None
@@ -215,9 +220,10 @@ def _shown(place: _Place) -> str:
 
 def _start_classic(place: _Place, size: Size, app_name: str, config: dict[str, str]) -> SparkSession:
     global _java_size
-    if _java_size == "small" and size == "large":
+    java_runs = SparkContext._gateway is not None
+    if java_runs and size == "large" and _java_size != "large":
         raise Problem(
-            "the Java of this process was started for a small session",
+            "the Java of this process already runs and was not started for a large session",
             do='Restart the kernel (or the process), then ask for size="large" first',
         )
     if place.way == CLUSTER and not any(_answers(host, port) for host, port in place.hosts):
@@ -226,26 +232,22 @@ def _start_classic(place: _Place, size: Size, app_name: str, config: dict[str, s
             place.address,
             "Is the master running, and the port right? Without a cluster use local[*]",
         )
-    options = {**_RULES, **_driver_options(place, size, app_name), **config}
-    builder = SparkSession.builder
+    options = {**_RULES, **_ARROW, **_driver_options(place, size, app_name), **config}
     environment = _environment(place)
-    if _java_size is None:
+    if not java_runs:
+        _java_size = size
         java = find_java()
         environment["JAVA_HOME"] = str(launcher(java))
-        folder = next(cache_folders())
-        started = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if size == "small" else []
-        started += [f"-Dlog4j2.configurationFile={Path(__file__).with_name('quiet.log4j2.properties').as_uri()}"]
-        started += sharing_options(java, _SPARK_HOME, folder)
-        options["spark.driver.extraJavaOptions"] = " ".join(
-            [*map(_quoted, started), config.get("spark.driver.extraJavaOptions", "")]
-        ).strip()
+        logging = Path(__file__).with_name("quiet.log4j2.properties").as_uri()
+        started = [*(_FAST if size == "small" else []), f"-Dlog4j2.configurationFile={logging}"]
+        started += sharing_options(java, _SPARK_HOME, next(cache_folders()))
+        theirs = config.get("spark.driver.extraJavaOptions", "")
+        options["spark.driver.extraJavaOptions"] = " ".join([*map(_quoted, started), theirs]).strip()
     try:
         with _changed_environment(environment):
-            session = builder.config(map=dict(options)).getOrCreate()
+            return SparkSession.builder.config(map=dict(options)).getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise Problem(f"Spark did not start: {_first_line(error)}", place.address, _advice(place)) from None
-    _java_size = size
-    return session
 
 
 def _driver_options(place: _Place, size: Size, app_name: str) -> dict[str, str]:
@@ -263,6 +265,7 @@ def _driver_options(place: _Place, size: Size, app_name: str) -> dict[str, str]:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if size == "small":
         options["spark.sql.shuffle.partitions"] = str(max(2, _cores(place)))
+        options["spark.executor.extraJavaOptions"] = " ".join(_FAST)
     elif place.way == LOCAL:
         options["spark.sql.shuffle.partitions"] = str(max(16, 4 * _cores(place)))
     return options  # a large cluster: Spark's own 200, joined at run time where they turn out small
@@ -353,14 +356,17 @@ def _ship_package(session: SparkSession) -> None:
 @cache
 def package_zip() -> Path:
     """The package `workbench` as a zip for workers, named by its content: two versions never share a name."""
-    root = Path(next(iter(workbench.__path__)))
-    files = sorted(file for file in root.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    root = Path(__file__).parent.parent
     draft = _temporary_folder() / "workbench.zip"
     with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in files:
-            # Without times: the same files make the same zip.
-            entry = zipfile.ZipInfo(f"workbench/{file.relative_to(root).as_posix()}")
-            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+        for file in sorted([root, *root.rglob("*")]):
+            if "__pycache__" in file.parts:
+                continue
+            # Without times, so that the same files make the same zip; with folders, or those of them that have no
+            # __init__.py cannot be imported.
+            name = (Path("workbench") / file.relative_to(root)).as_posix()
+            entry = zipfile.ZipInfo(name + "/" * file.is_dir())
+            archive.writestr(entry, b"" if file.is_dir() else file.read_bytes(), zipfile.ZIP_DEFLATED)
     return draft.rename(draft.with_stem(f"workbench-{hashlib.sha256(draft.read_bytes()).hexdigest()[:12]}"))
 
 

@@ -1,0 +1,189 @@
+"""What several tests share: a local Spark session, a real standalone cluster, a Spark Connect server."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+from workbench.engine.java import java_home
+from workbench.engine.session import spark_session
+from workbench.model import Problem
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS = 180
+
+Process = subprocess.Popen[bytes]
+
+
+def need(what: str, present: object) -> None:
+    """Skip the test by name if something that it needs is not on this machine; in CI that is an error."""
+    if not present:
+        absent = f"needs {what}, which is not here"
+        pytest.fail(absent) if os.environ.get("CI") == "true" else pytest.skip(absent)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The one local session of the test process."""
+    session = spark_session("local[2]", app_name="tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a standalone cluster: one master and two workers, on the loopback address, of this machine.
+
+    They run in an empty folder and without PYTHONPATH: what a job needs of this project it has to bring along.
+    """
+    folder = tmp_path_factory.mktemp("cluster")
+    port, status = _free_port(), _free_port()
+    master = f"spark://127.0.0.1:{port}"
+    with ExitStack() as started:
+        here = ("--host", "127.0.0.1")
+        options: tuple[object, ...] = (*here, "--port", port, "--webui-port", status)
+        processes = [_start(started, folder, "master", "deploy.master.Master", *options)]
+        for number in (1, 2):
+            options = (*here, "--cores", 1, "--memory", "1g", "--webui-port", 0, "-d", folder, master)
+            processes.append(_start(started, folder, f"worker{number}", "deploy.worker.Worker", *options))
+        _wait("a standalone Spark cluster", folder, processes, lambda: _alive_workers(status) == 2)
+        yield master
+
+
+@pytest.fixture(scope="session")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark Connect server, set up like the workers of the cluster."""
+    folder = tmp_path_factory.mktemp("connect")
+    port = _free_port()
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.sql.warehouse.dir": folder / "warehouse",
+        "spark.ui.enabled": "false",
+    }
+    options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    with ExitStack() as started:
+        options = ["--master", "local[2]", "--class", server, *options]
+        process = _start(started, folder, "connect", "deploy.SparkSubmit", *options)
+        _wait("a Spark Connect server", folder, [process], lambda: _listens(port))
+        yield f"sc://127.0.0.1:{port}"
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Runs Python code in a process of its own, in an empty folder: a process has one Java and one kind of session."""
+
+    folder: Path
+
+    def __call__(self, code: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        given = {**_bare_environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=self.folder,
+            env={**given, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Elsewhere:
+    """A fresh process in an empty folder."""
+    (tmp_path / "empty").mkdir()
+    return Elsewhere(tmp_path / "empty")
+
+
+def _bare_environment() -> dict[str, str]:
+    """The environment without what would lead to another Spark, or make this project importable."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("SPARK_", "PYSPARK_")) and name not in ("PYTHONPATH", "MASTER")
+    }
+
+
+def _start(started: ExitStack, folder: Path, name: str, what: str, *options: object) -> Process:
+    return started.enter_context(_process(folder, name, what, *map(str, options)))
+
+
+@contextmanager
+def _process(folder: Path, name: str, what: str, *options: str) -> Iterator[Process]:
+    """One Java of Spark, stopped by its process id whatever happens."""
+    spark_home = Path(pyspark.__file__).parent
+    try:
+        java = java_home()
+    except Problem as problem:
+        need(str(problem), False)
+    environment = _bare_environment() | {
+        "JAVA_HOME": str(java),
+        "SPARK_HOME": str(spark_home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m" if what.startswith(("deploy.master", "deploy.worker")) else "1g",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with open(folder / f"{name}.log", "wb") as log:
+        process = subprocess.Popen(
+            [spark_home / "bin" / "spark-class", f"org.apache.spark.{what}", *options],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(what: str, folder: Path, processes: list[Process], ready: Callable[[], bool]) -> None:
+    until = time.monotonic() + START_SECONDS
+    while not ready():
+        if time.monotonic() > until or any(process.poll() is not None for process in processes):
+            ends = [f"{log.name}: {log.read_text(errors='replace')[-600:]}" for log in sorted(folder.glob("*.log"))]
+            need("\n".join([f"{what} (did not start)", *ends]), False)
+        time.sleep(0.25)
+
+
+def _alive_workers(status_port: int) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{status_port}/json/", timeout=5) as answer:
+            workers = json.load(answer)["workers"]
+    except (OSError, ValueError):
+        return 0
+    return sum(worker["state"] == "ALIVE" for worker in workers)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
