@@ -18,21 +18,9 @@ import numpy as np
 from workbench.model import LINES, Format, Parsed, Piece
 from workbench.systems.ds389.access_operations import CONNECT, DISCONNECT, SESSION, UPDATES, Batch, Connections, nibbles
 from workbench.systems.ds389.csn import csn_or_none, origin_of
-from workbench.systems.ds389.log_lines import (
-    NO_TIME,
-    STAMP,
-    Column,
-    Lines,
-    Objects,
-    Room,
-    is_json,
-    is_title,
-    json_time,
-    kind_of,
-    stamps,
-    stands,
-    time_facts,
-)
+from workbench.systems.ds389.log_kinds import STAMP, is_title, kind_of
+from workbench.systems.ds389.log_lines import Column, Lines, Objects, Room, is_json, stands
+from workbench.systems.ds389.log_times import NO_TIME, json_time, stamps, time_facts
 from workbench.systems.ds389.secrets import SECRETS
 
 _UPDATE_TAGS = np.array(sorted(UPDATES))
@@ -48,20 +36,23 @@ _RESULT_TAIL = re.compile(
     rb'(?: notes=\S+)?(?: details="[^"]*")?(?: csn=(?P<csn>\S*))?'
     rb'(?P<known>(?: (?:pr_idx|pr_cookie)=-?\d+| (?:dn|sid|authzid)=".*"| \w+=\d+\.\d+)*(?: - .*|, .*)?\s*)?'
 )
-_DN = re.compile(rb'(?:ADD|MOD|DEL) dn="(.*)" authzid="[^"]*"|(?:ADD|MOD|DEL) dn="(.*)"')
-_RENAME = re.compile(rb'MODRDN dn="(.*)" newrdn="(.*)" newsuperior="(.*)"')
 _INTERNAL = re.compile(
     rb"conn=(?:Internal\((?P<none>\d+)\)|(?P<conn>\d+) \(Internal\)) op=(?P<op>-?\d+\(\d+\)\(\d+\)) (?P<rest>.*)"
 )
-_INTERNAL_RESULT = re.compile(rb"RESULT err=(-?\d+) tag=\d+(.*)")
+_INTERNAL_RESULT = re.compile(rb"RESULT err=(-?\d{1,9}) tag=\d+(.*)")
 _WORDS = {b"ADD": "add", b"MOD": "modify", b"DEL": "delete", b"MODRDN": "modrdn"}
+_DURATION = re.compile(r"\d{1,12}\.\d{1,12}")
+_RESULT_FIELD = re.compile(
+    "local_time|operation|key|conn_id|op_id|internal_op|op_internal_id|op_internal_nested_count|oid|oid_name|msg|authzid"
+    "|haproxied|request_controls|response_controls|client_ip|server_ip|tag|err|nentries|wtime|optime|etime|csn|pr_idx"
+    "|pr_cookie|notes|sid|bind_dn"
+)
 _JSON_WORDS = {"ADD": "add", "MODIFY": "modify", "DELETE": "delete", "MODRDN": "modrdn"}
 
 _CUT = "the last line was cut"
 _LINE = re.compile(STAMP + rb" conn=(?:\d+|Internal\(\d+\)) (?P<rest>.+)", re.DOTALL)
 _OPERATION = re.compile(rb"(?:\(Internal\) )?op=-?\d+(?:\(\d+\))* (?P<said>.*)", re.DOTALL)
 _WHOLE_RESULT = re.compile(rb"RESULT err=-?\d+ tag=(?P<tag>\d+) .*?(?: csn=(?P<csn>[0-9a-fA-F]{20})(?![0-9a-fA-F]).*)?")
-_WHOLE_REQUEST = re.compile(rb'(?:ADD|MOD|DEL) dn=".*"|MODRDN dn=".*" newrdn=".*" newsuperior=".*"|EXT oid=".*"')
 
 
 class AccessLogReader:
@@ -125,7 +116,7 @@ class AccessLogReader:
         return batch, times
 
     def _read_internal(self, lines: Lines, rows: Column, times: Column, batch: Batch) -> None:
-        """The server's own operations: updates of plug-ins have their own CSNs, but no operation number of their own."""
+        """The server's own operations: plug-ins' updates have CSNs of their own, but the numbers of their cause."""
         for line in rows.tolist():
             raw = lines.raw(line)
             found = _INTERNAL.search(raw)
@@ -138,7 +129,7 @@ class AccessLogReader:
                 span = _target(found["rest"])
                 self._begin_internal(where, _WORDS[word], span.decode() if span is not None else None)
             elif result := _INTERNAL_RESULT.fullmatch(found["rest"]):
-                tail = _RESULT_TAIL.fullmatch(result[2])
+                tail = _RESULT_TAIL.match(result[2])
                 csn = tail["csn"] if tail else None
                 if csn is not None and csn_or_none(csn.decode()) is None:
                     lines.reject(line, "csn= is no CSN")
@@ -193,6 +184,8 @@ class AccessLogReader:
                     lines.refuse_at(offset, "result without err, tag or with a csn that is no CSN")
                 elif value.get("internal_op"):
                     self._end_internal(batch, _inside(value, conn), offset, at, err, csn)
+                elif not csn and tag in UPDATES and not all(map(_is_known, value.items())):
+                    lines.refuse_at(offset, "result of an update with something unknown that may be its csn")
                 elif csn or tag in UPDATES:
                     results.append((offset, at, conn, -1 if op is None else op, err, tag, csn or ""))
             elif word in _JSON_WORDS:
@@ -226,6 +219,12 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
 
 
+def _is_known(field: tuple[str, Any]) -> bool:
+    """True for a field of a result that is surely not a csn whose name was damaged; new servers add durations."""
+    name, value = field
+    return bool(_RESULT_FIELD.fullmatch(name) or (isinstance(value, str) and _DURATION.fullmatch(value)))
+
+
 def _inside(value: dict[str, Any], conn: int) -> str:
     inner = f"({value.get('op_internal_id')})({value.get('op_internal_nested_count')})"
     return f"{conn or 'Internal'}/{value.get('op_id')}{inner}"
@@ -233,8 +232,14 @@ def _inside(value: dict[str, Any], conn: int) -> str:
 
 def _target(said: bytes) -> bytes | None:
     """The DN of a request: up to the last quotation mark of its field, because the DN itself may hold some."""
-    found = _RENAME.match(said) or _DN.match(said)
-    return next((group for group in found.groups() if group is not None), None) if found else None
+    begin = said.find(b'dn="') + 4
+    if said.startswith(b"MODRDN "):
+        superior = said.rfind(b'" newsuperior="')
+        end = said.rfind(b'" newrdn="', 0, superior if superior >= 0 else None)
+    else:
+        proxy = said.rfind(b'" authzid="')
+        end = proxy if proxy >= 0 else said.rfind(b'"')
+    return said[begin:end] if 4 <= begin <= end else None
 
 
 def _read_requests(
@@ -316,7 +321,10 @@ def _misleads(raw: bytes) -> bool:
         return not result or (result["csn"] is None and (int(result["tag"][:9]) in UPDATES or b" csn" in rest))
     words = (b"RESULT ", b"ADD dn=", b"MOD dn=", b"DEL dn=", b"MODRDN dn=", b"EXT oid=")
     if rest.startswith(words[1:]):
-        return not _WHOLE_REQUEST.match(rest)
+        whole = (
+            rest.endswith(b'"') and b'" newsuperior="' in rest if rest.startswith(b"MODRDN") else rest.count(b'"') > 1
+        )
+        return not whole
     return any(word.startswith(rest) for word in words)
 
 

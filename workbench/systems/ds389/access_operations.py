@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.log_lines import NO_TIME, Column
+from workbench.systems.ds389.log_lines import Column
+from workbench.systems.ds389.log_times import NO_TIME
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import COLUMNS, TIME, table
 
@@ -79,18 +80,65 @@ for _digit in b"0123456789abcdefABCDEF":
     _HEX[_digit] = int(chr(_digit), 16)
 
 
+class _Requests:
+    """Updates that were asked for and have no result yet."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[int, str | None]] = {}
+
+    def targets(self, batch: Batch, since: Column) -> pa.Array:
+        """The target of each result: of the last request with its numbers, in this piece or in an earlier one.
+
+        `since`: where the connection of the result began in this piece; what was asked before is of another one.
+        """
+        requests = len(batch.request_conn)
+        # Connection numbers from 2^31 on wrap; two connections that far apart are not open at one time.
+        op = np.concatenate((batch.request_op, batch.op)) & 0xFFFFFFFF
+        key = np.concatenate((batch.request_conn, batch.conn)) << 32 | op
+        order = np.lexsort((np.concatenate((batch.request_offset, batch.offset)), key))
+        key, is_result = key[order], order >= requests
+        again = key[1:] == key[:-1]
+        answers = np.flatnonzero(again & is_result[1:] & ~is_result[:-1])
+        result, request = order[answers + 1] - requests, order[answers]
+        valid = batch.request_offset[request] > since[result]
+        source = np.full(len(batch.conn), -1, np.int64)
+        source[result[valid]] = request[valid]
+        given = list(batch.targets)
+        carried = np.array(list(self._open), np.int64)
+        places = np.minimum(np.searchsorted(key, carried), max(len(key) - 1, 0))
+        for number, place in zip(carried.tolist(), places.tolist(), strict=True):
+            if len(key) and key[place] == number:  # the first line with these numbers is the answer, or another request
+                _, target = self._open.pop(number)
+                index = order[place] - requests
+                if index >= 0 and since[index] < 0:
+                    source[index] = len(given)
+                    given.append(target)
+        targets = _harmless(pa.array(given, pa.string()))
+        begins = dict(batch.events[batch.events[:, 2] == CONNECT][:, [1, 0]].tolist())
+        for number in [number for number, (conn, _) in self._open.items() if conn in begins]:
+            del self._open[number]
+        for place in np.flatnonzero(np.append(~again, len(key) > 0) & ~is_result).tolist():
+            index = order[place]
+            conn = int(batch.request_conn[index])
+            if batch.request_offset[index] > begins.get(conn, -1):
+                self._open[int(key[place])] = conn, targets[index].as_py()
+        while len(self._open) > _MOST_OPEN:
+            del self._open[next(iter(self._open))]
+        return targets.take(pa.array(source, mask=source < 0))
+
+
 class Connections:
     """What is known of the connections of one server while its log goes by."""
 
     def __init__(self) -> None:
         self._replicates: dict[int, bool] = {}  # absent: its beginning was not seen, nor a session
         self._waiting: dict[int, list[dict[str, Any]]] = {}
-        self._open: dict[tuple[int, int], str | None] = {}
+        self._requests = _Requests()
 
     def settle(self, batch: Batch, ended: bool) -> tuple[pa.Table, dict[str, Any]]:
         """(rows of `applied`, facts) of a batch and of earlier results that it decides on."""
-        replicated, decides = self._states(batch)
-        targets = self._targets(batch)
+        replicated, decides, since = self._states(batch)
+        targets = self._requests.targets(batch, since)
         with_csn = batch.csn != b""
         plain = ~with_csn & (replicated == 1)
         late = list(batch.internal)
@@ -116,8 +164,9 @@ class Connections:
             found = pa.concat_tables([found, table("applied", late)]).sort_by("offset")
         return found, _facts(batch, with_csn, int(plain.sum()), late)
 
-    def _states(self, batch: Batch) -> tuple[Column, Column]:
-        """(1 replication, 0 not, -1 unknown; the event that comes next on the connection) for each result.
+    def _states(self, batch: Batch) -> tuple[Column, Column, Column]:
+        """For each result: 1 replication, 0 not, -1 unknown; the event that comes next on its connection, or 0; where
+        the connection began in this piece, or -1.
 
         `self._decided` holds the rows of earlier pieces that this batch shows to belong to replication.
         """
@@ -128,7 +177,7 @@ class Connections:
         kind = np.concatenate((events[:, 2], np.zeros(len(batch.conn), np.int64)))
         count = len(conn)
         order = np.lexsort((offset, conn))
-        conn, kind = conn[order], kind[order]
+        conn, kind, offset = conn[order], kind[order], offset[order]
         place = np.arange(count)
         first = np.ones(count, bool)
         first[1:] = conn[1:] != conn[:-1]
@@ -164,40 +213,8 @@ class Connections:
         back = np.empty(count, np.int64)
         back[order] = place
         results = back[len(events) :]
-        return state[results], decides[results]
-
-    def _targets(self, batch: Batch) -> pa.Array:
-        """The target of each result: of the last request with its numbers, of this piece or of an earlier one."""
-        begins: dict[int, list[int]] = {}
-        for place, number, _ in batch.events[batch.events[:, 2] == CONNECT].tolist():
-            begins.setdefault(number, []).append(place)
-        requests, results = len(batch.request_conn), len(batch.conn)
-        # Numbers beyond 2^31 wrap; two connections that far apart are not open at one time.
-        key = np.concatenate((batch.request_conn, batch.conn)) << 32 | np.concatenate((batch.request_op, batch.op))
-        order = np.lexsort((np.concatenate((batch.request_offset, batch.offset)), key))
-        key = key[order]
-        pair = np.zeros(len(order), bool)
-        pair[1:] = (key[1:] == key[:-1]) & (order[1:] >= requests) & (order[:-1] < requests)
-        source = np.full(results, -1, np.int64)
-        source[order[pair] - requests] = order[np.flatnonzero(pair) - 1]
-        given = list(batch.targets)
-        for index in np.flatnonzero(source < 0).tolist():
-            key = (int(batch.conn[index]), int(batch.op[index]))
-            if key in self._open and not (key[0] in begins and begins[key[0]][0] < batch.offset[index]):
-                source[index] = len(given)
-                given.append(self._open.pop(key))
-        answered = np.zeros(requests, bool)
-        answered[source[(source >= 0) & (source < requests)]] = True
-        targets = _harmless(pa.array(given, pa.string()))
-        for key in [key for key in self._open if key[0] in begins]:
-            del self._open[key]
-        for index in np.flatnonzero(~answered).tolist():
-            key = (int(batch.request_conn[index]), int(batch.request_op[index]))
-            if not (key[0] in begins and begins[key[0]][-1] > batch.request_offset[index]):
-                self._open[key] = targets[index].as_py()
-        while len(self._open) > _MOST_OPEN:
-            del self._open[next(iter(self._open))]
-        return targets.take(pa.array(source, mask=source < 0))
+        began = np.where(connect < 0, -1, offset[connect]) if count else place
+        return state[results], decides[results], began[results]
 
     @staticmethod
     def _row(batch: Batch, index: int, target: Any) -> dict[str, Any]:

@@ -20,23 +20,14 @@ from workbench.boundary import REMOVED
 from workbench.model import LINES, Format, Parsed, Piece
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.errors_meanings import MEANINGS, STEPS, Meaning
-from workbench.systems.ds389.log_lines import (
-    NO_TIME,
-    Column,
-    Lines,
-    Objects,
-    Room,
-    is_json,
-    is_pretty,
-    json_time,
-    kind_of,
-    stamps,
-    time_facts,
-)
+from workbench.systems.ds389.log_kinds import is_pretty, kind_of
+from workbench.systems.ds389.log_lines import Column, Lines, Objects, Room, is_json
+from workbench.systems.ds389.log_times import NO_TIME, json_time, stamps, time_facts
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import table
 
 _LONGEST_TEXT = 500
+_LONGEST_LINE = 1 << 16  # no message of the server is longer; patterns need not be tried on megabytes
 
 _SEVERITIES = {
     "DEBUG": "debug",
@@ -60,11 +51,12 @@ _AGREEMENT = r'\(?agmt="(?:[^"\\]|\\.)*" \([^)]*\)\)?'
 _PARTS = re.compile(
     rf"(?:- (?P<level>[A-Z]+) - )?"
     rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}) - "
-    rf"|{_AGREEMENT}(?: - |: ))*(?:\w+_\w+(?:: | (?={_AGREEMENT})))?(?:{_AGREEMENT}: )?)(?P<text>.*)",
+    rf"|{_AGREEMENT}(?: - |: ))*(?:(?=\w{{0,80}}_)\w{{1,80}}(?:: | (?={_AGREEMENT})))?(?:{_AGREEMENT}: )?)(?P<text>.*)",
     re.DOTALL,
 )
 _LINK = re.compile(r'agmt="cn=((?:[^"\\]|\\.)*)"')
 _FUNCTION = re.compile(r"(?:^|(?<= - ))([A-Za-z_][\w ]*?)(?: - |: | (?=\(?agmt=))")
+_COUNTER = re.compile(r"(\w+)=(-?\d+)")
 _PART_CSN = re.compile(r"csn=([0-9a-fA-F]{20}) - ")
 
 _SIGNS = sorted({sign for meaning in [*MEANINGS.values(), *STEPS.values()] for sign in meaning.signs})
@@ -114,7 +106,9 @@ class ErrorsLogReader:
             message, subsystem, severity = value.get("msg"), value.get("subsystem"), value.get("severity")
             if isinstance(message, str) and isinstance(severity, str):
                 times.append(json_time(value.get("local_time")))
-                rows.read(offset, times[-1], f"- {severity.upper()} - {subsystem or ''} - {message.rstrip()}")
+                rows.read(
+                    offset, times[-1], f"- {severity.upper()} - {subsystem or ''} - {message.rstrip()}"[:_LONGEST_LINE]
+                )
             elif "header" not in value:
                 lines.refuse_at(offset, "JSON object that is no line of an errors log")
         return np.array(times, np.int64)
@@ -131,7 +125,7 @@ def _read_text(lines: Lines, rows: _Rows) -> Column:
     texts = lines.cut(begin[chosen], lines.ends[chosen])
     places = lines.offset(lines.starts[chosen]).tolist()
     for offset, at, raw in zip(places, times[chosen].tolist(), texts, strict=True):
-        rows.read(offset, at, raw.decode())
+        rows.read(offset, at, raw[:_LONGEST_LINE].decode("utf-8", "ignore"))
     return times
 
 
@@ -160,8 +154,7 @@ class _Rows:
     def read(self, offset: int, time: int, line: str) -> None:
         """One line, from behind its time stamp."""
         head = _PARTS.match(line)
-        if head is None:
-            return
+        assert head, "every part of the pattern is optional"
         text, parts = head["text"], head["parts"]
         functions = _FUNCTION.findall(parts)
         function = functions[-1] if functions else None
@@ -186,7 +179,7 @@ class _Rows:
             position = part[1].lower()
         origin = str(int(named.pop("origin"))) if "origin" in named else origin_of(position) if position else None
         if "counters" in named:
-            named.update(pair.split("=", 1) for pair in named.pop("counters").split(" "))
+            named.update(_COUNTER.findall(named.pop("counters")))
         connection = f"{named['conn']}/{named['op']}" if "conn" in named and "op" in named else None
         self.codes[code or f"other_{severity}"] += 1
         self._messages.append(

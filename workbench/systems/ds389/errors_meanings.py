@@ -218,18 +218,18 @@ MEANINGS: dict[str, Meaning] = {
     "apply_failed": _meaning(
         "this server could not apply the change and ended the session; the supplier tries again",
         "ailed to apply update (",
-        r"Failed to apply update \((?P<csn>CSN!)\) error \((?P<error>-?\d+)\)\.\s+Aborting replication session"
+        r"Failed to apply update \((?P<csn>CSN!)\) error \((?P<error>-?\d{1,9})\)\.\s+Aborting replication session"
         r"(?:\s*\(conn=(?P<conn>\d+) op=(?P<op>-?\d+)\))?",
     ),
     "skipped_by_supplier": _meaning(
         "the consumer refused the change and the supplier goes on without it",
         ". Skipping.",
-        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>\d+)\))?\. Skipping\.",
+        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>\d{1,9})\))?\. Skipping\.",
     ),
     "retry_later": _meaning(
         "the consumer did not take the change; the supplier will send it again",
         ("Will retry later", "timed out to replay change"),
-        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>-?\d+)\))?\.",
+        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>-?\d{1,9})\))?\.",
     ),
     "pending_failed": _meaning(
         "the list of changes under way lost track of this one",
@@ -261,7 +261,7 @@ MEANINGS: dict[str, Meaning] = {
     "changelog_vector": _meaning(
         "first and last change of one origin found in the changelog",
         "maxcsn: ",
-        r"Replica id: (?P<origin>\d+) mincsn: (?P<first>CSN!) maxcsn: (?P<csn>CSN!)",
+        r"Replica id: (?P<origin>\d{1,9}) mincsn: (?P<first>CSN!) maxcsn: (?P<csn>CSN!)",
     ),
     "changelog_vector_rebuilt": _meaning(
         "the changelog was read from end to end to learn what it holds: the server had not closed it",
@@ -279,7 +279,7 @@ MEANINGS: dict[str, Meaning] = {
     "origin_purged": _meaning(
         "the changes of a cleaned origin were removed from the changelog",
         ("that originated from rid", "Purged rid ("),
-        r"(?:Removed \((?P<count>\d+) entries\) that originated from|Purged) rid \((?P<origin>\d+)\)",
+        r"(?:Removed \((?P<count>\d+) entries\) that originated from|Purged) rid \((?P<origin>\d{1,9})\)",
     ),
     "changelog_not_open": _meaning(
         "there is no changelog to export or read", "Changelog is not open", r"Changelog is not open"
@@ -379,12 +379,12 @@ MEANINGS: dict[str, Meaning] = {
     "keep_alive_created": _meaning(
         "the keep-alive entry of this server had to be made anew",
         "Need to create replication keep alive entry",
-        r"Need to create replication keep alive entry <cn=repl keep alive (?P<origin>\d+),",
+        r"Need to create replication keep alive entry <cn=repl keep alive (?P<origin>\d{1,9}),",
     ),
     "keep_alive_updated": _meaning(
         "the server made a change of its own to its keep-alive entry",
         "Successful update of replication keep alive entry",
-        r"Successful update of replication keep alive entry \"?(?:cn=repl keep alive (?P<origin>\d+))?",
+        r"Successful update of replication keep alive entry \"?(?:cn=repl keep alive (?P<origin>\d{1,9}))?",
     ),
     "agreement_switched": _meaning(
         "an agreement was enabled or disabled", "agreement is now ", r"agreement is now (?P<state>enabled|disabled)"
@@ -393,17 +393,17 @@ MEANINGS: dict[str, Meaning] = {
     "clean_waiting": _meaning(
         "cleaning an origin waits for other servers",
         "retrying in ",
-        r"(?:Abort )?Clean\w+ Task \(rid (?P<origin>\d+)\): (?P<step>.*?)\W+retrying in (?P<seconds>\d+) seconds",
+        r"(?:Abort )?Clean\w+ Task \(rid (?P<origin>\d{1,9})\): (?P<step>.*?)\W{1,4}retrying in (?P<seconds>\d+)",
     ),
     "clean_done": _meaning(
         "an origin was cleaned here",
         "uccessfully cleaned rid",
-        r"Clean\w+ Task \(rid (?P<origin>\d+)\): Successfully cleaned rid",
+        r"Clean\w+ Task \(rid (?P<origin>\d{1,9})\): Successfully cleaned rid",
     ),
     "clean_step": _meaning(
         "cleaning an origin goes on; numbers = the step",
         "Task (rid ",
-        r"(?:Abort )?Clean\w+ Task \(rid (?P<origin>\d+)\): (?P<step>[^(.]*)",
+        r"(?:Abort )?Clean\w+ Task \(rid (?P<origin>\d{1,9})\): (?P<step>[^(.]*)",
     ),
     # --- entries that differ
     "schema_violation": _meaning(
