@@ -72,7 +72,11 @@ def workbench(folder: Path, spark: object) -> tuple[int, float]:
 def peer(name: str, folder: Path) -> tuple[int, float] | None:
     """(records, seconds) of a peer in a process of its own; None if it is not installed or failed."""
     run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers", name, str(folder)], capture_output=True, text=True, cwd=ROOT, check=False
+        [sys.executable, "-m", "benchmarks.peers", name, str(folder)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
     )
     if run.returncode:
         print(f"{name}: not measured: {run.stderr.strip().splitlines()[-1][:120] if run.stderr.strip() else 'failed'}")
@@ -107,7 +111,9 @@ def main() -> None:
         generate(folder, asked.records)
     single = one_file(folder)
     size = sum(path.stat().st_size for path in folder.glob("*.ldif"))
-    print(f"{asked.records:,} records, {size / 1e6:,.0f} MB, {os.cpu_count()} cores; best of {asked.rounds} rounds, in turn")
+    print(
+        f"{asked.records:,} records, {size / 1e6:,.0f} MB, {os.cpu_count()} cores; best of {asked.rounds} rounds, in turn"
+    )
 
     from workbench import spark_session
 
@@ -134,8 +140,12 @@ def main() -> None:
     base = best["workbench, 4 files"][1]
     print(f"\n{'':28}{'records':>12}{'seconds':>9}{'records/s':>12}{'MB/s':>7}  times slower than the workbench")
     for name, (records, seconds) in best.items():
-        print(f"{name:28}{records:12,}{seconds:9.2f}{records / seconds:12,.0f}{size / 1e6 / seconds:7.0f}  {seconds / base:.2f}")
-    print(f"\npeak memory of the workbench: Python {memory['python']:,.0f} MB in all processes, Java {memory['java']:,.0f} MB")
+        print(
+            f"{name:28}{records:12,}{seconds:9.2f}{records / seconds:12,.0f}{size / 1e6 / seconds:7.0f}  {seconds / base:.2f}"
+        )
+    print(
+        f"\npeak memory of the workbench: Python {memory['python']:,.0f} MB in all processes, Java {memory['java']:,.0f} MB"
+    )
     spark.stop()
 
 

@@ -109,13 +109,18 @@ def duckdb(folder: Path) -> int:
                   select operation, csn, entry, target, try(from_base64(packed)) as body from records
                   where regexp_full_match(csn, '[0-9a-f]{{20}}') and target is not null and operation is not null
                 ) to '{out}/{path.stem}.parquet' (format parquet, compression zstd, compression_level 1)
-                """  # noqa: S608 - paths of this benchmark's own making
+                """
             )
-            records += connection.execute(f"select count(*) from '{out}/{path.stem}.parquet'").fetchall()[0][0]  # noqa: S608
+            records += connection.execute(f"select count(*) from '{out}/{path.stem}.parquet'").fetchall()[0][0]
     return records
 
 
-PEERS = {"python-ldap, 1 process": python_ldap, "python-ldap, 2 processes": python_ldap_2, "Polars": polars, "DuckDB": duckdb}
+PEERS = {
+    "python-ldap, 1 process": python_ldap,
+    "python-ldap, 2 processes": python_ldap_2,
+    "Polars": polars,
+    "DuckDB": duckdb,
+}
 
 if __name__ == "__main__":
     peer, where = PEERS[sys.argv[1]], Path(sys.argv[2])

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.model import Format, Parsed, Piece, Reject, Source, merge_facts
-from workbench.systems.ds389.dbscan import DBSCAN
-from workbench.systems.ds389.directory import AGREEMENTS, REPLICA
-from workbench.systems.ds389.entries import ENTRIES
-from workbench.systems.ds389.reports import LAG_REPORT, MONITOR, REPLCHECK, STATUS
-from workbench.systems.ds389.ruv_text import RUV
+from workbench.systems.ds389.formats.dbscan import DBSCAN
+from workbench.systems.ds389.formats.directory import AGREEMENTS, REPLICA
+from workbench.systems.ds389.formats.entries import ENTRIES
+from workbench.systems.ds389.formats.reports import LAG_REPORT, MONITOR, REPLCHECK, STATUS
+from workbench.systems.ds389.formats.ruv_text import RUV
 
 FORMATS = (REPLICA, AGREEMENTS, ENTRIES, DBSCAN, RUV, STATUS, MONITOR, REPLCHECK, LAG_REPORT)
 _FOLDER = Path(__file__).parent / "samples" / "ds389" / "directory"

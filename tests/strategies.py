@@ -20,8 +20,12 @@ csns = st.builds(
     st.integers(1, 65535),
     st.sampled_from([0, 0, 0, 1, 0xFFFF]),
 )
-words = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1, max_size=30)
-names = st.sampled_from(["mail", "description", "cn;lang-et", "telephoneNumber", "postalAddress", "passwordGraceUserTime", "x"])
+words = st.text(
+    st.characters(codec="utf-8", exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1, max_size=30
+)
+names = st.sampled_from(
+    ["mail", "description", "cn;lang-et", "telephoneNumber", "postalAddress", "passwordGraceUserTime", "x"]
+)
 
 
 def ldif_line(attribute: str, value: str) -> str:
@@ -47,12 +51,20 @@ def modifications(draw: st.DrawFn) -> str:
             body += f"replace: {secret}\n" + ldif_line(secret, draw(st.sampled_from(["", "ü "])) + CANARY) + "-\n"
         elif kind == 1:
             shape = draw(st.sampled_from(HASHES)) % CANARY
-            body += "add: description\n" + ldif_line("description", draw(st.sampled_from(["", "é", "see "])) + shape) + "-\n"
+            body += (
+                "add: description\n"
+                + ldif_line("description", draw(st.sampled_from(["", "é", "see "])) + shape)
+                + "-\n"
+            )
         elif kind == 2:
             body += f"delete: {draw(names)}\n-\n"
         else:
             name = draw(names)
-            body += f"replace: {name}\n" + "".join(ldif_line(name, draw(words)) for _ in range(draw(st.integers(1, 2)))) + "-\n"
+            body += (
+                f"replace: {name}\n"
+                + "".join(ldif_line(name, draw(words)) for _ in range(draw(st.integers(1, 2))))
+                + "-\n"
+            )
     return body
 
 
@@ -68,14 +80,18 @@ def records(draw: st.DrawFn, decoded: bool = False) -> str:
     text += "nsuniqueid: 9fd3c09b-e4ee11f1-a8e4ae0b-27ac1ddf\n"
     if operation == "add":
         text += "parentuniqueid: 9c403999-e4ee11f1-a8e4ae0b-27ac1ddf\n"
-    text += ldif_line("dn", f"uid={draw(words)},ou=people,dc=example,dc=com" + draw(st.sampled_from(["", ",o=" + "long" * 30])))
+    text += ldif_line(
+        "dn", f"uid={draw(words)},ou=people,dc=example,dc=com" + draw(st.sampled_from(["", ",o=" + "long" * 30]))
+    )
     if operation == "modrdn":
         text += ldif_line("newrdn", f"uid={draw(words)}") + "deleteoldrdn: true\n"
         if draw(st.booleans()):
             text += ldif_line("newsuperiordn", "ou=staff,dc=example,dc=com")
     body = draw(modifications())
     if operation != "delete" and body:
-        text += f"change::\n{body}" if decoded else folded(f"change:: {base64.b64encode(body.encode()).decode()}") + "\n"
+        text += (
+            f"change::\n{body}" if decoded else folded(f"change:: {base64.b64encode(body.encode()).decode()}") + "\n"
+        )
     return text + "\n"
 
 

@@ -61,8 +61,12 @@ def test_holdings_are_those_of_the_changelogs(case: Case) -> None:
     held = {(row["server"], row["origin"]): row for row in case.holdings()}
     assert held["s1", "1"]["changes"] == 65
     assert held["s3", "1"]["first"] == "6b00617e000000010000"
-    vectors = [row for row in case.arrow("vectors").to_pylist() if row["kind"] == "server" and row["snapshot"] == "2-during"]
-    assert len({row["file"] for row in vectors}) == 8  # get-ruv and replica of each, and two exports read a little later
+    vectors = [
+        row for row in case.arrow("vectors").to_pylist() if row["kind"] == "server" and row["snapshot"] == "2-during"
+    ]
+    assert (
+        len({row["file"] for row in vectors}) == 8
+    )  # get-ruv and replica of each, and two exports read a little later
     for (server, origin), row in held.items():
         assert row["claimed_max"] == max(v["max"] for v in vectors if (v["server"], v["origin"]) == (server, origin))
 
@@ -111,7 +115,9 @@ def test_a_file_that_was_moved_is_known_and_one_that_changed_replaces_its_rows(s
 
 
 @pytest.mark.parametrize(("range_size", "per_part", "tasks"), [(20_000, 10, 7), (100_000, 50, 2), (1 << 20, 1000, 64)])
-def test_any_split_gives_the_same_tables(range_size: int, per_part: int, tasks: int, spark, tmp_path: Path, monkeypatch) -> None:
+def test_any_split_gives_the_same_tables(
+    range_size: int, per_part: int, tasks: int, spark, tmp_path: Path, monkeypatch
+) -> None:
     plain = tmp_path / "2-during"
     plain.mkdir()
     for path in SNAPSHOTS[1].iterdir():
@@ -187,7 +193,7 @@ def test_only_one_run_owns_a_case(tmp_path: Path) -> None:
         (lambda p: (p / "f").write_text("x") and p / "f", "is a file, not a folder"),
         (lambda p: (p / "d").mkdir() or p / "d", "holds no files"),
         (lambda p: (p / "d" / "inner").mkdir(parents=True) or p / "d", "each is a snapshot"),
-        (lambda p: (p / "d").mkdir() or (p / "d" / "notes").write_text("x") and p / "d", "holds evidence"),
+        (lambda p: (p / "d").mkdir() or ((p / "d" / "notes").write_text("x") and p / "d"), "holds evidence"),
     ],
 )
 def test_a_wrong_folder_is_told_in_one_sentence(make, words: str, tmp_path: Path) -> None:
@@ -226,7 +232,9 @@ def test_no_secret_reaches_any_file_of_a_case(spark, tmp_path: Path) -> None:
     body = f"add: userPassword\nuserPassword: {CANARY}\nuserPassword:: {base64.b64encode(hashed.encode()).decode()}\n-\nadd: x\nx: {hashed}\n-\n"
     change = base64.b64encode(body.encode()).decode()
     record = f"changetype: add\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn={hashed}\nchange:: {change}\n\n"
-    (folder / "s1.changelog.ldif").write_text(record + record.replace("csn: 6", "csn: x") + record.replace("\nchange:: ", "\nchange:: A"))
+    (folder / "s1.changelog.ldif").write_text(
+        record + record.replace("csn: 6", "csn: x") + record.replace("\nchange:: ", "\nchange:: A")
+    )
     (folder / "s1.agreements.ldif").write_text(
         "dn: cn=a,cn=replica,cn=x,cn=mapping tree,cn=config\nobjectClass: nsds5replicationagreement\ncn: a\n"
         f"nsDS5ReplicaRoot: dc=x\nnsDS5ReplicaHost: h\nnsDS5ReplicaCredentials: {CANARY}\ndescription:: {base64.b64encode(hashed.encode()).decode()}\n\n"
@@ -251,7 +259,9 @@ def test_no_secret_reaches_any_file_of_a_case(spark, tmp_path: Path) -> None:
 def test_a_kill_at_any_time_leaves_a_case_that_opens_and_loads(spark, tmp_path: Path) -> None:
     code = "import sys; from workbench import Case; Case.create(sys.argv[1]).load(sys.argv[2:])"
     for seconds in (2, 5, 8, 11, 14):
-        run = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "case"), *map(str, SNAPSHOTS)], start_new_session=True)
+        run = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "case"), *map(str, SNAPSHOTS)], start_new_session=True
+        )
         time.sleep(seconds)
         os.killpg(run.pid, 9)
         run.wait()
@@ -261,7 +271,18 @@ def test_a_kill_at_any_time_leaves_a_case_that_opens_and_loads(spark, tmp_path: 
 
 
 def test_columns_are_documented() -> None:
-    plain_enough = {"consumer_host", "consumer_port", "enabled", "at", "origin", "position", "operation", "target", "reason", "format"}
+    plain_enough = {
+        "consumer_host",
+        "consumer_port",
+        "enabled",
+        "at",
+        "origin",
+        "position",
+        "operation",
+        "target",
+        "reason",
+        "format",
+    }
     for name, columns in COLUMNS.items():
         for column, (_, meaning) in columns.items():
             assert meaning or column in plain_enough, f"{name}.{column}"

@@ -15,8 +15,8 @@ from strategies import CANARY, DUMMY, HASHES, HEADER, folded, ldif_line, records
 
 from workbench.files import inspect_file, pieces
 from workbench.model import Parsed, Piece, Reject, Source, merge_facts
-from workbench.systems.ds389 import changelog as exact
-from workbench.systems.ds389 import changelog_fast as fast
+from workbench.systems.ds389.formats import changelog as exact
+from workbench.systems.ds389.formats import changelog_fast as fast
 from workbench.systems.ds389.secrets import SECRETS
 
 HERE = Path(__file__).parent
@@ -150,7 +150,9 @@ def test_each_kind_of_malformed_record_is_set_aside_with_its_reason(damage, reas
 
 def test_dummy_and_helper_records_are_no_changes() -> None:
     helper = "changetype: delete\ncsn: 0000014d000000000000\nnsuniqueid: 0-0-0-0\ndn: cn=x\n\n"
-    parsed = agree((HEADER + DUMMY + helper + DUMMY.replace("cn=start iteration", "cn=a").replace("0063", "0064")).encode())
+    parsed = agree(
+        (HEADER + DUMMY + helper + DUMMY.replace("cn=start iteration", "cn=a").replace("0063", "0064")).encode()
+    )
     assert [(row["kind"], row["origin"]) for row in changes(parsed)] == [("anchor", "3"), ("change", "3")]
     assert (parsed.rows, parsed.facts["helpers"], parsed.facts["csns"]) == (3, 2, 1)
 
@@ -192,7 +194,11 @@ def test_no_secret_leaves_the_parser(shape: str, where: str) -> None:
             "option": lambda: f"{attribute};lang-et: {value}\n",
             "folded": lambda: folded(f"{attribute}: {value}", 20) + "\n"}.get(where, lambda: f"{attribute}: {value}\n")()  # fmt: skip
     body = f"replace: {attribute}\n{line}-\n"
-    change = f"change::\n{body}" if where == "clear" else folded(f"change:: {base64.b64encode(body.encode()).decode()}") + "\n"
+    change = (
+        f"change::\n{body}"
+        if where == "clear"
+        else folded(f"change:: {base64.b64encode(body.encode()).decode()}") + "\n"
+    )
     dn = f"cn={secret}" if where == "dn" else "cn=x"
     rename = f"newrdn: cn={secret}\ndeleteoldrdn: true\n" if where == "rename" else ""
     text = f"changetype: modrdn\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: {dn}\n{rename}{change}\n"

@@ -75,7 +75,9 @@ def test_load_shows_each_file_and_what_the_servers_hold(spark, tmp_path: Path) -
         (["load", "full"], "Missing option '--case'"),
     ],
 )
-def test_wrong_use_is_one_sentence_and_exit_code_2(arguments: list[str], words: str, tmp_path: Path, monkeypatch) -> None:
+def test_wrong_use_is_one_sentence_and_exit_code_2(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()

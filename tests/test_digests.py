@@ -18,7 +18,10 @@ SHIFT = 24
 def digested(rows: list[tuple[str, int, int]]) -> dict[tuple[str, int], tuple[int, int, int, int]]:
     origin = pa.array([row[0] for row in rows], pa.string()).dictionary_encode()
     hi, lo = (np.array([row[at] for row in rows], np.int64) for at in (1, 2))
-    return {(r["origin"], r["bucket"]): (r["count"], r["xor_hi"], r["xor_lo"], r["mix"]) for r in digest(origin, hi, lo, SHIFT).to_pylist()}
+    return {
+        (r["origin"], r["bucket"]): (r["count"], r["xor_hi"], r["xor_lo"], r["mix"])
+        for r in digest(origin, hi, lo, SHIFT).to_pylist()
+    }
 
 
 @given(positions, st.randoms())
@@ -34,13 +37,18 @@ def test_order_and_splitting_change_nothing(rows: list, random) -> None:
         origin = pa.array([row[0] for row in part], pa.string()).dictionary_encode()
         tables.append(digest(origin, *(np.array([row[at] for row in part], np.int64) for at in (1, 2)), SHIFT))
     if tables:
-        folded = {(r["origin"], r["bucket"]): (r["count"], r["xor_hi"], r["xor_lo"], r["mix"]) for r in fold(pa.concat_tables(tables)).to_pylist()}
+        folded = {
+            (r["origin"], r["bucket"]): (r["count"], r["xor_hi"], r["xor_lo"], r["mix"])
+            for r in fold(pa.concat_tables(tables)).to_pylist()
+        }
         assert folded == whole
 
 
 @given(positions.filter(bool), st.data())
 @settings(max_examples=200, deadline=None)
-def test_of_two_digests_that_differ_by_one_position_the_exclusive_or_is_that_position(rows: list, data: st.DataObject) -> None:
+def test_of_two_digests_that_differ_by_one_position_the_exclusive_or_is_that_position(
+    rows: list, data: st.DataObject
+) -> None:
     rows = sorted(set(rows))
     lost = data.draw(st.sampled_from(rows))
     key = (lost[0], lost[1] >> SHIFT)

@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from workbench.files import inspect_file
 from workbench.model import Format
 from workbench.systems import systems
-from workbench.systems.ds389.changelog_facts import changelog_facts
-from workbench.systems.ds389.vectors import link_row
+from workbench.systems.ds389.formats.changelog_facts import changelog_facts
+from workbench.systems.ds389.formats.vectors import link_row
 
 SMALL = {
     "s1.replica.ldif": REPLICA,

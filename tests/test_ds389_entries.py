@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from workbench import tables
 from workbench.files import head, pieces
 from workbench.model import Piece, Reject, Source
-from workbench.systems.ds389 import ldif
-from workbench.systems.ds389.entries import read_entries
-from workbench.systems.ds389.entry_states import entry_rows, is_vector_entry
-from workbench.systems.ds389.values import LONGEST
+from workbench.systems.ds389.formats import ldif
+from workbench.systems.ds389.formats.entries import read_entries
+from workbench.systems.ds389.formats.entry_states import entry_rows, is_vector_entry
+from workbench.systems.ds389.formats.values import LONGEST
 
 SAMPLE = "s1.entries.ldif.gz"
 CSN = "6b0059bd000000010000"

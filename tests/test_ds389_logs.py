@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from workbench import files
 from workbench.boundary import REMOVED
 from workbench.model import Format, Parsed, Piece, Reject, Source, merge_facts
-from workbench.systems.ds389.access_log import ACCESS_LOG
-from workbench.systems.ds389.audit_log import AUDIT_LOG
-from workbench.systems.ds389.errors_log import ERRORS_LOG, ERRORS_LOG_PRETTY
-from workbench.systems.ds389.errors_meanings import MEANINGS, STEPS
+from workbench.systems.ds389.formats.access_log import ACCESS_LOG
+from workbench.systems.ds389.formats.audit_log import AUDIT_LOG
+from workbench.systems.ds389.formats.errors_log import ERRORS_LOG, ERRORS_LOG_PRETTY
+from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS
 from workbench.tables import COLUMNS
 
 SAMPLES = Path(__file__).parent / "samples" / "ds389"

@@ -40,7 +40,9 @@ def rows(path: Path) -> dict[str, list[dict]]:
 @pytest.mark.parametrize("server", ["s1", "s2", "s3"])
 def test_the_changelog_holds_what_the_access_log_shows_and_the_reverse(server: str) -> None:
     own = server[1]
-    changes = {row["position"]: row for row in rows(BASE / f"{server}.changelog.ldif.gz")["changes"] if row["kind"] == "change"}
+    changes = {
+        row["position"]: row for row in rows(BASE / f"{server}.changelog.ldif.gz")["changes"] if row["kind"] == "change"
+    }
     results = {row["position"]: row for row in rows(BASE / f"{server}.access.log.gz")["applied"] if row["position"]}
     # In the log and not in the changelog: refused where they were made, or older than the changelog.
     for position in results.keys() - changes.keys():
@@ -55,15 +57,22 @@ def test_the_changelog_holds_what_the_access_log_shows_and_the_reverse(server: s
 
 
 def test_three_forms_of_one_changelog_say_the_same() -> None:
-    exports = [rows(BASE / f"s1.changelog.{form}.gz")["changes"] for form in ("ldif", "decoded.ldif", "dbscan-stopped.txt")]
+    exports = [
+        rows(BASE / f"s1.changelog.{form}.gz")["changes"] for form in ("ldif", "decoded.ldif", "dbscan-stopped.txt")
+    ]
     whole = ("position", "operation", "target", "entry", "rename", "body")
     plain, decoded, dbscan = ([tuple(row[key] for key in whole) for row in export] for export in exports)
     assert plain == decoded
     # dbscan loses what is done with the values, so of the rest only.
     assert [row[:4] for row in plain] == [row[:4] for row in dbscan]
-    details = [inspect_file(BASE / f"s1.changelog.{form}.gz")["detail"] for form in ("ldif", "decoded.ldif", "dbscan-stopped.txt")]
+    details = [
+        inspect_file(BASE / f"s1.changelog.{form}.gz")["detail"]
+        for form in ("ldif", "decoded.ldif", "dbscan-stopped.txt")
+    ]
     for detail in details[1:]:
-        assert {k: v for k, v in detail.items() if k != "helpers"} == {k: v for k, v in details[0].items() if k != "helpers"}
+        assert {k: v for k, v in detail.items() if k != "helpers"} == {
+            k: v for k, v in details[0].items() if k != "helpers"
+        }
     assert [detail["helpers"] for detail in details] == [0, 0, 3]
 
 

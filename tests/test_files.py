@@ -40,7 +40,9 @@ texts = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\n\n", b"\n\n\n", b" d\n
 
 @given(texts, st.integers(1, 40), st.integers(1, 9), st.sampled_from([LINES, RECORDS]))
 @settings(max_examples=400, deadline=None)
-def test_pieces_and_ranges_give_every_unit_once_and_in_place(data: bytes, range_size: int, piece_size: int, unit: str) -> None:
+def test_pieces_and_ranges_give_every_unit_once_and_in_place(
+    data: bytes, range_size: int, piece_size: int, unit: str
+) -> None:
     path = Path(os.environ["PYTEST_TMP"]) / "plain"
     path.write_bytes(data)
     before, files.PIECE = files.PIECE, piece_size
@@ -61,7 +63,11 @@ def test_a_compressed_file_reads_like_the_plain_one(data: bytes, piece_size: int
     path = Path(os.environ["PYTEST_TMP"]) / "packed"
     half = len(data) // 2
     path.write_bytes(
-        {"gz": gzip.compress, "zst": zstandard.compress, "two gz": lambda d: gzip.compress(d[:half]) + gzip.compress(d[half:])}[how](data)
+        {
+            "gz": gzip.compress,
+            "zst": zstandard.compress,
+            "two gz": lambda d: gzip.compress(d[:half]) + gzip.compress(d[half:]),
+        }[how](data)
     )
     assert packed(path)
     before, files.PIECE = files.PIECE, piece_size
@@ -166,7 +172,13 @@ def test_the_name_never_decides_what_a_file_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "server"),
-    [("s1.changelog.ldif.gz", "s1"), ("A.json.gz", "A"), ("access", "box"), ("access.20261120-1", "box"), ("s9.access.log.zst", "s9")],
+    [
+        ("s1.changelog.ldif.gz", "s1"),
+        ("A.json.gz", "A"),
+        ("access", "box"),
+        ("access.20261120-1", "box"),
+        ("s9.access.log.zst", "s9"),
+    ],
 )
 def test_servers_are_named_by_the_file_and_logs_by_their_folder(name: str, server: str, tmp_path: Path) -> None:
     (tmp_path / "box").mkdir()

@@ -102,7 +102,9 @@ class _StrictLoader(yaml.BaseLoader):
         keys: set[str] = set()
         for key, _ in node.value:
             if key.value in keys:
-                raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} stands here twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} stands here twice", problem_mark=key.start_mark
+                )
             keys.add(key.value)
         return super().construct_mapping(node, deep=True)
 
@@ -113,7 +115,9 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.construct_m
 def strict_yaml(text: str, where: str) -> Any:
     """YAML in which every scalar is text. Raises Problem with line and column for anything ambiguous or over 64 KiB."""
     if len(text.encode()) > 64 * 1024:
-        raise Problem("the file is larger than 64 KiB", where, "a parameters or case file is short: is it the right file?")
+        raise Problem(
+            "the file is larger than 64 KiB", where, "a parameters or case file is short: is it the right file?"
+        )
     try:
         return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - the loader above only makes text, lists and mappings
     except yaml.MarkedYAMLError as error:

@@ -98,7 +98,9 @@ class Case:
         head_line = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
         layout = head_line.get("layout") if isinstance(head_line, dict) else None
         if layout != str(LAYOUT):
-            raise Problem(f"case layout {printable(str(layout))} is not {LAYOUT}", str(about), "load the inputs into a new case")
+            raise Problem(
+                f"case layout {printable(str(layout))} is not {LAYOUT}", str(about), "load the inputs into a new case"
+            )
         manifest = folder / "evidence" / "manifest.json"
         try:
             stored = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
@@ -193,10 +195,16 @@ class Case:
     def _read(self, new: list[Input], spark: SparkSession | None, progress: Progress | None) -> None:
         named = {one.format.split(".", 1)[0] for one in [*self.inputs, *new] if "." in one.format}
         if len(named) > 1:
-            raise Problem(f"files of several systems: {', '.join(sorted(named))}", str(self.folder), "make one case for each system")
+            raise Problem(
+                f"files of several systems: {', '.join(sorted(named))}",
+                str(self.folder),
+                "make one case for each system",
+            )
         if not named:
             kinds = "; ".join(f"{one.file}: {one.format}{f' ({one.why})' if one.why else ''}" for one in new[:5])
-            raise Problem(f"none of {len(new)} files holds evidence", kinds, "`workbench inspect FILE` shows what each file is")
+            raise Problem(
+                f"none of {len(new)} files holds evidence", kinds, "`workbench inspect FILE` shows what each file is"
+            )
         from workbench.engine.evidence import read_files, shares_of
 
         readable = [number for number, one in enumerate(new) if "." in one.format]
@@ -278,7 +286,10 @@ class Case:
             raise Problem(f"there is no table {printable(table)}", "", f"the tables are {', '.join(SCHEMAS)}")
         where = self.evidence / table
         return [
-            {**part, "path": str(where / part["name"])} for one in self.inputs for part in one.parts if part["table"] == table
+            {**part, "path": str(where / part["name"])}
+            for one in self.inputs
+            for part in one.parts
+            if part["table"] == table
         ]
 
     def table(self, name: str, spark: SparkSession) -> DataFrame:
@@ -325,7 +336,9 @@ def files_of(folder: Path) -> list[Path]:
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise Problem(f"the folder {what}", printable(str(folder)), "give the folder that the files were collected in")
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != "." and path.name != "case.yaml")
+    files = sorted(
+        path for path in folder.iterdir() if path.is_file() and path.name[0] != "." and path.name != "case.yaml"
+    )
     if not files:
         inner = sum(path.is_dir() for path in folder.iterdir())
         do = f"it has {inner} folders: name those, each is a snapshot" if inner else "collect the files first"

@@ -86,7 +86,10 @@ def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:
-        line = (cell.rjust(width) if at in right else cell.ljust(width) for at, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        line = (
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         lines.append("  ".join(line).rstrip())
     return "\n".join(lines)
 
@@ -110,7 +113,11 @@ def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) ->
     if csv_to:
         _give(_csv([{key: result[key] for key in counts} for result in results]), csv_to)
     if "-" not in (json_to, csv_to):
-        click.echo(_columns([[name.upper() for name in counts], *([r[key] for key in counts] for r in results)], right=(2, 3, 4, 5)))
+        click.echo(
+            _columns(
+                [[name.upper() for name in counts], *([r[key] for key in counts] for r in results)], right=(2, 3, 4, 5)
+            )
+        )
         for result in results:
             for line in _said(result):
                 click.echo(line)
@@ -138,11 +145,21 @@ def _said(result: dict[str, Any]) -> Iterable[str]:
 
 @main.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--case", "case_folder", required=True, type=click.Path(path_type=Path), help="The case folder to make or to add to.")
-@click.option("--master", metavar="URL", help="Spark master or Connect address; default: SPARK_REMOTE, MASTER, else this machine.")
+@click.option(
+    "--case",
+    "case_folder",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The case folder to make or to add to.",
+)
+@click.option(
+    "--master", metavar="URL", help="Spark master or Connect address; default: SPARK_REMOTE, MASTER, else this machine."
+)
 @_JSON
 @_CSV
-def load(folders: tuple[Path, ...], case_folder: Path, master: str | None, json_to: str | None, csv_to: str | None) -> None:
+def load(
+    folders: tuple[Path, ...], case_folder: Path, master: str | None, json_to: str | None, csv_to: str | None
+) -> None:
     """Read collected FOLDERs into the evidence tables of a case.
 
     Each folder is one snapshot, in the order of time; its files are read without descending. Loading the same files
@@ -199,7 +216,11 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
     shown = [one for one in files if (one["snapshot"], one["file"]) in new]
     if shown:
         columns = ("snapshot", "file", "server", "format", "rows", "rejected")
-        click.echo(_columns([[name.upper() for name in columns], *([one[key] for key in columns] for one in shown)], right=(4, 5)))
+        click.echo(
+            _columns(
+                [[name.upper() for name in columns], *([one[key] for key in columns] for one in shown)], right=(4, 5)
+            )
+        )
         click.echo("")
     click.echo(_holdings_text(case, holdings))
     click.echo(f"\ncase: {case.folder}")
@@ -225,7 +246,9 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
 
 
 @main.command()
-@click.option("--case", "case_folder", default="demo-case", type=click.Path(path_type=Path), help="Where to make the case.")
+@click.option(
+    "--case", "case_folder", default="demo-case", type=click.Path(path_type=Path), help="Where to make the case."
+)
 def demo(case_folder: Path) -> None:
     """Load a small real incident that comes with the project, and show what it holds."""
     if not DEMO.is_dir():

@@ -257,7 +257,9 @@ def read_piece(reader: Reader, piece: Piece) -> Parsed:
     """Read a piece; a parser that fails on it loses this piece only, and the loss is a reject like any other."""
     try:
         return reader(piece)
-    except Exception as error:  # a fault of ours: no input may stop a load. The message may quote data, so only its kind is kept
+    except (
+        Exception
+    ) as error:  # a fault of ours: no input may stop a load. The message may quote data, so only its kind is kept
         reason = f"this stretch of {len(piece.data)} bytes could not be read ({type(error).__name__}): please report it"
         return Parsed(rows=1, rejects=[Reject(piece.offset, reason)])
 
@@ -272,7 +274,8 @@ def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
     """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail."""
     kind, name, why = recognise(path)
     result = {"file": str(path), "format": name, "bytes": path.stat().st_size if path.is_file() else 0}
-    rows, rejects, detail = 0, [], dict(kind.empty) if kind else {}
+    rows, detail = 0, dict(kind.empty) if kind else {}
+    rejects: list[Reject] = []
     if kind:
         log_words = next(system.log_words for system in systems() if kind in system.formats)
         source = Source(str(path), path.resolve().parent.name, server_of(path, log_words))

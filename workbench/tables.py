@@ -45,7 +45,10 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     },
     "vectors": {
         **OFFSET,
-        "kind": (TEXT, "server, link (what the supplier remembers of the consumer), log_max, or log_purge (trimmed up to)"),
+        "kind": (
+            TEXT,
+            "server, link (what the supplier remembers of the consumer), log_max, or log_purge (trimmed up to)",
+        ),
         "holder": (TEXT, "the server, or the name of the link"),
         "generation": (TEXT, "which initialisation of the data this vector belongs to"),
         "origin": (TEXT, "null: the vector has a generation only"),
@@ -79,7 +82,10 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     "applied": {
         **OFFSET,
         "evidence": (TEXT, "evidence kind of the contract: access_log, errors_log, entry_state"),
-        "outcome": (TEXT, "applied, refused, dropped (acknowledged, not applied), cancelled, skipped (the supplier gave up)"),
+        "outcome": (
+            TEXT,
+            "applied, refused, dropped (acknowledged, not applied), cancelled, skipped (the supplier gave up)",
+        ),
         "origin": (TEXT, ""),
         "position": (TEXT, "null where the log line does not name it"),
         "at": (TIME, ""),

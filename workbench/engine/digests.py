@@ -54,4 +54,6 @@ def fold(digests: pa.Table) -> pa.Table:
     names = ("count", "xor_hi", "xor_lo", "mix")
     values = {name: digests[name].to_numpy() for name in names}
     values["mix"] = values["mix"].view(np.uint64)
-    return _table(origin.dictionary.to_pylist(), _folded(np.asarray(origin.indices), digests["bucket"].to_numpy(), values))
+    return _table(
+        origin.dictionary.to_pylist(), _folded(np.asarray(origin.indices), digests["bucket"].to_numpy(), values)
+    )

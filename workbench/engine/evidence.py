@@ -32,7 +32,9 @@ def shares_of(number: int, path: Path, source: Source, format_name: str) -> list
     if not format_named(format_name).splittable or size <= RANGE or packed(path):
         return [Share(number, str(path), source, format_name, size=size)]
     starts = range(0, size, RANGE)
-    return [Share(number, str(path), source, format_name, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts]
+    return [
+        Share(number, str(path), source, format_name, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts
+    ]
 
 
 def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
@@ -93,4 +95,6 @@ def read_table(spark: SparkSession, name: str, parts: list[str]) -> DataFrame:
 def _spark_type(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{_spark_type(kind.key_type)},{_spark_type(kind.item_type)}>"
-    return "timestamp" if pa.types.is_timestamp(kind) else {"bool": "boolean", "int64": "bigint"}.get(str(kind), str(kind))
+    return (
+        "timestamp" if pa.types.is_timestamp(kind) else {"bool": "boolean", "int64": "bigint"}.get(str(kind), str(kind))
+    )

@@ -6,7 +6,6 @@ So a task may run twice, on two workers at once, or die half way: what it left i
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -27,7 +26,21 @@ from workbench.tables import COLUMNS, SCHEMAS, SOURCE, table
 ROWS_PER_PART = 250_000
 _INDEXED = {"hi", "lo", "origin", "position", "server"}
 _PLAIN = {"offset": "DELTA_BINARY_PACKED", "hi": "DELTA_BINARY_PACKED", "lo": "DELTA_BINARY_PACKED"}
-_FEW = {"snapshot", "server", "suffix", "file", "kind", "origin", "operation", "evidence", "outcome", "step", "severity", "state", "mark"}
+_FEW = {
+    "snapshot",
+    "server",
+    "suffix",
+    "file",
+    "kind",
+    "origin",
+    "operation",
+    "evidence",
+    "outcome",
+    "step",
+    "severity",
+    "state",
+    "mark",
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +86,11 @@ class _Writer:
 
     def _positions(self, rows: pa.Table) -> None:
         kind = rows["kind"]
-        real = rows if kind.type != pa.string() and _only(kind, "change") else rows.filter(pc.equal(kind.cast(pa.string()), "change"))
+        real = (
+            rows
+            if kind.type != pa.string() and _only(kind, "change")
+            else rows.filter(pc.equal(kind.cast(pa.string()), "change"))
+        )
         if not len(real):
             return
         origin = real["origin"].cast(pa.string()).combine_chunks().dictionary_encode()
@@ -183,5 +200,3 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
         for name in list(writer.waiting):
             writer.flush(name)
         yield {"number": share.number, "rows": rows, "rejected": rejects, "facts": facts, "parts": writer.parts}
-
-

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workbench.model import Piece
-from workbench.systems.ds389 import ldif
+from workbench.systems.ds389.formats import ldif
 
 Numbers = np.ndarray[Any, Any]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.ldif import Entry
+from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.formats.values import shown, shown_name
+from workbench.systems.ds389.formats.vectors import Row
 from workbench.systems.ds389.secrets import SECRETS
-from workbench.systems.ds389.values import shown, shown_name
-from workbench.systems.ds389.vectors import Row
 
 MARKS = ("adcsn", "vucsn", "vdcsn", "mdcsn")
 STATES = ("present", "tombstone", "deleted", "attribute_deleted")

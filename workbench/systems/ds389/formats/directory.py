@@ -17,10 +17,10 @@ from typing import Any
 
 from workbench import tables
 from workbench.model import Format, Parsed, Piece, Reject, Source
-from workbench.systems.ds389 import ldif
-from workbench.systems.ds389.ldif import Entry
-from workbench.systems.ds389.values import clean
-from workbench.systems.ds389.vectors import Row, link_row, vector_facts, vector_rows
+from workbench.systems.ds389.formats import ldif
+from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.formats.values import clean
+from workbench.systems.ds389.formats.vectors import Row, link_row, vector_facts, vector_rows
 
 _CONFIG = r",cn=mapping tree,cn=config"
 _REPLICA_DN = re.compile(rf"cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
@@ -204,6 +204,4 @@ def _is_agreements(head: bytes, name: str) -> bool:
 
 
 REPLICA = Format("ds389.replica", _is_replica, lambda: read_replica, empty={"vectors": {}}, tells_suffix=True)
-AGREEMENTS = Format(
-    "ds389.agreements", _is_agreements, lambda: read_replica, empty={"vectors": {}}, tells_suffix=True
-)
+AGREEMENTS = Format("ds389.agreements", _is_agreements, lambda: read_replica, empty={"vectors": {}}, tells_suffix=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.model import LINES, Format, Parsed, Piece, Reject
-from workbench.systems.ds389.log_kinds import kind_of
-from workbench.systems.ds389.log_lines import Lines, Room
+from workbench.systems.ds389.formats.log_kinds import kind_of
+from workbench.systems.ds389.formats.log_lines import Lines, Room
 
 
 def read_audit_log(piece: Piece) -> Parsed:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from workbench.boundary import excerpt
 from workbench.model import Piece, Reject
-from workbench.systems.ds389.log_kinds import is_title
+from workbench.systems.ds389.formats.log_kinds import is_title
 from workbench.systems.ds389.secrets import SECRETS
 
 Column = np.ndarray[Any, Any]

@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 from workbench import tables
 from workbench.boundary import REMOVED, excerpt
 from workbench.model import RECORDS, Format, Parsed, Piece, Reject
-from workbench.systems.ds389 import ldif
-from workbench.systems.ds389.changelog_facts import EMPTY, changelog_facts
 from workbench.systems.ds389.csn import csn_or_none, halves, origin_of, utc
+from workbench.systems.ds389.formats import ldif
+from workbench.systems.ds389.formats.changelog_facts import EMPTY, changelog_facts
+from workbench.systems.ds389.formats.values import PACKED, SUSPECT_PART, holds_secret
+from workbench.systems.ds389.formats.vectors import Row, changelog_vector, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
-from workbench.systems.ds389.values import PACKED, SUSPECT_PART, holds_secret
-from workbench.systems.ds389.vectors import Row, changelog_vector, vector_rows
 
 CUT = "the file ends inside this record"
 OPERATIONS = ("add", "modify", "modrdn", "delete")

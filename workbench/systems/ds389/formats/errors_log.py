@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from workbench.boundary import REMOVED
 from workbench.model import LINES, Format, Parsed, Piece
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.errors_meanings import MEANINGS, STEPS, Meaning
-from workbench.systems.ds389.log_kinds import is_pretty, kind_of
-from workbench.systems.ds389.log_lines import Column, Lines, Objects, Room, is_json
-from workbench.systems.ds389.log_times import NO_TIME, json_time, stamps, time_facts
+from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Meaning
+from workbench.systems.ds389.formats.log_kinds import is_pretty, kind_of
+from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json
+from workbench.systems.ds389.formats.log_times import NO_TIME, json_time, stamps, time_facts
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import table
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.log_lines import Column
-from workbench.systems.ds389.log_times import NO_TIME
+from workbench.systems.ds389.formats.log_lines import Column
+from workbench.systems.ds389.formats.log_times import NO_TIME
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import COLUMNS, TIME, table
 

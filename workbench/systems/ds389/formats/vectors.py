@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.systems.ds389.csn import csn_or_none, ruv_element, ruv_modified, utc
-from workbench.systems.ds389.values import clean
+from workbench.systems.ds389.formats.values import clean
 
 Row = dict[str, Any]
 

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pybase64
 
 from workbench.model import RECORDS, Format, Parsed, Piece, merge_facts
-from workbench.systems.ds389 import changelog as exact
-from workbench.systems.ds389.changelog_facts import EMPTY
+from workbench.systems.ds389.formats import changelog as exact
+from workbench.systems.ds389.formats.changelog_facts import EMPTY
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import TIME
 
@@ -83,7 +83,7 @@ class _Buffer:
         offsets[0::2], offsets[1::2] = starts, ends
         parts = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
         wanted_and_gaps = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, parts)
-        return wanted_and_gaps.take(pa.array(np.arange(0, len(offsets) - 1, 2, np.int32)))
+        return wanted_and_gaps.take(pa.array(np.arange(0, len(offsets) - 1, 2, dtype=np.int32)))
 
 
 def _content(array: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray]:
@@ -101,6 +101,10 @@ class _Unpacked:
     Concatenated base64 decodes as one text once every padding sign is a letter: a value then carries up to two bytes of
     dirt behind it, which its end leaves out.
     """
+
+    plain: bytearray
+    starts: np.ndarray
+    ends: np.ndarray
 
     def __init__(self, buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> None:
         self.bad = np.zeros(len(starts), bool)
@@ -291,7 +295,11 @@ class _Walk:
     def take(self, key: str, required: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """(start, end) of the field's value, folds included, and on to the next field; an empty span where it is absent."""
         found, start = self.stands(key), self.here()
-        behind = np.where(self.now + 1 < self.stop, self.field_starts[np.minimum(self.now + 1, len(self.fields))] - 1, self.record_ends)
+        behind = np.where(
+            self.now + 1 < self.stop,
+            self.field_starts[np.minimum(self.now + 1, len(self.fields))] - 1,
+            self.record_ends,
+        )
         value = np.where(found, start + _VALUE_AT.get(key, len(key) + 2), start)
         end = np.where(found, behind, start)
         self.ordinary &= ~found | ((value < end) & (self.buffer.at(value) != _BLANK))
@@ -368,7 +376,9 @@ def read(piece: Piece) -> Parsed:
             "entry": _texts(buffer, *(side[chosen] for side in entry)),
             "parent": _texts(buffer, *(side[chosen] for side in parent)),
             "rename": _texts(buffer, rename[chosen], np.maximum(rename_end, rename)[chosen]),
-            "body": _redacted(_bodies(buffer, chosen, clear, change, walk.record_ends, bodies, unpacked), doubted[chosen]),
+            "body": _redacted(
+                _bodies(buffer, chosen, clear, change, walk.record_ends, bodies, unpacked), doubted[chosen]
+            ),
         }
     )
     return _joined(piece, table, walk.record_starts[~walk.ordinary])
@@ -392,8 +402,12 @@ def _positions(digits: np.ndarray) -> dict[str, pa.Array]:
     offsets = np.arange(0, 20 * len(digits) + 1, 20, dtype=np.int32)
     letters = _DIGITS[digits].tobytes() if len(digits) else b""
     return {
-        "origin": pa.DictionaryArray.from_arrays(pa.array(origin, pa.int32()), pa.array([str(r) for r in rids], pa.string())),
-        "position": pa.Array.from_buffers(pa.string(), len(digits), [None, pa.py_buffer(offsets), pa.py_buffer(letters)]),
+        "origin": pa.DictionaryArray.from_arrays(
+            pa.array(origin, pa.int32()), pa.array([str(r) for r in rids], pa.string())
+        ),
+        "position": pa.Array.from_buffers(
+            pa.string(), len(digits), [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+        ),
         "hi": pa.array(hi),
         "lo": pa.array(lo),
     }
@@ -464,7 +478,9 @@ def _bodies(
     in_clear = chosen[clear[chosen]]
     if len(in_clear):
         # As in the exact reader: a body in clear ends with one newline.
-        texts = pa.concat_arrays([texts, buffer.slices(change[in_clear] + 9, record_ends[in_clear] + 1).cast(pa.string())])
+        texts = pa.concat_arrays(
+            [texts, buffer.slices(change[in_clear] + 9, record_ends[in_clear] + 1).cast(pa.string())]
+        )
     index = np.full(len(chosen), -1)
     index[from_packed >= 0] = np.arange(len(picked))
     index[clear[chosen]] = len(picked) + np.arange(len(in_clear))
@@ -493,7 +509,11 @@ def _facts(table: pa.Table) -> dict[str, object]:
             order = np.lexsort((lo[mine], hi[mine]))
             first, last = int(mine[order[0]]), int(mine[order[-1]])
             positions = table["position"]
-            facts["by_origin"][origin] = {"count": len(mine), "min": positions[first].as_py(), "max": positions[last].as_py()}
+            facts["by_origin"][origin] = {
+                "count": len(mine),
+                "min": positions[first].as_py(),
+                "max": positions[last].as_py(),
+            }
     counts = np.bincount(np.asarray(table["operation"].combine_chunks().indices), minlength=len(exact.OPERATIONS))
     facts["operations"] = {name: int(n) for name, n in zip(exact.OPERATIONS, counts, strict=True) if n}
     return facts
@@ -518,9 +538,7 @@ def _joined(piece: Piece, table: pa.Table, rest: np.ndarray) -> Parsed:
     return parsed
 
 
-CHANGELOG_LDIF = Format(
-    "ds389.changelog-ldif", exact.is_packed, lambda: read, RECORDS, splittable=True, empty=EMPTY
-)
+CHANGELOG_LDIF = Format("ds389.changelog-ldif", exact.is_packed, lambda: read, RECORDS, splittable=True, empty=EMPTY)
 CHANGELOG_DECODED = Format(
     "ds389.changelog-decoded", exact.is_decoded, lambda: read, RECORDS, splittable=True, empty=EMPTY
 )

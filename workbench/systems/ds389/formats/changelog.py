@@ -20,17 +20,27 @@ import pybase64
 
 from workbench.boundary import REMOVED, excerpt
 from workbench.model import Parsed, Piece, Reject, merge_facts
-from workbench.systems.ds389.changelog_facts import changelog_facts
 from workbench.systems.ds389.csn import CSN, halves, origin_of
-from workbench.systems.ds389.ldif import BYTE_ORDER_MARK
+from workbench.systems.ds389.formats.changelog_facts import changelog_facts
+from workbench.systems.ds389.formats.ldif import BYTE_ORDER_MARK
+from workbench.systems.ds389.formats.vectors import Row, changelog_vector, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
-from workbench.systems.ds389.vectors import Row, changelog_vector, vector_rows
 from workbench.tables import table
 
 OPERATIONS = ("add", "modify", "modrdn", "delete")
 HELPER_TIMES = (0x6F, 0xDE, 0x14D)
 DUMMY_DN = "cn=start iteration"
-_FIELDS = ("changetype", "replgen", "csn", "nsuniqueid", "parentuniqueid", "dn", "newrdn", "deleteoldrdn", "newsuperiordn")
+_FIELDS = (
+    "changetype",
+    "replgen",
+    "csn",
+    "nsuniqueid",
+    "parentuniqueid",
+    "dn",
+    "newrdn",
+    "deleteoldrdn",
+    "newsuperiordn",
+)
 _RENAME = ("newrdn", "deleteoldrdn", "newsuperiordn")
 _HEADER = re.compile(r"(?:#.*?)?(clpurgeruv|clmaxruv): ?(.*)")
 _LINE = re.compile(r"^([^:\n]*):(:?) ?([^\n]*)", re.MULTILINE)
@@ -251,7 +261,9 @@ def is_decoded(head: bytes, name: str) -> bool:
     if _IN_CLEAR.search(head):
         return True
     title = _TITLE.match(head)
-    return bool(title) and not _PACKED.search(head) and not re.search(rb"cl(?:purge|max)ruv:", title[0] if title else b"")
+    return (
+        bool(title) and not _PACKED.search(head) and not re.search(rb"cl(?:purge|max)ruv:", title[0] if title else b"")
+    )
 
 
 def is_packed(head: bytes, name: str) -> bool:

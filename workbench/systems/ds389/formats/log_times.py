@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.systems.ds389.log_lines import BYTE, ZEROS, Column, Lines, no_digit
+from workbench.systems.ds389.formats.log_lines import BYTE, ZEROS, Column, Lines, no_digit
 
 NO_TIME = np.iinfo(np.int64).min
 """Stands in a column of times for "the line does not say"."""

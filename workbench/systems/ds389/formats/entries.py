@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from workbench import tables
 from workbench.model import RECORDS, Format, Parsed, Piece, Reject
-from workbench.systems.ds389 import ldif
-from workbench.systems.ds389.directory import kind_of_file
-from workbench.systems.ds389.entry_states import (
+from workbench.systems.ds389.formats import ldif
+from workbench.systems.ds389.formats.directory import kind_of_file
+from workbench.systems.ds389.formats.entry_states import (
     MARKS,
     STATES,
     VECTOR_ENTRY,
@@ -30,11 +30,11 @@ from workbench.systems.ds389.entry_states import (
     is_tombstone,
     is_vector_entry,
 )
-from workbench.systems.ds389.ldif import Entry
-from workbench.systems.ds389.line_arrays import Lines, Numbers
+from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.formats.line_arrays import Lines, Numbers
+from workbench.systems.ds389.formats.values import LONGEST, SUSPECT, clean, shortened, shown, shown_name
+from workbench.systems.ds389.formats.vectors import Row, link_row, vector_facts, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
-from workbench.systems.ds389.values import LONGEST, SUSPECT, clean, shortened, shown, shown_name
-from workbench.systems.ds389.vectors import Row, link_row, vector_facts, vector_rows
 
 _FIRST_ENTRY = re.compile(rb"# entry-id: 1\r?\n")
 _SEMICOLON = 59

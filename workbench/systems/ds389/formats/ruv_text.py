@@ -14,10 +14,10 @@ from typing import Any
 from workbench import tables
 from workbench.boundary import excerpt
 from workbench.model import RECORDS, Format, Parsed, Piece, Reject
-from workbench.systems.ds389 import ldif
 from workbench.systems.ds389.csn import ruv_element
+from workbench.systems.ds389.formats import ldif
+from workbench.systems.ds389.formats.vectors import Row, vector_facts, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
-from workbench.systems.ds389.vectors import Row, vector_facts, vector_rows
 
 CUT = "the file ends inside this block"
 _NO_CSN = "0" * 20

@@ -16,11 +16,19 @@ from typing import Any
 import numpy as np
 
 from workbench.model import LINES, Format, Parsed, Piece
-from workbench.systems.ds389.access_operations import CONNECT, DISCONNECT, SESSION, UPDATES, Batch, Connections, nibbles
 from workbench.systems.ds389.csn import csn_or_none, origin_of
-from workbench.systems.ds389.log_kinds import STAMP, is_title, kind_of
-from workbench.systems.ds389.log_lines import Column, Lines, Objects, Room, is_json, stands
-from workbench.systems.ds389.log_times import NO_TIME, json_time, stamps, time_facts
+from workbench.systems.ds389.formats.access_operations import (
+    CONNECT,
+    DISCONNECT,
+    SESSION,
+    UPDATES,
+    Batch,
+    Connections,
+    nibbles,
+)
+from workbench.systems.ds389.formats.log_kinds import STAMP, is_title, kind_of
+from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json, stands
+from workbench.systems.ds389.formats.log_times import NO_TIME, json_time, stamps, time_facts
 from workbench.systems.ds389.secrets import SECRETS
 
 _UPDATE_TAGS = np.array(sorted(UPDATES))

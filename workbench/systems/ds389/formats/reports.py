@@ -17,10 +17,10 @@ from workbench import tables
 from workbench.boundary import excerpt
 from workbench.model import WHOLE, Format, Parsed, Piece, Reader, Reject
 from workbench.systems.ds389.csn import csn_or_none
-from workbench.systems.ds389.directory import generalized_time, status_code, switch
+from workbench.systems.ds389.formats.directory import generalized_time, status_code, switch
+from workbench.systems.ds389.formats.values import clean
+from workbench.systems.ds389.formats.vectors import Row
 from workbench.systems.ds389.secrets import SECRETS
-from workbench.systems.ds389.values import clean
-from workbench.systems.ds389.vectors import Row
 
 _BOM = "\ufeff"
 

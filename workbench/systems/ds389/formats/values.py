@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 
-from workbench.systems.ds389.ldif import decode_base64
+from workbench.systems.ds389.formats.ldif import decode_base64
 from workbench.systems.ds389.secrets import SECRETS
 
 LONGEST = 1024
