@@ -39,11 +39,15 @@ class Verbs(click.Group):
         except Problem as problem:
             click.echo(f"workbench: {printable(str(problem))}", err=True)
             context.exit(2)
+        except BrokenPipeError:
+            context.exit(0)
+        except OSError as error:
+            where = f" ({printable(str(error.filename))})" if error.filename else ""
+            click.echo(f"workbench: {error.strerror or type(error).__name__}{where}", err=True)
+            context.exit(2)
         except KeyboardInterrupt:
             click.echo("workbench: stopped; what was published before is unchanged", err=True)
             context.exit(130)
-        except BrokenPipeError:
-            context.exit(0)
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from workbench.boundary import printable
 from workbench.engine.parts import Share, read_shares
 from workbench.files import packed
-from workbench.model import Source
+from workbench.model import Problem, Source
 from workbench.systems import format_named
 from workbench.tables import SCHEMAS
 
@@ -24,6 +27,7 @@ RANGE = 32 << 20
 """A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
 _FEWEST_TASKS = 4
+_ERROR = re.compile(r"[A-Za-z.]*(?:Error|Exception): ")
 
 
 def shares_of(number: int, path: Path, source: Source, format_name: str) -> list[Share]:
@@ -79,11 +83,24 @@ def read_files(
         job = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "result string")
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(job.collect)
-            while not running.done():
-                wait_for([running], timeout=0.3)
-                if watch:
-                    watch(sum(int(mark.name.rsplit("-", 1)[1]) for mark in Path(progress).iterdir()))
-        return [json.loads(row.result) for row in running.result()]
+            try:
+                while not running.done():
+                    wait_for([running], timeout=0.3)
+                    if watch:
+                        watch(sum(int(mark.name.rsplit("-", 1)[1]) for mark in Path(progress).iterdir()))
+            except BaseException:  # Ctrl-C: without this the pool would wait for the whole job
+                spark.interruptAll()
+                raise
+        try:
+            return [json.loads(row.result) for row in running.result()]
+        except PySparkException as error:
+            raise Problem(f"a worker could not write the evidence: {_cause(error)}", str(evidence), "mend that and load again") from None
+
+
+def _cause(error: PySparkException) -> str:
+    """The last line of the worker's own error: what Spark wraps around it is a page of its own calls."""
+    lines = [line.strip() for line in str(error).splitlines() if _ERROR.match(line.strip())]
+    return printable(lines[-1] if lines else type(error).__name__)[:200]
 
 
 def read_table(spark: SparkSession, name: str, parts: list[str]) -> DataFrame:
