@@ -124,7 +124,7 @@ class AccessLogReader:
             if not found:
                 lines.reject(line, "internal operation that cannot be read")
                 continue
-            where = f"{(found['conn'] or b'Internal').decode()}/{found['op'].decode()}"
+            where = f"{(found['conn'] or b'Internal(' + found['none'] + b')').decode()}/{found['op'].decode()}"
             word = found["rest"].split(b" ", 1)[0]
             if word in _WORDS:
                 span = _target(found["rest"])
