@@ -48,6 +48,7 @@ _INTERNAL = re.compile(
     rb"conn=(?:Internal\((?P<none>\d+)\)|(?P<conn>\d+) \(Internal\)) op=(?P<op>-?\d+\(\d+\)\(\d+\)) (?P<rest>.*)"
 )
 _INTERNAL_RESULT = re.compile(rb"RESULT err=(-?\d{1,9}) tag=\d+(.*)")
+_PROXY = b'" authzid="'
 _WORDS = {b"ADD": "add", b"MOD": "modify", b"DEL": "delete", b"MODRDN": "modrdn"}
 _DURATION = re.compile(r"\d{1,12}\.\d{1,12}")
 _RESULT_FIELD = re.compile(
@@ -131,7 +132,7 @@ class AccessLogReader:
             if not found:
                 lines.reject(line, "internal operation that cannot be read")
                 continue
-            where = f"{(found['conn'] or b'Internal').decode()}/{found['op'].decode()}"
+            where = f"{(found['conn'] or b'Internal(' + found['none'] + b')').decode()}/{found['op'].decode()}"
             word = found["rest"].split(b" ", 1)[0]
             if word in _WORDS:
                 span = _target(found["rest"])
@@ -245,7 +246,7 @@ def _target(said: bytes) -> bytes | None:
         superior = said.rfind(b'" newsuperior="')
         end = said.rfind(b'" newrdn="', 0, superior if superior >= 0 else None)
     else:
-        proxy = said.rfind(b'" authzid="')
+        proxy = said.rfind(_PROXY)
         end = proxy if proxy >= 0 else said.rfind(b'"')
     return said[begin:end] if 4 <= begin <= end else None
 
@@ -259,7 +260,8 @@ def _read_requests(
     ends, begins = lines.ends[rows[chosen]], said[chosen]
     simple = short[chosen] & (lines.buffer[ends - 1] == ord('"')) & (ends > begins + 8)
     targets: list[Any] = lines.cut(begins + 8, ends - 1)
-    simple &= np.array([b'" authzid="' not in target for target in targets], bool)
+    if _PROXY in b"".join(targets):
+        simple &= np.array([_PROXY not in target for target in targets], bool)
     odd = np.flatnonzero(~simple)
     for index, whole in zip(odd.tolist(), lines.cut(begins[odd], ends[odd]), strict=True):
         targets[index] = _target(whole)

@@ -19,8 +19,9 @@ from workbench.systems.ds389.secrets import SECRETS
 
 Column = np.ndarray[Any, Any]
 
-_PAD = 64
-"""Bytes of `\\n` on both sides of the buffer, so that a window at its edge needs no test. `\\n` matches nothing."""
+_PAD = 512
+"""Bytes of `\\n` on both sides of the buffer: what is looked for behind a position needs no test of the edge. `\\n` is
+part of no word and no number, so nothing looks further than the fixed words of one line, some 200 bytes."""
 _PART = 1 << 18
 
 # Eight digits are read at once, as one number of eight bytes.
@@ -119,12 +120,12 @@ class Lines:
 
     def window(self, at: Column, width: int) -> Column:
         """The `width` bytes behind each position, one row each."""
-        whole = np.lib.stride_tricks.sliding_window_view(self.buffer, width)
-        return whole[np.minimum(at, len(whole) - 1)]
+        whole: Column = np.lib.stride_tricks.sliding_window_view(self.buffer, width)
+        return whole[at]
 
     def eight(self, at: Column) -> Column:
         """The eight bytes behind each position as a number; compare it with `stands`."""
-        return self._words[np.minimum(at, len(self._words) - 1)]
+        return self._words[at]
 
     def says(self, at: Column, word: bytes) -> Column:
         """True where the word, of any length, stands at the position."""
@@ -156,7 +157,7 @@ class Lines:
 
     def signed(self, at: Column, most: int) -> tuple[Column, Column]:
         """Like `number`, of one that may begin with a minus."""
-        minus = self.buffer[np.minimum(at, len(self.buffer) - 1)] == ord("-")
+        minus = self.buffer[at] == ord("-")
         value, behind = self.number(at + minus, most)
         none = behind == at + minus
         return np.where(minus, -value, value), np.where(none, at, behind)
