@@ -229,7 +229,8 @@ def test_no_secret_reaches_any_file_of_a_case(spark, tmp_path: Path) -> None:
     folder.mkdir()
     hashed = "{PBKDF2-SHA512}10000$" + CANARY
     twice = base64.b64encode(base64.b64encode(hashed.encode())).decode()
-    body = f"add: userPassword\nuserPassword: {CANARY}\nuserPassword:: {base64.b64encode(hashed.encode()).decode()}\n-\nadd: x\nx: {hashed}\n-\n"
+    packed = base64.b64encode(hashed.encode()).decode()
+    body = f"add: userPassword\nuserPassword: {CANARY}\nuserPassword:: {packed}\n-\nadd: x\nx: {hashed}\n-\n"
     change = base64.b64encode(body.encode()).decode()
     record = f"changetype: add\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn={hashed}\nchange:: {change}\n\n"
     (folder / "s1.changelog.ldif").write_text(
@@ -237,7 +238,8 @@ def test_no_secret_reaches_any_file_of_a_case(spark, tmp_path: Path) -> None:
     )
     (folder / "s1.agreements.ldif").write_text(
         "dn: cn=a,cn=replica,cn=x,cn=mapping tree,cn=config\nobjectClass: nsds5replicationagreement\ncn: a\n"
-        f"nsDS5ReplicaRoot: dc=x\nnsDS5ReplicaHost: h\nnsDS5ReplicaCredentials: {CANARY}\ndescription:: {base64.b64encode(hashed.encode()).decode()}\n\n"
+        f"nsDS5ReplicaRoot: dc=x\nnsDS5ReplicaHost: h\nnsDS5ReplicaCredentials: {CANARY}\n"
+        f"description:: {packed}\n\n"
     )
     (folder / "s1.errors.log").write_text(
         f"[20/Nov/2026:14:28:10.074604322 +0000] - ERR - part - something about userPassword: {CANARY} and {hashed}\n"
@@ -286,3 +288,23 @@ def test_columns_are_documented() -> None:
     for name, columns in COLUMNS.items():
         for column, (_, meaning) in columns.items():
             assert meaning or column in plain_enough, f"{name}.{column}"
+
+
+ROTATED = """[20/Nov/2026:14:00:00.000000001 +0000] conn=7 fd=64 slot=64 connection from 127.0.0.1 to 127.0.0.1
+[20/Nov/2026:14:00:00.000000002 +0000] conn=7 op=3 EXT oid="2.16.840.1.113730.3.5.12" name="replication-multisupplier-extop"
+[20/Nov/2026:14:00:01.000000000 +0000] conn=7 op=4 MOD dn="uid=a,dc=example,dc=com"
+[20/Nov/2026:14:00:02.000000000 +0000] conn=7 op=4 RESULT err=0 tag=103 nentries=0 wtime=0.1 optime=0.1 etime=0.1
+"""
+
+
+def test_a_rotated_log_is_read_in_the_order_of_time_whatever_its_names(spark, tmp_path: Path) -> None:
+    lines = ROTATED.splitlines(keepends=True)
+    (tmp_path / "now").mkdir()
+    (tmp_path / "now" / "s1.access.log").write_text("".join(lines[2:]))
+    (tmp_path / "now" / "s1.access.log.rotated").write_text("".join(lines[:2]))
+    case = Case.create(tmp_path / "case")
+    case.load([tmp_path / "now"], spark)
+    (row,) = case.arrow("applied").to_pylist()
+    # Only the first file, whose name sorts last, shows that connection 7 is one of replication.
+    assert (row["outcome"], row["connection"], row["target"]) == ("dropped", "7/4", "uid=a,dc=example,dc=com")
+    assert row["file"] == "s1.access.log"

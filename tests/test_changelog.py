@@ -190,9 +190,12 @@ def test_times_after_2038_and_sub_sequences_are_not_lost() -> None:
 def test_no_secret_leaves_the_parser(shape: str, where: str) -> None:
     secret = shape % (CANARY * 3)
     attribute, _, value = secret.partition(": ") if ": " in shape else ("description", "", secret)
-    line = {"packed": lambda: ldif_line(attribute, "ü" + value if attribute == "description" else value + "ü"),
-            "option": lambda: f"{attribute};lang-et: {value}\n",
-            "folded": lambda: folded(f"{attribute}: {value}", 20) + "\n"}.get(where, lambda: f"{attribute}: {value}\n")()  # fmt: skip
+    lines = {
+        "packed": ldif_line(attribute, "ü" + value if attribute == "description" else value + "ü"),
+        "option": f"{attribute};lang-et: {value}\n",
+        "folded": folded(f"{attribute}: {value}", 20) + "\n",
+    }
+    line = lines.get(where, f"{attribute}: {value}\n")
     body = f"replace: {attribute}\n{line}-\n"
     change = (
         f"change::\n{body}"
@@ -212,8 +215,10 @@ def test_no_secret_leaves_the_parser(shape: str, where: str) -> None:
 
 
 def test_what_is_no_secret_is_kept() -> None:
-    body = "replace: passwordGraceUserTime\npasswordGraceUserTime: 0\n-\nreplace: postalAddress\npostalAddress: a$b$c\n-\nadd: x\nx: {a} {b\n-\n"
-    text = f"changetype: modify\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn=x\nchange:: {base64.b64encode(body.encode()).decode()}\n\n"
+    body = "replace: passwordGraceUserTime\npasswordGraceUserTime: 0\n-\n"
+    body += "replace: postalAddress\npostalAddress: a$b$c\n-\nadd: x\nx: {a} {b\n-\n"
+    packed = base64.b64encode(body.encode()).decode()
+    text = f"changetype: modify\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn=x\nchange:: {packed}\n\n"
     assert changes(agree(text.encode()))[0]["body"] == body
 
 

@@ -827,7 +827,7 @@ def collected() -> list[Path]:
 def test_every_collected_log_is_recognised_and_read_to_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {"access": "ds389.access-log", "errors": "ds389.errors-log", "audit": "ds389.audit-log"}
     for path in collected():
-        (kind,) = [kind for kind in LOGS if kind.sniff(files.head(path), files.plain_name(path))]
+        (kind,) = [kind for kind in LOGS if kind.sniff(files.head(path)[0], files.plain_name(path))]
         assert kind.name == next(name for word, name in expected.items() if word in path.name), path
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         whole = read(kind, data)
@@ -849,4 +849,4 @@ def test_no_other_collected_file_passes_for_a_log() -> None:
     logs = set(collected())
     for path in sorted(SHARED.parent.rglob("*")):
         if path.is_file() and path not in logs:
-            assert kinds(files.head(path), files.plain_name(path)) == [], path
+            assert kinds(files.head(path)[0], files.plain_name(path)) == [], path

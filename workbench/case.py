@@ -29,7 +29,7 @@ from workbench.boundary import printable, strict_yaml
 from workbench.files import head, inspect_file, recognise, server_of
 from workbench.journal import owned, write_whole
 from workbench.model import Problem, Source, merge_facts
-from workbench.systems import format_named, systems
+from workbench.systems import format_with, systems
 from workbench.tables import SCHEMAS
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Input:
     changed: int
     sha256: str
     format: str
+    kind: str
+    """Key of the format that reads it; empty for text and unknown files."""
     snapshot: str
     server: str
     suffix: str | None
@@ -126,7 +128,7 @@ class Case:
     @property
     def system(self) -> str | None:
         """Name of the replicated system the evidence comes from; None while there is none."""
-        return next((one.format.split(".", 1)[0] for one in self.inputs if "." in one.format), None)
+        return next((one.kind.split(".", 1)[0] for one in self.inputs if one.kind), None)
 
     @property
     def evidence(self) -> Path:
@@ -175,7 +177,14 @@ class Case:
                 return old
             kind, name, why = recognise(path)
             words = next((system.log_words for system in systems() if kind in system.formats), frozenset())
-            place = (str(path.resolve()), about.st_size, about.st_mtime_ns, _sha256(path), name)
+            place = (
+                str(path.resolve()),
+                about.st_size,
+                about.st_mtime_ns,
+                _sha256(path),
+                name,
+                kind.key if kind else "",
+            )
             return Input(path.name, *place, label, server_of(path, words), None, 0, 0, {}, [], why)
 
         with ThreadPoolExecutor(4) as pool:  # hashing releases the interpreter lock
@@ -183,7 +192,7 @@ class Case:
         known, new = [], []
         for one in looked:
             old = held.get((one.snapshot, one.file))
-            if old and (old.sha256, old.format) == (one.sha256, one.format):
+            if old and (old.sha256, old.kind) == (one.sha256, one.kind):
                 old.path, old.changed = one.path, one.changed
                 known.append(old)
             else:
@@ -193,7 +202,7 @@ class Case:
         return known, new
 
     def _read(self, new: list[Input], spark: SparkSession | None, progress: Progress | None) -> None:
-        named = {one.format.split(".", 1)[0] for one in [*self.inputs, *new] if "." in one.format}
+        named = {one.kind.split(".", 1)[0] for one in [*self.inputs, *new] if one.kind}
         if len(named) > 1:
             raise Problem(
                 f"files of several systems: {', '.join(sorted(named))}",
@@ -207,16 +216,16 @@ class Case:
             )
         from workbench.engine.evidence import read_files, shares_of
 
-        readable = [number for number, one in enumerate(new) if "." in one.format]
+        readable = [number for number, one in enumerate(new) if one.kind]
         _name_suffixes([*self.inputs, *new], [new[number] for number in readable])
         for one in new:
-            if "." not in one.format:
+            if not one.kind:
                 seen = inspect_file(Path(one.path))
                 one.rows, one.rejected = seen["rows"], seen["rejected"]
         shares = [
             share
             for number in sorted(readable, key=lambda n: _begins(new[n]))
-            for share in shares_of(number, Path(new[number].path), _source(new[number]), new[number].format)
+            for share in shares_of(number, Path(new[number].path), _source(new[number]), new[number].kind)
         ]
         total = sum(share.size for share in shares)
         if spark is None:
@@ -260,7 +269,7 @@ class Case:
         self.evidence.mkdir(exist_ok=True)
         servers: dict[str, list[str]] = {}
         for one in self.inputs:
-            if "." in one.format:
+            if one.kind:
                 servers.setdefault(one.server, []).append(f"{one.snapshot}/{one.file}")
         about: dict[str, Any] = {"layout": str(LAYOUT), "name": self.name, "system": self.system or "none yet"}
         about["snapshots"] = [{"label": label, "folder": folder} for label, folder in self.snapshots.items()]
@@ -361,7 +370,7 @@ def _time(text: str | None) -> datetime | None:
 
 def _begins(one: Input) -> tuple[str, str]:
     """What orders the files of one log: the time of their first line, else their name."""
-    begins = format_named(one.format).begins
+    begins = format_with(one.kind).begins
     return (begins(head(Path(one.path))[0]) or "" if begins else "", one.file)
 
 
@@ -369,7 +378,7 @@ def _name_suffixes(known: list[Input], new: list[Input]) -> None:
     """Give each new input the suffix it is about: its server's only one, or the longest of them that its beginning names."""
     held: dict[str, set[str]] = {}
     for one in known:
-        if "." in one.format and format_named(one.format).tells_suffix:
+        if one.kind and format_with(one.kind).tells_suffix:
             facts = one.facts or inspect_file(Path(one.path))["detail"]
             held.setdefault(one.server, set()).update(facts.get("suffixes", {}))
     for one in new:

@@ -92,6 +92,7 @@ class Format:
     unit       what the file is a sequence of: RECORDS (blocks between empty lines), LINES, or WHOLE (one document)
     splittable pieces may be read in any order, by different workers; False when a line needs the lines before it
     empty      the facts of a file of this format that holds nothing
+    variant    tells formats of one name apart that must be read in different ways
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
     begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
     """
@@ -102,8 +103,14 @@ class Format:
     unit: str = RECORDS
     splittable: bool = False
     empty: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
     tells_suffix: bool = False
     begins: Callable[[bytes], str | None] | None = None
+
+    @property
+    def key(self) -> str:
+        """What finds this format again: its name and variant."""
+        return f"{self.name}:{self.variant}" if self.variant else self.name
 
 
 @dataclass(frozen=True)

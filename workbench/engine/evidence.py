@@ -20,7 +20,7 @@ from workbench.boundary import printable
 from workbench.engine.parts import Share, read_shares
 from workbench.files import packed
 from workbench.model import Problem, Source
-from workbench.systems import format_named
+from workbench.systems import format_with
 from workbench.tables import SCHEMAS
 
 RANGE = 32 << 20
@@ -30,23 +30,21 @@ _FEWEST_TASKS = 4
 _ERROR = re.compile(r"[A-Za-z.]*(?:Error|Exception): ")
 
 
-def shares_of(number: int, path: Path, source: Source, format_name: str) -> list[Share]:
+def shares_of(number: int, path: Path, source: Source, kind: str) -> list[Share]:
     """The shares of one file: ranges of it where lines or records stand for themselves, else the whole file."""
     size = path.stat().st_size
-    if not format_named(format_name).splittable or size <= RANGE or packed(path):
-        return [Share(number, str(path), source, format_name, size=size)]
+    if not format_with(kind).splittable or size <= RANGE or packed(path):
+        return [Share(number, str(path), source, kind, size=size)]
     starts = range(0, size, RANGE)
-    return [
-        Share(number, str(path), source, format_name, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts
-    ]
+    return [Share(number, str(path), source, kind, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts]
 
 
 def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
     """Shares spread over tasks of like size; what one reader must read in order stays together, in order."""
     streams: dict[tuple[Any, ...], list[Share]] = {}
     for share in shares:
-        splittable = format_named(share.format).splittable
-        key = (share.number, share.start) if splittable else (share.format, share.source.snapshot, share.source.server)
+        splittable = format_with(share.kind).splittable
+        key = (share.number, share.start) if splittable else (share.kind, share.source.snapshot, share.source.server)
         streams.setdefault(key, []).append(share)
     weighed = sorted(streams.values(), key=lambda stream: -sum(share.size for share in stream))
     total = sum(share.size for stream in weighed for share in stream)
@@ -94,7 +92,9 @@ def read_files(
         try:
             return [json.loads(row.result) for row in running.result()]
         except PySparkException as error:
-            raise Problem(f"a worker could not write the evidence: {_cause(error)}", str(evidence), "mend that and load again") from None
+            raise Problem(
+                f"a worker could not write the evidence: {_cause(error)}", str(evidence), "mend that and load again"
+            ) from None
 
 
 def _cause(error: PySparkException) -> str:

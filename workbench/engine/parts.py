@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from workbench.engine.digests import digest
 from workbench.files import pieces, read_piece
 from workbench.model import Reject, Source, merge_facts
-from workbench.systems import format_named, system_named
+from workbench.systems import format_with, system_named
 from workbench.tables import COLUMNS, SCHEMAS, SOURCE, table
 
 ROWS_PER_PART = 250_000
@@ -51,7 +51,7 @@ class Share:
     """Which input of the load."""
     path: str
     source: Source
-    format: str
+    kind: str
     start: int = 0
     end: int | None = None
     size: int = 0
@@ -62,7 +62,7 @@ class _Writer:
 
     def __init__(self, share: Share, evidence: Path) -> None:
         self.share, self.evidence = share, evidence
-        self.system = system_named(share.format.split(".", 1)[0])
+        self.system = system_named(share.kind.split(".", 1)[0])
         self.waiting: dict[str, list[pa.Table]] = {}
         self.counts: dict[str, int] = {}
         self.parts: list[dict[str, Any]] = []
@@ -177,8 +177,8 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
     """
     reader, stream = None, None
     for share in shares:
-        kind = format_named(share.format)
-        key = (share.format, share.source.snapshot, share.source.server, share.source.suffix)
+        kind = format_with(share.kind)
+        key = (share.kind, share.source.snapshot, share.source.server, share.source.suffix)
         if reader is None or kind.splittable or key != stream:
             reader, stream = kind.reader(), key
         writer, rows, rejects = _Writer(share, evidence), 0, 0

@@ -21,6 +21,6 @@ def system_named(name: str) -> System:
     return next(system for system in systems() if system.name == name)
 
 
-def format_named(name: str) -> Format:
-    """The format of that name: `ds389.access-log`."""
-    return next(kind for kind in system_named(name.split(".", 1)[0]).formats if kind.name == name)
+def format_with(key: str) -> Format:
+    """The format with that key: `ds389.access-log`."""
+    return next(kind for kind in system_named(key.split(".", 1)[0]).formats if kind.key == key)

@@ -17,11 +17,11 @@ from workbench.systems.ds389.formats.changelog_fast import CHANGELOG_DECODED, CH
 from workbench.systems.ds389.formats.dbscan import DBSCAN
 from workbench.systems.ds389.formats.directory import AGREEMENTS, REPLICA
 from workbench.systems.ds389.formats.entries import ENTRIES
-from workbench.systems.ds389.formats.errors_log import ERRORS_LOG
+from workbench.systems.ds389.formats.errors_log import ERRORS_LOG, ERRORS_LOG_PRETTY
 from workbench.systems.ds389.formats.reports import LAG_REPORT, MONITOR, REPLCHECK, STATUS
 from workbench.systems.ds389.formats.ruv_text import RUV
 
 FORMATS = (
     CHANGELOG_LDIF, CHANGELOG_DECODED, DBSCAN, RUV, REPLICA, AGREEMENTS, ENTRIES,
-    ACCESS_LOG, ERRORS_LOG, AUDIT_LOG, STATUS, MONITOR, REPLCHECK, LAG_REPORT,
+    ACCESS_LOG, ERRORS_LOG, ERRORS_LOG_PRETTY, AUDIT_LOG, STATUS, MONITOR, REPLCHECK, LAG_REPORT,
 )  # fmt: skip

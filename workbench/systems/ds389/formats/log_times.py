@@ -142,6 +142,21 @@ def json_time(text: Any) -> int:
     return _moment(_day(int(year), int(month), int(day)), hour, minute, second, fraction, *zone)
 
 
+_LOCAL_TIME = re.compile(r'"local_time":\s*"([^"]*)"')
+
+
+def first_time(head: bytes) -> str | None:
+    """The first time in a log as text that sorts: what orders the files that a server's log was rotated into."""
+    text = head.decode("latin-1")
+    if found := _STAMP.search(text):
+        day, month, year, *rest = found.groups()
+        time = _moment(_day(int(year), _month(month), int(day)), *rest)
+    else:
+        found = _LOCAL_TIME.search(text)
+        time = json_time(found[1]) if found else NO_TIME
+    return None if time == NO_TIME else f"{time:020d}"
+
+
 def time_facts(times: Column) -> dict[str, Any]:
     """`{"time": {"min", "max"}}` of a column of times, or nothing."""
     known = times[times != NO_TIME]
