@@ -45,10 +45,21 @@ def code_of_the_house() -> Code:
 
 
 def imports(name: str, tree: ast.Module, code: Code) -> set[str]:
-    """The modules that a module imports, wherever in it: of `from a import b` it is a.b if that is a module, else a."""
+    """The modules that a module imports, wherever in it: of `from a import b` it is a.b if that is a module, else a.
+
+    What stands under `if TYPE_CHECKING:` names types and is never run, so it is no dependency.
+    """
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
     package = name if any(other.startswith(name + ".") for other in code) else name.rpartition(".")[0]
     found = set()
     for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

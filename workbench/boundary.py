@@ -109,6 +109,11 @@ class _StrictLoader(yaml.BaseLoader):
         return super().construct_mapping(node, deep=True)
 
 
+def to_yaml(value: Any) -> str:
+    """Lists, mappings and texts as YAML that `strict_yaml` reads back."""
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
+
+
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.construct_mapping)
 
 

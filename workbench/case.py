@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
-from workbench.boundary import printable, strict_yaml
+from workbench.boundary import printable, strict_yaml, to_yaml
 from workbench.files import head, inspect_file, recognise, server_of
 from workbench.journal import owned, write_whole
 from workbench.model import Problem, Source, merge_facts
@@ -274,7 +273,7 @@ class Case:
         about: dict[str, Any] = {"layout": str(LAYOUT), "name": self.name, "system": self.system or "none yet"}
         about["snapshots"] = [{"label": label, "folder": folder} for label, folder in self.snapshots.items()]
         about["servers"] = [{"name": name, "files": files} for name, files in sorted(servers.items())]
-        write_whole(self.folder / "case.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))
+        write_whole(self.folder / "case.yaml", to_yaml(about))
         manifest = {"layout": LAYOUT, "snapshots": self.snapshots, "inputs": [vars(one) for one in self.inputs]}
         write_whole(self.evidence / "manifest.json", json.dumps(manifest, indent=1))
 
