@@ -308,3 +308,38 @@ def test_a_rotated_log_is_read_in_the_order_of_time_whatever_its_names(spark, tm
     # Only the first file, whose name sorts last, shows that connection 7 is one of replication.
     assert (row["outcome"], row["connection"], row["target"]) == ("dropped", "7/4", "uid=a,dc=example,dc=com")
     assert row["file"] == "s1.access.log"
+
+
+def test_a_folder_may_say_itself_whose_files_it_holds(spark, tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    shutil.copy(SNAPSHOTS[0] / "s1.changelog.ldif.gz", folder / "dump-a.ldif.gz")
+    shutil.copy(SNAPSHOTS[0] / "s2.changelog.ldif.gz", folder / "dump-b.ldif.gz")
+    case = Case.create(tmp_path / "case")
+    case.load([folder], spark)
+    assert {row["server"] for row in case.arrow("changes").to_pylist()} == {"dump-a", "dump-b"}
+    (folder / "case.yaml").write_text(
+        "servers:\n  - name: ldap1\n    files: [dump-a.ldif.gz]\n    suffix: dc=x\n  - name: ldap2\n    files: ['*-b.*']\n"
+    )
+    assert len(case.load([folder], spark).added) == 2
+    seen = {(row["server"], row["suffix"]) for row in case.arrow("changes").to_pylist()}
+    assert seen == {("ldap1", "dc=x"), ("ldap2", None)}
+    assert not case.load([folder, folder], spark).added
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("server:\n  - name: a\n", "did you mean servers"),
+        ("servers:\n  - name: a\n    file: [x]\n", "did you mean files"),
+        ("servers:\n  - name: a\n    files: [dump-1.ldif.gz]\n", "did you mean dump-a.ldif.gz"),
+        ("servers: 7\n", "not a list"),
+        ("- a\n", "mapping"),
+        ("servers: [\n", "not valid YAML"),
+    ],
+)
+def test_a_wrong_case_yaml_is_told_with_what_was_meant(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "dump-a.ldif.gz").write_bytes(b"x")
+    (tmp_path / "case.yaml").write_text(text)
+    with pytest.raises(Problem, match=words):
+        Case.create(tmp_path / "case").load([tmp_path])

@@ -11,7 +11,6 @@ loading more adds, and a file whose content changed replaces what it had said be
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
@@ -25,10 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.boundary import printable, strict_yaml, to_yaml
-from workbench.files import head, inspect_file, recognise, server_of
+from workbench.files import inspect_file
+from workbench.inputs import NOBODY, Input, Named, begins, files_of, identify, name_suffixes, named_in, untouched
 from workbench.journal import owned, write_whole
-from workbench.model import Problem, Source, merge_facts
-from workbench.systems import format_with, systems
+from workbench.model import Problem, merge_facts
 from workbench.tables import SCHEMAS
 
 if TYPE_CHECKING:
@@ -37,33 +36,6 @@ if TYPE_CHECKING:
 LAYOUT = 1
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are done."""
-
-
-@dataclass
-class Input:
-    """One file of the case: what it is, what was read from it, and the parts that hold it."""
-
-    file: str
-    path: str
-    bytes: int
-    changed: int
-    sha256: str
-    format: str
-    kind: str
-    """Key of the format that reads it; empty for text and unknown files."""
-    snapshot: str
-    server: str
-    suffix: str | None
-    rows: int
-    rejected: int
-    facts: dict[str, Any]
-    parts: list[dict[str, Any]]
-    why: str = ""
-
-    @property
-    def accepted(self) -> int:
-        """Rows that could be read."""
-        return self.rows - self.rejected
 
 
 @dataclass(frozen=True)
@@ -144,8 +116,13 @@ class Case:
         with owned(self.folder):
             fresh = Case.open(self.folder)  # another run may have added to it since
             self.snapshots, self.inputs = fresh.snapshots, fresh.inputs
-            found = [(self._label(folder), path) for folder in map(Path, folders) for path in files_of(folder)]
-            known, new = self._sift(found)
+            found = {
+                (label := self._label(folder), path.name): (label, path, named.get(path.name, NOBODY))
+                for folder in map(Path, folders)
+                for named in [named_in(folder)]
+                for path in files_of(folder)
+            }
+            known, new = self._sift(list(found.values()))
             if new:
                 self._read(new, spark, progress)
             self._publish()
@@ -164,34 +141,21 @@ class Case:
         self.snapshots[label] = str(folder)
         return label
 
-    def _sift(self, found: list[tuple[str, Path]]) -> tuple[list[Input], list[Input]]:
+    def _sift(self, found: list[tuple[str, Path, Named]]) -> tuple[list[Input], list[Input]]:
         """Inputs that the case holds already, and new ones with their hash and format; changed ones are taken out."""
         held = {(one.snapshot, one.file): one for one in self.inputs}
 
-        def look(entry: tuple[str, Path]) -> Input:
-            label, path = entry
-            about = path.stat()
+        def look(entry: tuple[str, Path, Named]) -> Input:
+            label, path, named = entry
             old = held.get((label, path.name))
-            if old and (old.path, old.bytes, old.changed) == (str(path.resolve()), about.st_size, about.st_mtime_ns):
-                return old
-            kind, name, why = recognise(path)
-            words = next((system.log_words for system in systems() if kind in system.formats), frozenset())
-            place = (
-                str(path.resolve()),
-                about.st_size,
-                about.st_mtime_ns,
-                _sha256(path),
-                name,
-                kind.key if kind else "",
-            )
-            return Input(path.name, *place, label, server_of(path, words), None, 0, 0, {}, [], why)
+            return old if old and untouched(old, path, named) else identify(label, path, named)
 
         with ThreadPoolExecutor(4) as pool:  # hashing releases the interpreter lock
             looked = list(pool.map(look, found))
         known, new = [], []
         for one in looked:
             old = held.get((one.snapshot, one.file))
-            if old and (old.sha256, old.kind) == (one.sha256, one.kind):
+            if old and (old.sha256, old.kind, old.server) == (one.sha256, one.kind, one.server):
                 old.path, old.changed = one.path, one.changed
                 known.append(old)
             else:
@@ -216,15 +180,15 @@ class Case:
         from workbench.engine.evidence import read_files, shares_of
 
         readable = [number for number, one in enumerate(new) if one.kind]
-        _name_suffixes([*self.inputs, *new], [new[number] for number in readable])
+        name_suffixes([*self.inputs, *new], [new[number] for number in readable])
         for one in new:
             if not one.kind:
                 seen = inspect_file(Path(one.path))
                 one.rows, one.rejected = seen["rows"], seen["rejected"]
         shares = [
             share
-            for number in sorted(readable, key=lambda n: _begins(new[n]))
-            for share in shares_of(number, Path(new[number].path), _source(new[number]), new[number].kind)
+            for number in sorted(readable, key=lambda n: begins(new[n]))
+            for share in shares_of(number, Path(new[number].path), new[number].source, new[number].kind)
         ]
         total = sum(share.size for share in shares)
         if spark is None:
@@ -258,10 +222,10 @@ class Case:
                 "first_at": _time(span.get("min")),
                 "last_at": _time(span.get("max")),
             }
-            one.parts.append(write_part(self.evidence, "coverage", [row], _source(one)))
+            one.parts.append(write_part(self.evidence, "coverage", [row], one.source))
             if one.why:
                 reject = {"offset": 0, "reason": one.why, "excerpt": ""}
-                one.parts.append(write_part(self.evidence, "rejects", [reject], _source(one)))
+                one.parts.append(write_part(self.evidence, "rejects", [reject], one.source))
 
     def _publish(self) -> None:
         """Make what was read part of the case: first what the case is, then, by one rename, what it holds."""
@@ -339,55 +303,6 @@ class Case:
         return [rows[key] for key in sorted(rows)]
 
 
-def files_of(folder: Path) -> list[Path]:
-    """The files of a collected folder, by name; hidden files and case.yaml are not evidence. Raises Problem if there are none."""
-    if not folder.is_dir():
-        what = "is a file, not a folder" if folder.exists() else "does not exist"
-        raise Problem(f"the folder {what}", printable(str(folder)), "give the folder that the files were collected in")
-    files = sorted(
-        path for path in folder.iterdir() if path.is_file() and path.name[0] != "." and path.name != "case.yaml"
-    )
-    if not files:
-        inner = sum(path.is_dir() for path in folder.iterdir())
-        do = f"it has {inner} folders: name those, each is a snapshot" if inner else "collect the files first"
-        raise Problem("the folder holds no files", printable(str(folder)), do)
-    return files
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _source(one: Input) -> Source:
-    return Source(one.file, one.snapshot, one.server, one.suffix)
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
-
-
-def _begins(one: Input) -> tuple[str, str]:
-    """What orders the files of one log: the time of their first line, else their name."""
-    begins = format_with(one.kind).begins
-    return (begins(head(Path(one.path))[0]) or "" if begins else "", one.file)
-
-
-def _name_suffixes(known: list[Input], new: list[Input]) -> None:
-    """Give each new input the suffix it is about: its server's only one, or the longest of them that its beginning names."""
-    held: dict[str, set[str]] = {}
-    for one in known:
-        if one.kind and format_with(one.kind).tells_suffix:
-            facts = one.facts or inspect_file(Path(one.path))["detail"]
-            held.setdefault(one.server, set()).update(facts.get("suffixes", {}))
-    for one in new:
-        suffixes = sorted(held.get(one.server, ()), key=len, reverse=True)
-        if len(suffixes) > 1:
-            start = head(Path(one.path))[0].decode("utf-8", "replace").lower()
-            suffixes = [suffix for suffix in suffixes if suffix.lower() in start]
-        one.suffix = suffixes[0] if suffixes else None
-
-
 def _one_digest(one: Input, evidence: Path) -> None:
     """Fold the digests of a file's parts into one part: a bucket may lie across the border of two ranges."""
     from workbench.engine.digests import fold
@@ -399,4 +314,8 @@ def _one_digest(one: Input, evidence: Path) -> None:
         tables = [pq.read_table(evidence / "digests" / part["name"], columns=columns) for part in mine]
         folded = fold(pa.concat_tables(tables))
         one.parts = [part for part in one.parts if part["table"] != "digests"]
-        one.parts.append(write_part(evidence, "digests", folded, _source(one)))
+        one.parts.append(write_part(evidence, "digests", folded, one.source))
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None

@@ -1,0 +1,171 @@
+"""The inputs of a case: which files a collected folder holds, what each is, and whose it is.
+
+A server is named by the folder's own `case.yaml`, else by the file's name (`s1.changelog.ldif.gz` -> `s1`):
+
+    servers:
+      - name: ldap1
+        files: [changelog-a.ldif, "a-*.log"]
+        suffix: dc=example,dc=com
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import printable, strict_yaml
+from workbench.files import head, inspect_file, recognise, server_of
+from workbench.model import Problem, Source
+from workbench.systems import format_with, systems
+
+Named = tuple[str | None, str | None]
+"""Server and suffix that case.yaml gives a file."""
+
+NOBODY: Named = (None, None)
+
+
+@dataclass
+class Input:
+    """One file of the case: what it is, what was read from it, and the parts that hold it."""
+
+    file: str
+    path: str
+    bytes: int
+    changed: int
+    sha256: str
+    format: str
+    kind: str
+    """Key of the format that reads it; empty for text and unknown files."""
+    snapshot: str
+    server: str
+    suffix: str | None
+    rows: int
+    rejected: int
+    facts: dict[str, Any]
+    parts: list[dict[str, Any]]
+    why: str = ""
+
+    @property
+    def source(self) -> Source:
+        """Where its rows come from."""
+        return Source(self.file, self.snapshot, self.server, self.suffix)
+
+    @property
+    def accepted(self) -> int:
+        """Rows that could be read."""
+        return self.rows - self.rejected
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a collected folder, by name; hidden files and case.yaml are not evidence. Raises Problem if there are none."""
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise Problem(f"the folder {what}", printable(str(folder)), "give the folder that the files were collected in")
+    files = sorted(
+        path for path in folder.iterdir() if path.is_file() and path.name[0] != "." and path.name != "case.yaml"
+    )
+    if not files:
+        inner = sum(path.is_dir() for path in folder.iterdir())
+        do = f"it has {inner} folders: name those, each is a snapshot" if inner else "collect the files first"
+        raise Problem("the folder holds no files", printable(str(folder)), do)
+    return files
+
+
+def named_in(folder: Path) -> dict[str, Named]:
+    """Server and suffix of each file that the folder's case.yaml names; empty without one. Raises Problem for a wrong one."""
+    about = folder / "case.yaml"
+    if not about.is_file():
+        return {}
+    content = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
+    servers = _only(content, ("servers", "name", "system"), about).get("servers", [])
+    if not isinstance(servers, list):
+        raise Problem("`servers` is not a list", str(about), "write `- name: ...` for each server")
+    names = [path.name for path in files_of(folder)]
+    named: dict[str, Named] = {}
+    for server in servers:
+        server = _only(server, ("name", "files", "suffix", "origin"), about)
+        name, patterns = server.get("name"), server.get("files", [])
+        if not isinstance(name, str) or not name or not isinstance(patterns, list):
+            raise Problem("a server needs a `name` and a list of `files`", str(about))
+        for pattern in patterns:
+            matching = fnmatch.filter(names, str(pattern))
+            if not matching:
+                near = difflib.get_close_matches(str(pattern), names, 1)
+                do = f"did you mean {near[0]}?" if near else "check the name"
+                raise Problem(f"no file is named {printable(str(pattern))}", str(about), do)
+            named |= dict.fromkeys(matching, (name, server.get("suffix")))
+    return named
+
+
+def _only(value: Any, keys: tuple[str, ...], about: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Problem("a mapping is expected", str(about), f"its keys are {', '.join(keys)}")
+    for key in value:
+        if key not in keys:
+            near = difflib.get_close_matches(str(key), keys, 1)
+            do = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
+            raise Problem(f"unknown key {printable(str(key))}", str(about), do)
+    return value
+
+
+def untouched(old: Input, path: Path, named: Named) -> bool:
+    """True if the file is where, as large and as old as when it was read, and still of the same server."""
+    about = path.stat()
+    same_file = (old.path, old.bytes, old.changed) == (str(path.resolve()), about.st_size, about.st_mtime_ns)
+    return same_file and (named[0] in (None, old.server)) and (named[1] in (None, old.suffix))
+
+
+def identify(label: str, path: Path, named: Named = NOBODY) -> Input:
+    """What the file is and whose; nothing of it is read yet but its beginning and its hash."""
+    kind, name, why = recognise(path)
+    words = next((system.log_words for system in systems() if kind in system.formats), frozenset())
+    about = path.stat()
+    return Input(
+        file=path.name,
+        path=str(path.resolve()),
+        bytes=about.st_size,
+        changed=about.st_mtime_ns,
+        sha256=_sha256(path),
+        format=name,
+        kind=kind.key if kind else "",
+        snapshot=label,
+        server=named[0] or server_of(path, words),
+        suffix=named[1],
+        rows=0,
+        rejected=0,
+        facts={},
+        parts=[],
+        why=why,
+    )
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def begins(one: Input) -> tuple[str, str]:
+    """What orders the files of one log: the time of their first line, else their name."""
+    begins = format_with(one.kind).begins
+    return (begins(head(Path(one.path))[0]) or "" if begins else "", one.file)
+
+
+def name_suffixes(known: list[Input], new: list[Input]) -> None:
+    """Give each new input the suffix it is about: its server's only one, or the longest of them that its beginning names."""
+    held: dict[str, set[str]] = {}
+    for one in known:
+        if one.kind and format_with(one.kind).tells_suffix:
+            facts = one.facts or inspect_file(Path(one.path))["detail"]
+            held.setdefault(one.server, set()).update(facts.get("suffixes", {}))
+    for one in new:
+        if one.suffix:
+            continue
+        suffixes = sorted(held.get(one.server, ()), key=len, reverse=True)
+        if len(suffixes) > 1:
+            start = head(Path(one.path))[0].decode("utf-8", "replace").lower()
+            suffixes = [suffix for suffix in suffixes if suffix.lower() in start]
+        one.suffix = suffixes[0] if suffixes else None
