@@ -343,3 +343,25 @@ def test_a_wrong_case_yaml_is_told_with_what_was_meant(text: str, words: str, tm
     (tmp_path / "case.yaml").write_text(text)
     with pytest.raises(Problem, match=words):
         Case.create(tmp_path / "case").load([tmp_path])
+
+
+def test_a_file_that_grows_while_it_is_read_says_so_and_is_read_again(spark, tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    log = folder / "s1.access.log"
+    log.write_text(ROTATED)
+    read_files = evidence.read_files
+
+    def meanwhile(*arguments):
+        log.write_text(ROTATED + ROTATED.splitlines(keepends=True)[2])
+        return read_files(*arguments)
+
+    monkeypatch.setattr(evidence, "read_files", meanwhile)
+    case = Case.create(tmp_path / "case")
+    case.load([folder], spark)
+    assert [row["reason"] for row in case.arrow("rejects").to_pylist()] == [
+        "the file changed while it was read: load it again"
+    ]
+    monkeypatch.undo()
+    assert len(case.load([folder], spark).added) == 1
+    assert not case.arrow("rejects").to_pylist()

@@ -204,6 +204,9 @@ class Case:
             one.parts += result["parts"]
         for one in new:
             _one_digest(one, self.evidence)
+            if not untouched(one, Path(one.path)):
+                one.why, one.changed = "the file changed while it was read: load it again", 0
+                one.rows, one.rejected = one.rows + 1, one.rejected + 1
         self.inputs = sorted([*self.inputs, *new], key=lambda one: (list(self.snapshots).index(one.snapshot), one.file))
         self._write_coverage(new)
 
@@ -232,7 +235,7 @@ class Case:
         self.evidence.mkdir(exist_ok=True)
         servers: dict[str, list[str]] = {}
         for one in self.inputs:
-            if one.kind:
+            if any(part["table"] not in ("coverage", "rejects") for part in one.parts):
                 servers.setdefault(one.server, []).append(f"{one.snapshot}/{one.file}")
         about: dict[str, Any] = {"layout": str(LAYOUT), "name": self.name, "system": self.system or "none yet"}
         about["snapshots"] = [{"label": label, "folder": folder} for label, folder in self.snapshots.items()]

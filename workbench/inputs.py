@@ -112,9 +112,12 @@ def _only(value: Any, keys: tuple[str, ...], about: Path) -> dict[str, Any]:
     return value
 
 
-def untouched(old: Input, path: Path, named: Named) -> bool:
+def untouched(old: Input, path: Path, named: Named = NOBODY) -> bool:
     """True if the file is where, as large and as old as when it was read, and still of the same server."""
-    about = path.stat()
+    try:
+        about = path.stat()
+    except OSError:
+        return False
     same_file = (old.path, old.bytes, old.changed) == (str(path.resolve()), about.st_size, about.st_mtime_ns)
     return same_file and (named[0] in (None, old.server)) and (named[1] in (None, old.suffix))
 
