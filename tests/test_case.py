@@ -136,6 +136,27 @@ def test_any_split_gives_the_same_tables(
     assert len(split.parts("changes")) > len(whole.parts("changes")) or range_size == 1 << 20
 
 
+LOAD = """
+import sys
+from workbench import Case, spark_session
+case, place, *folders = {arguments}
+Case.create(case).load(folders, spark_session(**{{"remote" if place.startswith("sc:") else "master": place}}))
+"""
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("where", ["cluster", "connect_server"])
+def test_a_cluster_and_spark_connect_give_the_same_tables(
+    where: str, case: Case, request, elsewhere, tmp_path: Path
+) -> None:
+    arguments = [str(tmp_path / "case"), request.getfixturevalue(where), *map(str, SNAPSHOTS)]
+    done = elsewhere(LOAD.format(arguments=arguments))
+    assert done.returncode == 0, done.stderr[-2000:]
+    there = Case.open(tmp_path / "case")
+    for name in SCHEMAS:
+        assert rows(there, name) == rows(case, name), name
+
+
 def test_a_reader_never_sees_a_half_published_case(spark, tmp_path: Path, monkeypatch) -> None:
     case = Case.create(tmp_path / "case")
     case.load(SNAPSHOTS[:1], spark)
