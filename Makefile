@@ -44,7 +44,7 @@ $(READY): requirements.lock pyproject.toml
 $(READY_BENCH): requirements-bench.lock $(READY)
 	@awk '/^[a-z]/ { ldap = /^python-ldap==/ } !ldap' requirements-bench.lock > $(VENV)/bench.lock
 	$(INSTALL) --require-hashes -r $(VENV)/bench.lock
-	$(INSTALL) --use-pep517 --require-hashes -r requirements-bench.lock \
+	@$(INSTALL) --use-pep517 --require-hashes -r requirements-bench.lock \
 	|| echo "python-ldap could not be built here (libldap2-dev, libsasl2-dev): the benchmarks go without it"
 	@touch $@
 

@@ -412,3 +412,13 @@ def test_what_a_run_leaves_in_a_notebook_is_seen() -> None:
     cell = {"cell_type": "code", "outputs": [{}], "execution_count": 1, "metadata": {"papermill": {}}}
     notebook = {"metadata": {"widgets": {}}, "cells": [cell]}
     assert what_a_notebook_kept(json.dumps(notebook)) == ["widgets", "outputs", "execution_count", "papermill"]
+
+
+def test_what_is_missing_is_skipped_by_name_at_home_and_an_error_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("nothing", True)
+    monkeypatch.setenv("CI", "")
+    with pytest.raises(pytest.skip.Exception, match="needs a browser"):
+        need("a browser", None)
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="needs a browser"):
+        need("a browser", None)

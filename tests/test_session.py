@@ -185,7 +185,8 @@ def test_a_master_that_never_speaks_is_a_problem_within_two_minutes(elsewhere: E
 # The session that is already there
 
 
-def test_the_session_of_the_process_is_used_again(spark: Any) -> None:
+def test_the_session_of_the_process_is_used_again(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASTER", "spark://elsewhere:7077")  # counts for a start only
     assert spark_session() is spark
     assert spark_session("local[2]", app_name="another name") is spark
 
@@ -215,6 +216,9 @@ def test_a_session_of_other_code_keeps_its_settings(spark: Any, monkeypatch: pyt
         assert ours.sql("SELECT current_timezone()").collect()[0][0] == "UTC"
         assert spark.sql("SELECT current_timezone()").collect()[0][0] == "Asia/Tokyo"
         assert spark_session() is ours
+        monkeypatch.setattr(session, "_running", None)
+        with pytest.raises(Problem, match=r"it runs on local\[2\], asked for is local\[4\]"):
+            spark_session("local[4]")
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 

@@ -122,35 +122,33 @@ def spark_session(
     global _running
     if size not in ("small", "large"):
         raise Problem(f"the size of a session is small or large, not {size!r}")
-    asked = master is not None or remote is not None or "SPARK_REMOTE" in os.environ or "MASTER" in os.environ
-    place = _place(master, remote)
+    if master and remote:
+        raise Problem("a session has a master or a remote, not both", f"master {master}, remote {remote}", "Give one")
+    asked = _place(given) if (given := master or remote) else None
     more = {key: str(value) for key, value in (config or {}).items()}
     with _lock:
         if _running and not _stopped(_running.session):
-            return _fitting(_running, place, asked, size, more).session
+            return _fitting(_running, asked, size, more).session
         _running = None
         if other := _session_of_others():
-            session = _sister(other, place, asked, more)
-        elif place.way == CONNECT:
-            session = _start_connect(place, more)
+            session, place = _sister(other, asked, more)
         else:
-            session = _start_classic(place, size, app_name, more)
+            place = asked or _place(os.environ.get("SPARK_REMOTE") or os.environ.get("MASTER") or "local[*]")
+            if place.way == CONNECT:
+                session = _start_connect(place, more)
+            else:
+                session = _start_classic(place, size, app_name, more)
         if place.way != LOCAL:
             _ship_package(session)
         _running = _Running(session, place, size, more)
         return session
 
 
-def _place(master: str | None, remote: str | None) -> _Place:
-    if master and remote:
-        raise Problem("a session has a master or a remote, not both", f"master {master}, remote {remote}", "Give one")
-    if master or remote:
-        address = master or remote or ""
-    else:
-        address = os.environ.get("SPARK_REMOTE") or os.environ.get("MASTER") or "local[*]"
+def _place(address: str) -> _Place:
     if re.fullmatch(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?", address):
         return _Place(LOCAL, address)
-    if re.fullmatch(r"spark://(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}(,(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5})*", address):
+    host = r"(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}"
+    if re.fullmatch(rf"spark://{host}(,{host})*", address):
         return _Place(CLUSTER, address)
     if re.fullmatch(r"sc://\S+", address):
         return _Place(CONNECT, address)
@@ -161,11 +159,11 @@ def _place(master: str | None, remote: str | None) -> _Place:
     )
 
 
-def _fitting(running: _Running, place: _Place, asked: bool, size: Size, config: dict[str, str]) -> _Running:
+def _fitting(running: _Running, asked: _Place | None, size: Size, config: dict[str, str]) -> _Running:
     """The running session if it does what is asked for; a session cannot move or grow."""
     differences = []
-    if asked and place != running.place:
-        differences.append(f"it runs on {_shown(running.place)}, asked for is {_shown(place)}")
+    if asked and asked != running.place:
+        differences.append(f"it runs on {_shown(running.place)}, asked for is {_shown(asked)}")
     if size == "large" and running.size == "small" and running.place.way != CONNECT:
         differences.append("it is small, asked for is large")
     differences += [f"its {key} differs" for key, value in config.items() if running.config.get(key) != value]
@@ -187,14 +185,15 @@ def _session_of_others() -> SparkSession | None:
     return None if session is None or _stopped(session) else session
 
 
-def _sister(session: SparkSession, place: _Place, asked: bool, config: dict[str, str]) -> SparkSession:
+def _sister(session: SparkSession, asked: _Place | None, config: dict[str, str]) -> tuple[SparkSession, _Place]:
     """A session beside that of other code: same driver, own settings, so that theirs stay as they are."""
     connect = hasattr(session, "is_stopped")
-    where = "a Spark Connect server" if connect else session.conf.get("spark.master")
-    if asked and where != place.address:
+    address = "a Spark Connect server" if connect else session.conf.get("spark.master") or ""
+    place = _Place(CONNECT if connect else LOCAL if address.startswith("local") else CLUSTER, address)
+    if asked and asked != place:
         raise Problem(
             "this process already has another Spark session",
-            f"it runs on {where}, asked for is {_shown(place)}",
+            f"it runs on {address}, asked for is {_shown(asked)}",
             "Use that one (call spark_session() without arguments), or stop it first",
         )
     sister = session.newSession()
@@ -203,7 +202,7 @@ def _sister(session: SparkSession, place: _Place, asked: bool, config: dict[str,
             sister.conf.set(key, value)
     except PySparkException as error:
         raise Problem(f"the Spark session of this process cannot be used: {_first_line(error)}") from None
-    return sister
+    return sister, place
 
 
 def _stopped(session: SparkSession) -> bool:
