@@ -5,7 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -106,3 +111,27 @@ def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path
     again = run("demo", "--case", tmp_path / "case")
     assert again.exit_code == 0
     assert "known already" in again.stderr
+
+
+def test_long_work_shows_bytes_and_rate_on_a_terminal_only(spark, tmp_path: Path) -> None:
+    code = "from workbench.cli import main; main()"
+    command = [sys.executable, "-c", code, "load", str(INCIDENT / "2-during"), "--case"]
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 120))
+    subprocess.run([*command, str(tmp_path / "a")], stdout=subprocess.DEVNULL, stderr=theirs, check=True, timeout=120)
+    os.close(theirs)
+    shown = b""
+    while chunk := _read(ours):
+        shown += chunk
+    assert b"reading:" in shown
+    assert b"rows/s" in shown
+    plain = subprocess.run([*command, str(tmp_path / "b")], capture_output=True, text=True, check=True, timeout=120)
+    assert "reading:" not in plain.stderr
+    assert plain.stderr.count("\n") == 1
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # a terminal whose other end is closed
+        return b""

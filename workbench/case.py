@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LAYOUT = 1
-Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are done."""
+Progress = Callable[[int, int, int], None]
+"""Told how many bytes of how many are read, and how many rows they held."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,9 @@ class Case:
             from workbench.engine.session import spark_session
 
             spark = spark_session(size="large" if total > 256 << 20 else "small")
-        results = read_files(spark, shares, self.evidence, (lambda done: progress(done, total)) if progress else None)
+        results = read_files(
+            spark, shares, self.evidence, (lambda done, rows: progress(done, total, rows)) if progress else None
+        )
         for result in sorted(results, key=lambda r: r["number"]):
             one = new[result["number"]]
             one.rows += result["rows"]

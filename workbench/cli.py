@@ -177,11 +177,12 @@ def load(
 def _load(case: Case, folders: Iterable[Path], master: str | None) -> Loaded:
     started, bar = time.monotonic(), None
 
-    def progress(done: int, total: int) -> None:
+    def progress(done: int, total: int, rows: int) -> None:
         nonlocal bar
         if bar is None and sys.stderr.isatty():
             bar = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, desc="reading", leave=False)
         if bar is not None:
+            bar.set_postfix_str(f"{rows / (time.monotonic() - started):,.0f} rows/s", refresh=False)
             bar.update(done - bar.n)
 
     spark = None

@@ -58,11 +58,12 @@ def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
 
 
 def read_files(
-    spark: SparkSession, shares: list[Share], evidence: Path, watch: Callable[[int], None] | None = None
+    spark: SparkSession, shares: list[Share], evidence: Path, watch: Callable[[int, int], None] | None = None
 ) -> list[dict[str, Any]]:
     """Read the shares on the workers; each answers with counts, facts and the parts it wrote under `evidence`.
 
-    The answers are a few hundred bytes for each share. `watch` is told now and then how many bytes are done.
+    The answers are a few hundred bytes for each share. `watch` is told now and then how many bytes are read and how many rows
+    they held.
     """
     tasks = _tasks(shares)
     if not tasks:
@@ -75,7 +76,7 @@ def read_files(
                 for task in batch.column(0).to_pylist():
                     for share, result in zip(tasks[task], read_shares(tasks[task], evidence), strict=True):
                         with suppress(OSError):  # only a progress bar hangs on it
-                            (Path(progress) / f"{share.number}-{share.start}-{share.size}").touch()
+                            (Path(progress) / f"{share.number}-{share.start}-{share.size}-{result['rows']}").touch()
                         yield pa.RecordBatch.from_pydict({"result": [json.dumps(result)]})
 
         job = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "result string")
@@ -85,7 +86,8 @@ def read_files(
                 while not running.done():
                     wait_for([running], timeout=0.3)
                     if watch:
-                        watch(sum(int(mark.name.rsplit("-", 1)[1]) for mark in Path(progress).iterdir()))
+                        done = [mark.name.split("-") for mark in Path(progress).iterdir()]
+                        watch(sum(int(size) for *_, size, _ in done), sum(int(rows) for *_, rows in done))
             except BaseException:  # Ctrl-C: without this the pool would wait for the whole job
                 spark.interruptAll()
                 raise
