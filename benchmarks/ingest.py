@@ -101,7 +101,7 @@ def main() -> None:
     """Generate the data, run all contestants in turn, print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--records", type=int, default=2_000_000)
-    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--data", type=Path, default=ROOT / "bench-data", help="where the generated files are kept")
     options.add_argument("--alone", action="store_true", help="measure the workbench only")
     asked = options.parse_args()
