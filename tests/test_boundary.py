@@ -70,3 +70,18 @@ def test_ambiguous_or_dangerous_yaml_is_refused_with_its_place(text: str, word: 
         strict_yaml(text, "case.yaml")
     assert word in str(problem.value)
     assert "case.yaml" in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        f"unhashed#user#password {CANARY}",
+        f"dn: x\nuserPa\n ssword: {CANARY}",
+        f"description: {{SS\n HA}}{CANARY}",
+        f"description: {{SSHA}}abcdefgh\n {CANARY}",
+        f"replace: userPassword*userPassword {CANARY}",
+    ],
+)
+def test_an_excerpt_of_a_damaged_record_holds_no_secret(damaged: str) -> None:
+    assert CANARY not in excerpt(damaged, SECRETS)
+    assert CANARY not in excerpt(damaged.encode(), SECRETS)

@@ -386,3 +386,88 @@ def test_a_file_that_grows_while_it_is_read_says_so_and_is_read_again(spark, tmp
     monkeypatch.undo()
     assert len(case.load([folder], spark).added) == 1
     assert not case.arrow("rejects").to_pylist()
+
+
+TWO_SUFFIXES = """dn: cn=replica,cn={suffix},cn=mapping tree,cn=config
+objectClass: nsds5Replica
+nsDS5ReplicaRoot: {suffix}
+nsDS5ReplicaId: 1
+nsds50ruv: {{replica 1 ldap://h:389}} {csn} {csn}
+
+"""
+
+
+def test_rows_of_a_server_with_two_suffixes_go_by_their_targets(spark, tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    csn = "6b005c13000000010000"
+    suffixes = ("dc=example,dc=com", "o=ipaca")
+    (folder / "s1.replica.ldif").write_text("".join(TWO_SUFFIXES.format(suffix=suffix, csn=csn) for suffix in suffixes))
+    (folder / "s1.access.log").write_text(
+        "".join(
+            f'[20/Nov/2026:14:00:0{n}.000000000 +0000] conn=9 op={n} MOD dn="{dn}"\n'
+            f"[20/Nov/2026:14:00:0{n}.000000001 +0000] conn=9 op={n} RESULT err=0 tag=103 nentries=0 etime=0.1 csn={csn}\n"
+            for n, dn in enumerate(["uid=a,DC=example,DC=com", "uid=b,o=ipaca", "cn=other"], 1)
+        )
+    )
+    record = "changetype: delete\ncsn: {}\nnsuniqueid: 1-2-3-4\ndn: uid=a,{}\n\n"
+    (folder / "s1.ca.changelog.ldif").write_text(record.format(csn, "o=ipaca"))
+    (folder / "s1.main.changelog.ldif").write_text(record.format(csn, "dc=example,dc=com"))
+    case = Case.create(tmp_path / "case")
+    case.load([folder], spark)
+    applied = {row["target"]: row["suffix"] for row in case.arrow("applied").to_pylist()}
+    assert applied == {"uid=a,DC=example,DC=com": suffixes[0], "uid=b,o=ipaca": suffixes[1], "cn=other": None}
+    assert {row["file"]: row["suffix"] for row in case.arrow("positions").to_pylist()} == {
+        "s1.ca.changelog.ldif": "o=ipaca",
+        "s1.main.changelog.ldif": "dc=example,dc=com",
+    }
+    assert {row["suffix"]: row["max"] for row in case.arrow("vectors").to_pylist()} == dict.fromkeys(suffixes, csn)
+    assert [(row["suffix"], row["changes"]) for row in case.holdings()] == [(suffix, 1) for suffix in suffixes]
+
+
+def test_what_a_first_run_left_behind_is_no_obstacle(spark, tmp_path: Path) -> None:
+    (tmp_path / "case" / "evidence" / "changes").mkdir(parents=True)
+    (tmp_path / "case" / ".owner").touch()
+    case = Case.create(tmp_path / "case")
+    assert case.load(SNAPSHOTS[:1], spark).rows
+
+
+def test_a_damaged_or_missing_part_is_told_by_name(spark, tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS[:1], spark)
+    path = Path(case.parts("vectors")[0]["path"])
+    path.write_bytes(b"PAR1 garbage")
+    with pytest.raises(Problem, match=path.name):
+        case.arrow("vectors")
+    path.unlink()
+    with pytest.raises(Problem, match=path.name):
+        case.arrow("vectors")
+
+
+def test_a_case_of_thousands_of_files_opens_again(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    folder = tmp_path / "now"
+    folder.mkdir()
+    from workbench.inputs import identify
+
+    (folder / "s1.changelog.ldif").write_text(
+        "changetype: delete\ncsn: 6b005c13000000010000\nnsuniqueid: 1\ndn: cn=x\n\n"
+    )
+    one = identify("now", folder / "s1.changelog.ldif")
+    case.inputs = [type(one)(**{**vars(one), "file": f"s{n}.changelog.ldif", "server": f"s{n}"}) for n in range(5000)]
+    case._publish()
+    assert len(Case.open(tmp_path / "case").inputs) == 5000
+
+
+def test_names_that_are_not_text_and_unreadable_files_do_not_stop_a_load(spark, tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    odd = Path(os.fsdecode(os.fsencode(folder) + b"/\xff1.changelog.ldif.gz"))
+    shutil.copy(SNAPSHOTS[0] / "s1.changelog.ldif.gz", odd)
+    (folder / "s2.access.log").symlink_to("/proc/self/mem")  # opens, and cannot be read
+    case = Case.create(tmp_path / "case")
+    case.load([folder], spark)
+    coverage = {row["file"]: (row["format"], row["rejected"]) for row in case.arrow("coverage").to_pylist()}
+    assert coverage["\\xff1.changelog.ldif.gz"] == ("ds389.changelog-ldif", 0)
+    assert coverage["s2.access.log"] == ("unknown", 1)
+    assert not Case.open(tmp_path / "case").load([folder], spark).rows

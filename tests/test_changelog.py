@@ -246,3 +246,20 @@ def test_pieces_of_a_compressed_file_are_those_of_the_plain_one(tmp_path: Path) 
 
     assert read(packed)[0].to_pylist() == read(plain)[0].to_pylist()
     assert read(packed)[1] == read(plain)[1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        base64.b64encode(base64.b64encode(f"{{SSHA}}{CANARY}{CANARY}".encode())).decode(),
+        base64.b64encode(f"dn: x\nuserPassword: {CANARY}".encode()).decode(),
+        base64.b64encode(f'{{"note": "see userpassword {CANARY}"}}'.encode()).decode(),
+    ],
+)
+def test_values_are_unpacked_as_often_as_they_were_packed(value: str) -> None:
+    body = f"replace: description\ndescription:: {value}\n-\n"
+    packed = base64.b64encode(body.encode()).decode()
+    text = f"changetype: modify\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn=x\nchange:: {packed}\n\n"
+    out = everything(agree(text.encode()))
+    assert value[:16] not in out
+    assert "[secret removed]" in out

@@ -135,3 +135,20 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 1 << 16)
     except OSError:  # a terminal whose other end is closed
         return b""
+
+
+def test_output_never_replaces_a_device_a_link_or_an_input(tmp_path: Path) -> None:
+    log = tmp_path / "s3.changelog.ldif"
+    shutil.copy(INCIDENT / "2-during" / "s3.changelog.ldif", log)
+    failed = run("inspect", log, "--json", log)
+    assert failed.exit_code == 2
+    assert "overwrite an input" in failed.stderr
+    assert log.read_bytes() == (INCIDENT / "2-during" / "s3.changelog.ldif").read_bytes()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert run("inspect", log, "--json", tmp_path / "link").exit_code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert json.loads((tmp_path / "real").read_text())
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
+    assert run("inspect", log, "--json", tmp_path / "pipe").exit_code == 0
+    assert json.loads(reader.communicate(timeout=20)[0])

@@ -183,3 +183,44 @@ def test_the_name_never_decides_what_a_file_is(tmp_path: Path) -> None:
 def test_servers_are_named_by_the_file_and_logs_by_their_folder(name: str, server: str, tmp_path: Path) -> None:
     (tmp_path / "box").mkdir()
     assert server_of(tmp_path / "box" / name, frozenset({"access"})) == server
+
+
+def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "s1.access.log")
+    (seen,) = inspect([tmp_path / "s1.access.log"])
+    assert (seen["format"], seen["rejects"][0]["reason"]) == ("unknown", "is a pipe, a socket or a device")
+
+
+def test_names_that_are_not_text_are_shown_with_escapes(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff1.changelog.ldif"))
+    path.write_bytes(RECORD)
+    seen = inspect_file(path)
+    assert (seen["format"], seen["accepted"]) == ("ds389.changelog-ldif", 1)
+    assert seen["file"].endswith("\\xff1.changelog.ldif")
+    seen["file"].encode()
+
+
+def test_a_zstd_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tracemalloc
+
+    monkeypatch.setattr(files, "_BOMB_BYTES", 8 << 20)
+    path = tmp_path / "s1.changelog.ldif.zst"
+    path.write_bytes(zstandard.compress(RECORD + b"a" * (400 << 20)))
+    tracemalloc.start()
+    seen = inspect_file(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert any("times its size" in reject["reason"] for reject in seen["rejects"])
+    assert peak < 300 << 20
+
+
+def test_a_text_rejects_nothing_but_a_broken_archive_of_text_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    path.write_bytes(b"short\n" + b"x" * (70 << 20) + b"\nend\n")
+    seen = inspect_file(path)
+    assert (seen["format"], seen["rows"], seen["rejected"]) == ("text", 3, 0)
+    whole = gzip.compress(os.urandom(200_000).hex().encode() + b"\n")
+    path.write_bytes(whole[: len(whole) // 2])
+    seen = inspect_file(path)
+    assert seen["format"] == "unknown"
+    assert seen["rejects"][0]["reason"].startswith("compressed data ends early")

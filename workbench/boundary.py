@@ -50,6 +50,11 @@ class Secrets:
         """True for an attribute, with or without options, whose values must not be kept."""
         return attribute.split(";", 1)[0].strip().lower() in self.attributes
 
+    def names_one(self, text: str) -> bool:
+        """True if the name of a secret attribute stands anywhere in the text."""
+        lower = text.lower()
+        return any(name in lower for name in self.attributes)
+
     def redact(self, text: str) -> str:
         """The text without any secret that an attribute name before it, anywhere in the text, or its shape gives away."""
         # Plain searches first: thirty of them are ten times faster than one expression with thirty alternatives.
@@ -74,10 +79,14 @@ def excerpt(data: bytes | str, secrets: Secrets, length: int = 120) -> str:
     """The first characters of unreadable input, harmless to print.
 
     Control and direction-changing characters are shown as escapes. What follows a base64 sign (`::`) and any long run
-    of base64 letters is dropped: a cut record may hold half a password hash packed twice, which no shape betrays.
+    of base64 letters is dropped: a cut record may hold half a password hash packed twice, which no shape betrays. So
+    is a line that names a secret attribute: in a damaged record the colon behind the name may be what is wrong.
     """
-    text = data[: 4 * length].decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data[: 4 * length]
-    text = secrets.redact(re.sub(r"::.*", ":: ...", text, flags=re.DOTALL))
+    text = data[: 8 * length].decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data[: 8 * length]
+    text = re.sub(r"\r?\n ", "", text)  # a fold may lie inside the name or inside the secret
+    text = re.sub(r"::.*", ":: ...", text, flags=re.DOTALL)
+    text = "\n".join(REMOVED if secrets.names_one(line) else line for line in text.split("\n"))
+    text = secrets.without_hashes(text)
     text = _PACKED.sub(lambda m: m[0] if re.fullmatch(r"[0-9a-f-]+", m[0]) else "...", text)
     return printable(text.replace("\n", "\\n"))[:length]
 

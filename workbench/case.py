@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.boundary import printable, strict_yaml, to_yaml
-from workbench.files import inspect_file
+from workbench.files import inspect, path_text
 from workbench.inputs import NOBODY, Input, Named, begins, files_of, identify, name_suffixes, named_in, untouched
 from workbench.journal import owned, write_whole
 from workbench.model import Problem, merge_facts
@@ -88,13 +88,17 @@ class Case:
         folder = Path(folder)
         if (folder / "case.yaml").exists():
             return cls.open(folder)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        # What a run that was killed, or that met a full disk, left before case.yaml is nobody's.
+        if folder.exists() and (
+            not folder.is_dir() or {path.name for path in folder.iterdir()} - {".owner", "evidence"}
+        ):
             what = "has other files in it" if folder.is_dir() else "is a file"
             raise Problem(f"the case folder {what}", str(folder), "give a new or empty folder for the case")
         folder.mkdir(parents=True, exist_ok=True)
-        case = cls(folder, name or folder.resolve().name, {}, [])
-        case._publish()
-        return case
+        with owned(folder):
+            if not (folder / "case.yaml").exists():
+                cls(folder, name or folder.resolve().name, {}, [])._publish()
+        return cls.open(folder)
 
     @property
     def system(self) -> str | None:
@@ -135,9 +139,9 @@ class Case:
         for label, known in self.snapshots.items():
             if known == str(folder):
                 return label
-        label, parents = folder.name, list(folder.parents)
+        label, parents = path_text(folder.name), list(folder.parents)
         while label in self.snapshots and parents:
-            label = f"{parents.pop(0).name}/{label}"
+            label = f"{path_text(parents.pop(0).name)}/{label}"
         self.snapshots[label] = str(folder)
         return label
 
@@ -147,7 +151,7 @@ class Case:
 
         def look(entry: tuple[str, Path, Named]) -> Input:
             label, path, named = entry
-            old = held.get((label, path.name))
+            old = held.get((label, path_text(path.name)))
             return old if old and untouched(old, path, named) else identify(label, path, named)
 
         with ThreadPoolExecutor(4) as pool:  # hashing releases the interpreter lock
@@ -183,8 +187,9 @@ class Case:
         name_suffixes([*self.inputs, *new], [new[number] for number in readable])
         for one in new:
             if not one.kind:
-                seen = inspect_file(Path(one.path))
-                one.rows, one.rejected = seen["rows"], seen["rejected"]
+                (seen,) = inspect([one.path])
+                one.format, one.rows, one.rejected = seen["format"], seen["rows"], seen["rejected"]
+                one.why = seen["rejects"][0]["reason"] if seen["rejects"] else ""
         shares = [
             share
             for number in sorted(readable, key=lambda n: begins(new[n]))
@@ -206,7 +211,7 @@ class Case:
             one.parts += result["parts"]
         for one in new:
             _one_digest(one, self.evidence)
-            if not untouched(one, Path(one.path)):
+            if one.kind and not untouched(one, Path(one.path)):
                 one.why, one.changed = "the file changed while it was read: load it again", 0
                 one.rows, one.rejected = one.rows + 1, one.rejected + 1
         self.inputs = sorted([*self.inputs, *new], key=lambda one: (list(self.snapshots).index(one.snapshot), one.file))
@@ -235,13 +240,17 @@ class Case:
     def _publish(self) -> None:
         """Make what was read part of the case: first what the case is, then, by one rename, what it holds."""
         self.evidence.mkdir(exist_ok=True)
-        servers: dict[str, list[str]] = {}
+        servers: dict[str, int] = {}
         for one in self.inputs:
             if any(part["table"] not in ("coverage", "rejects") for part in one.parts):
-                servers.setdefault(one.server, []).append(f"{one.snapshot}/{one.file}")
-        about: dict[str, Any] = {"layout": str(LAYOUT), "name": self.name, "system": self.system or "none yet"}
-        about["snapshots"] = [{"label": label, "folder": folder} for label, folder in self.snapshots.items()]
-        about["servers"] = [{"name": name, "files": files} for name, files in sorted(servers.items())]
+                servers[one.server] = servers.get(one.server, 0) + 1
+        about: dict[str, Any] = {
+            "layout": str(LAYOUT),
+            "name": path_text(self.name),
+            "system": self.system or "none yet",
+        }
+        about["snapshots"] = [{"label": name, "folder": path_text(where)} for name, where in self.snapshots.items()]
+        about["servers"] = [{"name": name, "files": count} for name, count in sorted(servers.items())]
         write_whole(self.folder / "case.yaml", to_yaml(about))
         manifest = {"layout": LAYOUT, "snapshots": self.snapshots, "inputs": [vars(one) for one in self.inputs]}
         write_whole(self.evidence / "manifest.json", json.dumps(manifest, indent=1))
@@ -277,7 +286,14 @@ class Case:
 
     def arrow(self, name: str) -> pa.Table:
         """A small evidence table (vectors, links, coverage, digests) as an Arrow table, without Spark."""
-        parts = [pq.read_table(part["path"]).cast(SCHEMAS[name]) for part in self.parts(name)]
+        parts = []
+        for part in self.parts(name):
+            try:
+                parts.append(pq.read_table(part["path"]).cast(SCHEMAS[name]))
+            except (OSError, pa.ArrowInvalid):
+                raise Problem(
+                    "a part of the evidence is damaged or gone", part["path"], "load the inputs into a new case"
+                ) from None
         return pa.concat_tables(parts) if parts else SCHEMAS[name].empty_table()
 
     def holdings(self, snapshot: str | None = None) -> list[dict[str, Any]]:

@@ -63,12 +63,19 @@ _JSON = click.option("--json", "json_to", metavar="FILE", help="Write JSON there
 _CSV = click.option("--csv", "csv_to", metavar="FILE", help="Write the table as CSV there; - is standard output.")
 
 
-def _give(text: str, to: str) -> None:
+def _give(text: str, to: str, inputs: Iterable[Path] = ()) -> None:
+    """Write the text there; a device or a pipe is written to, not replaced, and no input is overwritten."""
     if to == "-":
         sys.stdout.write(text)
         return
+    path = Path(to).resolve()
+    if path in {one.resolve() for one in inputs}:
+        raise Problem("this would overwrite an input", to, "give another file")
     try:
-        write_whole(Path(to), text)
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+        else:
+            write_whole(path, text)
     except OSError as error:
         raise Problem(f"cannot write: {error.strerror}", to, "give a file in a folder that exists") from None
 
@@ -99,7 +106,7 @@ def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
 
 
 @main.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @_JSON
 @_CSV
 def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) -> None:
@@ -112,10 +119,10 @@ def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) ->
         except OSError as error:
             results.append(unreadable(path, error))
     if json_to:
-        _give(json.dumps(results, indent=1) + "\n", json_to)
+        _give(json.dumps(results, indent=1) + "\n", json_to, files)
     counts = ("file", "format", "bytes", "rows", "accepted", "rejected")
     if csv_to:
-        _give(_csv([{key: result[key] for key in counts} for result in results]), csv_to)
+        _give(_csv([{key: result[key] for key in counts} for result in results]), csv_to, files)
     if "-" not in (json_to, csv_to):
         click.echo(
             _columns(
@@ -148,7 +155,7 @@ def _said(result: dict[str, Any]) -> Iterable[str]:
 
 
 @main.command()
-@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option(
     "--case",
     "case_folder",

@@ -8,6 +8,7 @@ ranges can be handed to different workers and nothing is read twice or lost. Com
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ PIECE = 4 << 20
 
 LONGEST = 64 << 20
 """A longer record or line is rejected whole. A server's largest message (nsslapd-maxbersize, 2 MB by default) is far below."""
+
+TOO_LONG = {unit: f"{unit[:-1]} longer than {LONGEST >> 20} MiB" for unit in (RECORDS, LINES)}
 
 LARGEST_DOCUMENT = 256 << 20
 _WINDOW = 64 << 10
@@ -47,11 +50,11 @@ def _unpack(path: Path) -> Iterator[bytes]:
             return zstandard.ZstdDecompressor().decompressobj() if zstd else zlib.decompressobj(wbits=31)
 
         now, whole = decoder(), True
-        while raw := file.read(1 << 18):
+        # zlib can be asked for bounded output. zstd cannot: four bytes may stand for 128 KiB, so it gets a little at a time.
+        while raw := file.read(1 << 10 if zstd else 1 << 18):
             taken += len(raw)
             while raw:
                 try:
-                    # zlib can be asked for bounded output; a zstd chunk of 256 KiB unpacks to blocks of 128 KiB.
                     out = now.decompress(raw) if zstd else now.decompress(raw, PIECE)
                 except (zlib.error, zstandard.ZstdError) as error:
                     if whole and given:
@@ -95,6 +98,11 @@ def head(path: Path) -> tuple[bytes, str]:
     return start[:_HEAD], ""
 
 
+def path_text(path: str | Path) -> str:
+    """A path as text that can be stored and shown: bytes that are not UTF-8 as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def plain_name(path: Path) -> str:
     """The file's name without the ending of the packing."""
     return path.name.removesuffix(".gz").removesuffix(".zst")
@@ -102,9 +110,14 @@ def plain_name(path: Path) -> str:
 
 def recognise(path: Path) -> tuple[Format | None, str, str]:
     """(format or None, its name, why it is unknown). The content decides; `text` and `unknown` are of no system."""
-    if path.is_dir():
-        return None, "unknown", "is a folder, not a file"
     try:
+        if not stat.S_ISREG(mode := path.stat().st_mode):
+            # Never opened: a pipe without a writer would be waited for, for ever.
+            return (
+                None,
+                "unknown",
+                "is a folder, not a file" if stat.S_ISDIR(mode) else "is a pipe, a socket or a device",
+            )
         start, broken = head(path)
     except OSError as error:
         return None, "unknown", f"cannot be read: {error.strerror}"
@@ -120,7 +133,7 @@ def recognise(path: Path) -> tuple[Format | None, str, str]:
         start[: len(start) - 3 if len(start) == _HEAD else None].decode()
     except UnicodeDecodeError as error:
         return None, "unknown", f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}"
-    if broken and not start:
+    if broken:
         return None, "unknown", broken
     return None, "text", ""
 
@@ -163,9 +176,9 @@ def _plain(path: Path, source: Source, unit: str, start: int, end: int) -> Itera
             there = _border(read, size, min(here + PIECE, last), unit)
             if there - here > LONGEST:
                 # The oversized unit is the last one of this piece; what stands before it is read as usual.
-                long_one = _last_unit(read, here, there, unit)
+                long_one = here + _cut(read(here, min(PIECE, there - here)), unit)
                 if long_one == here:
-                    yield Reject(here, f"{unit[:-1]} longer than {LONGEST >> 20} MiB")
+                    yield Reject(here, TOO_LONG[unit])
                     here = there
                     continue
                 there = long_one
@@ -177,14 +190,6 @@ def _plain(path: Path, source: Source, unit: str, start: int, end: int) -> Itera
             here = there
     finally:
         os.close(descriptor)
-
-
-def _last_unit(read: Callable[[int, int], bytes], here: int, there: int, unit: str) -> int:
-    """Where the unit that crosses here + PIECE begins."""
-    data = read(here, min(PIECE, there - here))
-    if unit == LINES:
-        return here + data.rfind(b"\n") + 1
-    return here + max(0, *(data.rfind(mark) + len(mark) if mark in data else 0 for mark in (b"\n\n", b"\n\r\n")))
 
 
 def _cut(data: bytes, unit: str) -> int:
@@ -219,7 +224,7 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str) -> Iterator[Piec
             offset, data = offset + whole, data[whole:]
         elif len(data) > LONGEST or skipping:
             if not skipping:
-                yield Reject(offset, f"{unit[:-1]} longer than {LONGEST >> 20} MiB")
+                yield Reject(offset, TOO_LONG[unit])
             skipping = True
             offset, data = offset + len(data) - 2, data[-2:]  # a border may straddle the chunks
         kept, length = [data], len(data)
@@ -266,19 +271,20 @@ def read_piece(reader: Reader, piece: Piece) -> Parsed:
 
 def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
     """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of a file named after a log, its folder."""
-    first = plain_name(path).split(".", 1)[0]
-    return path.resolve().parent.name if not first or first in log_words or "." not in plain_name(path) else first
+    name = path_text(plain_name(path))
+    first = name.split(".", 1)[0]
+    return path_text(path.resolve().parent.name) if not first or first in log_words or "." not in name else first
 
 
 def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
     """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail."""
     kind, name, why = recognise(path)
-    result = {"file": str(path), "format": name, "bytes": path.stat().st_size if path.is_file() else 0}
+    result = {"file": path_text(path), "format": name, "bytes": path.stat().st_size if path.is_file() else 0}
     rows, detail = 0, dict(kind.empty) if kind else {}
     rejects: list[Reject] = []
     if kind:
         log_words = next(system.log_words for system in systems() if kind in system.formats)
-        source = Source(str(path), path.resolve().parent.name, server_of(path, log_words))
+        source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, log_words))
         reader = kind.reader()
         for piece in pieces(path, source, kind.unit):
             if isinstance(piece, Reject):
@@ -292,6 +298,10 @@ def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
         for piece in pieces(path, Source(str(path), "", ""), LINES):
             if isinstance(piece, Piece):
                 rows += piece.data.count(b"\n") + (piece.ended and not piece.data.endswith(b"\n"))
+            elif piece.reason == TOO_LONG[LINES]:
+                rows += 1  # no evidence is lost with it: a text rejects nothing
+            else:
+                result["format"], rows, rejects = "unknown", rows + 1, [piece]
     else:
         rows, rejects = 1, [Reject(0, why)]
     listed = [{"offset": reject.offset, "reason": reject.reason} for reject in sorted(rejects, key=lambda r: r.offset)]
@@ -304,7 +314,7 @@ def unreadable(path: Path, error: OSError) -> dict[str, Any]:
     """What `inspect` says of a file that cannot even be opened."""
     reason = f"cannot be read: {error.strerror}"
     counts = {"rows": 1, "accepted": 0, "rejected": 1, "rejects": [{"offset": 0, "reason": reason}]}
-    return {"file": str(path), "format": "unknown", "bytes": 0, **counts, "detail": {}}
+    return {"file": path_text(path), "format": "unknown", "bytes": 0, **counts, "detail": {}}
 
 
 def inspect(paths: Iterable[str | Path]) -> list[dict[str, Any]]:

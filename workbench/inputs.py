@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable, strict_yaml
-from workbench.files import head, inspect_file, recognise, server_of
+from workbench.files import head, inspect_file, path_text, recognise, server_of
 from workbench.model import Problem, Source
 from workbench.systems import format_with, systems
 
@@ -43,6 +43,7 @@ class Input:
     snapshot: str
     server: str
     suffix: str | None
+    suffixes: list[str]
     rows: int
     rejected: int
     facts: dict[str, Any]
@@ -52,7 +53,7 @@ class Input:
     @property
     def source(self) -> Source:
         """Where its rows come from."""
-        return Source(self.file, self.snapshot, self.server, self.suffix)
+        return Source(self.file, self.snapshot, self.server, self.suffix, tuple(self.suffixes))
 
     @property
     def accepted(self) -> int:
@@ -126,18 +127,25 @@ def identify(label: str, path: Path, named: Named = NOBODY) -> Input:
     """What the file is and whose; nothing of it is read yet but its beginning and its hash."""
     kind, name, why = recognise(path)
     words = next((system.log_words for system in systems() if kind in system.formats), frozenset())
-    about = path.stat()
+    size = changed = 0
+    digest = ""
+    try:
+        about = path.stat()
+        size, changed, digest = about.st_size, about.st_mtime_ns, _sha256(path)
+    except OSError as error:
+        kind, name, why = None, "unknown", f"cannot be read: {error.strerror}"
     return Input(
-        file=path.name,
+        file=path_text(path.name),
         path=str(path.resolve()),
-        bytes=about.st_size,
-        changed=about.st_mtime_ns,
-        sha256=_sha256(path),
+        bytes=size,
+        changed=changed,
+        sha256=digest,
         format=name,
         kind=kind.key if kind else "",
         snapshot=label,
         server=named[0] or server_of(path, words),
         suffix=named[1],
+        suffixes=[],
         rows=0,
         rejected=0,
         facts={},
@@ -158,7 +166,10 @@ def begins(one: Input) -> tuple[str, str]:
 
 
 def name_suffixes(known: list[Input], new: list[Input]) -> None:
-    """Give each new input the suffix it is about: its server's only one, or the longest of them that its beginning names."""
+    """Give each new input the suffix it is about: its server's only one, or the only one that its beginning names.
+
+    A log speaks of all suffixes of its server; its rows then go by their targets, and those without one stay unnamed.
+    """
     held: dict[str, set[str]] = {}
     for one in known:
         if one.kind and format_with(one.kind).tells_suffix:
@@ -170,5 +181,8 @@ def name_suffixes(known: list[Input], new: list[Input]) -> None:
         suffixes = sorted(held.get(one.server, ()), key=len, reverse=True)
         if len(suffixes) > 1:
             start = head(Path(one.path))[0].decode("utf-8", "replace").lower()
+            one.suffixes = suffixes
             suffixes = [suffix for suffix in suffixes if suffix.lower() in start]
-        one.suffix = suffixes[0] if suffixes else None
+        # `dc=example,dc=com` stands in every name below `ou=x,dc=example,dc=com`: the longest counts, unless they differ.
+        if suffixes and all(suffixes[0].lower().endswith(suffix.lower()) for suffix in suffixes):
+            one.suffix = suffixes[0]

@@ -26,12 +26,16 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Source:
-    """Where a file comes from: which server wrote it, in which snapshot (one collected folder), about which suffix."""
+    """Where a file comes from: which server wrote it, in which snapshot (one collected folder), about which suffix.
+
+    `suffixes` are all that the server holds, if it holds several: rows that name their target then go by it.
+    """
 
     file: str
     snapshot: str
     server: str
     suffix: str | None = None
+    suffixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from workbench.engine.digests import digest
 from workbench.files import pieces, read_piece
-from workbench.model import Reject, Source, merge_facts
+from workbench.model import Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
 from workbench.tables import COLUMNS, SCHEMAS, SOURCE, table
 
@@ -138,10 +138,22 @@ def _with_source(name: str, rows: pa.Table, source: Source) -> pa.Table:
     columns: dict[str, Any] = {column: _constant(getattr(source, column), len(rows)) for column in SOURCE}
     if "suffix" in rows.column_names:
         columns["suffix"] = pc.coalesce(rows["suffix"], pa.scalar(source.suffix, pa.string()))
+    elif source.suffixes and "target" in rows.column_names:
+        columns["suffix"] = _suffix_of(rows["target"].cast(pa.string()), source)
     for column, (kind, _) in COLUMNS[name].items():
         have = rows[column]
         columns[column] = have if pa.types.is_dictionary(have.type) else have.cast(kind)
     return pa.table({column: columns[column] for column in SCHEMAS[name].names})
+
+
+def _suffix_of(target: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
+    """The longest of the server's suffixes that each target lies below; that of the file where there is no target."""
+    lower = pc.utf8_lower(target)
+    found: Any = pa.scalar(None, pa.string())
+    for suffix in sorted(source.suffixes, key=len):
+        below = pc.or_(pc.equal(lower, suffix.lower()), pc.ends_with(lower, f",{suffix.lower()}"))
+        found = pc.if_else(pc.fill_null(below, False), suffix, found)
+    return pc.if_else(pc.is_null(target), pa.scalar(source.suffix, pa.string()), found)
 
 
 def write_part(
@@ -170,6 +182,14 @@ def write_part(
     return {**about, "first": ends[0], "last": ends[1]} if ends else about
 
 
+def _whatever_comes(found: Iterator[Piece | Reject]) -> Iterator[Piece | Reject]:
+    """The pieces; a file that vanishes or breaks while it is read is a reject, not the end of the load."""
+    try:
+        yield from found
+    except OSError as error:
+        yield Reject(0, f"cannot be read: {error.strerror}")
+
+
 def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]:
     """Read the shares one after the other; each gives what it read and the names of its parts.
 
@@ -183,7 +203,7 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
             reader, stream = kind.reader(), key
         writer, rows, rejects = _Writer(share, evidence), 0, 0
         facts: dict[str, Any] = {}
-        for piece in pieces(Path(share.path), share.source, kind.unit, share.start, share.end):
+        for piece in _whatever_comes(pieces(Path(share.path), share.source, kind.unit, share.start, share.end)):
             if isinstance(piece, Reject):
                 rows += 1
                 bad = [piece]

@@ -23,6 +23,7 @@ from workbench.model import Parsed, Piece, Reject, merge_facts
 from workbench.systems.ds389.csn import CSN, halves, origin_of
 from workbench.systems.ds389.formats.changelog_facts import changelog_facts
 from workbench.systems.ds389.formats.ldif import BYTE_ORDER_MARK
+from workbench.systems.ds389.formats.values import holds_secret
 from workbench.systems.ds389.formats.vectors import Row, changelog_vector, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import table
@@ -71,7 +72,7 @@ def redact_body(body: str) -> str:
             value = pybase64.b64decode(found[3], validate=True).decode("utf-8", "replace")
         except binascii.Error:
             return f"{found[1]}: {REMOVED}"  # what cannot be looked at is not kept
-        return found[0] if SECRETS.without_hashes(value) == value else f"{found[1]}: {REMOVED}"
+        return f"{found[1]}: {REMOVED}" if holds_secret(value) or SECRETS.names_one(value) else found[0]
 
     clean = SECRETS.without_hashes(_LINE.sub(line, flat))
     return body if clean == flat else clean

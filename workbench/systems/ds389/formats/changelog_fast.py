@@ -171,6 +171,10 @@ _SECRET_NAME[_name_hash(np.array([_word(name.encode()[:8]) for name in sorted(SE
 _ANY_NAME = "(?i:" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes)) + ")"
 
 
+# What a value that is base64 may hold: a hash, a hash packed once more, or text that names a secret.
+_PACKED_SECRET = rf"[{{$]|^(?:e[0-3]|JD)|{_ANY_NAME}"
+
+
 def _holds_name(buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Which names of entries speak of a secret attribute: `userPassword=...` may be part of a DN."""
     texts = buffer.slices(starts, ends)
@@ -226,11 +230,8 @@ def _judged(unpacked: _Unpacked) -> tuple[np.ndarray, np.ndarray]:
         inner = _Unpacked(buffer, starts, ends)
         mark(secret, places[inner.bad])
         if len(inner.plain):
-            deep = _Buffer(inner.plain)
-            deep_starts = np.concatenate([inner.starts[inner.starts < len(inner.plain)], deep.starts])
-            good = np.flatnonzero(~inner.bad)
-            seen = np.searchsorted(inner.starts[good], _suspicious(deep, deep_starts), "right") - 1
-            mark(secret, places[good[seen]])
+            texts = _Buffer(inner.plain).slices(inner.starts, inner.ends)
+            mark(secret, places[pc.match_substring_regex(texts, _PACKED_SECRET).to_numpy(zero_copy_only=False)])
     return secret, odd
 
 
