@@ -123,20 +123,18 @@ def main() -> None:
     spark.range(10).collect()
     names = ["workbench, 4 files", "workbench, 1 file", *([] if asked.alone else PEERS)]
     best: dict[str, tuple[int, float]] = {}
-    memory: dict[str, float] = {}
-    with peak_memory() as peak:
+    with peak_memory() as memory:
         workbench(folder, spark)  # warm
-        for _ in range(asked.rounds):
-            for name in names:
-                if name.startswith("workbench"):
-                    answer: tuple[int, float] | None = workbench(single if "1 file" in name else folder, spark)
-                    memory = dict(peak)
-                else:
-                    answer = peer(name, folder)
-                if answer and (name not in best or answer[1] < best[name][1]):
-                    best[name] = answer
-                if answer is None:
-                    names.remove(name)
+    for _ in range(asked.rounds):
+        for name in list(names):
+            if name.startswith("workbench"):
+                answer: tuple[int, float] | None = workbench(single if "1 file" in name else folder, spark)
+            else:
+                answer = peer(name, folder)
+            if answer and (name not in best or answer[1] < best[name][1]):
+                best[name] = answer
+            if answer is None:
+                names.remove(name)
     base = best["workbench, 4 files"][1]
     print(f"\n{'':28}{'records':>12}{'seconds':>9}{'records/s':>12}{'MB/s':>7}  times slower than the workbench")
     for name, (records, seconds) in best.items():

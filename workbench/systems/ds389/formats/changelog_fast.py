@@ -96,38 +96,35 @@ def _content(array: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Unpacked:
-    """Base64 values, folded or not, decoded in one call. `bad` marks those that only the exact reader can judge.
+    """Base64 values decoded in one call; `folds` says over how many lines each goes on. `bad` marks those that only the
+    exact reader can judge.
 
-    Concatenated base64 decodes as one text once every padding sign is a letter: a value then carries up to two bytes of
-    dirt behind it, which its end leaves out.
+    Concatenated base64 decodes as one text once every padding sign is a letter. A value then carries up to two bytes of
+    dirt behind it: zeros, which no text holds, so that they can all be taken out at once; where a text does hold zeros,
+    they stay, and the ends leave them out.
     """
 
     plain: bytearray
     starts: np.ndarray
     ends: np.ndarray
 
-    def __init__(self, buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> None:
+    def __init__(self, buffer: _Buffer, starts: np.ndarray, ends: np.ndarray, folds: np.ndarray) -> None:
         self.bad = np.zeros(len(starts), bool)
-        if not self._decode(buffer, starts, ends):
+        if not self._decode(buffer, starts, ends, folds):
             self.bad = np.array([not _decodes(buffer.data, *span) for span in zip(starts, ends, strict=True)], bool)
             good = np.flatnonzero(~self.bad)
-            self._decode(buffer, starts[good], ends[good])
+            self._decode(buffer, starts[good], ends[good], folds[good])
             spread = np.cumsum(~self.bad) - 1
             at = np.maximum(spread, 0)
             self.ends = np.where(self.bad, 0, self.ends[at]) if len(good) else np.zeros(len(starts), np.int64)
             self.starts = np.where(self.bad, self.ends, self.starts[at]) if len(good) else self.ends
 
-    def _decode(self, buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> bool:
-        places, raw = _content(buffer.slices(starts, ends))
-        breaks = np.flatnonzero(raw == _NEWLINE)
-        letters = bytearray(raw)
-        lengths = np.diff(places).astype(np.int64)
-        if len(breaks):
-            if breaks[-1] + 1 >= len(raw) or (raw[breaks + 1] != _BLANK).any():
-                return False
-            lengths -= 2 * np.diff(np.searchsorted(breaks, places))
+    def _decode(self, buffer: _Buffer, starts: np.ndarray, ends: np.ndarray, folds: np.ndarray) -> bool:
+        letters = bytearray(_content(buffer.slices(starts, ends))[1])
+        if folds.any():
             letters = letters.translate(None, b"\n ")
-        if int(lengths.sum()) != len(letters) or (lengths % 4).any():
+        lengths = ends - starts - 2 * folds
+        if int(lengths.sum()) != len(letters) or (lengths % 4).any() or (lengths < 0).any():
             return False
         borders = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=borders[1:])
@@ -145,6 +142,11 @@ class _Unpacked:
             return False
         borders = borders // 4 * 3
         self.starts, self.ends = borders[:-1], borders[1:] - pads
+        clean = self.plain.translate(None, b"\0")
+        if len(clean) == len(self.plain) - int(pads.sum()):
+            self.plain = clean
+            np.cumsum(self.ends - self.starts, out=borders[1:])
+            self.starts, self.ends = borders[:-1], borders[1:]
         return True
 
 
@@ -195,16 +197,17 @@ def _suspicious(buffer: _Buffer, line_starts: np.ndarray) -> np.ndarray:
     return np.concatenate(found)
 
 
-def _twice_packed(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(place, start, end) of every value behind `::`, up to the next line that does not go on."""
+def _twice_packed(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(place, start, end, folds) of every value behind `::`, up to the next line that does not go on."""
     colons = buffer.doubles(_COLON)
     line = np.searchsorted(buffer.ends, colons)
     colons = colons[np.diff(line, prepend=-1) > 0]  # a second `::` on the line belongs to the value of the first
     line = np.searchsorted(buffer.ends, colons)
     new_lines = np.append(np.flatnonzero(buffer.at(buffer.starts) != _BLANK), len(buffer.ends))
-    finish = buffer.ends[new_lines[np.searchsorted(new_lines, line, "right")] - 1]
+    last = new_lines[np.searchsorted(new_lines, line, "right")] - 1
+    finish = buffer.ends[last]
     start = np.minimum(colons + 2, finish)
-    return colons, start + (buffer.at(start) == _BLANK) * (start < finish), finish
+    return colons, start + (buffer.at(start) == _BLANK) * (start < finish), finish, last - line
 
 
 def _judged(unpacked: _Unpacked) -> tuple[np.ndarray, np.ndarray]:
@@ -223,11 +226,12 @@ def _judged(unpacked: _Unpacked) -> tuple[np.ndarray, np.ndarray]:
         flags[owners[np.searchsorted(begins, places, "right") - 1]] = True
 
     mark(odd, buffer.foreign())
-    # A body begins behind the dirt of the one before it, so newlines alone do not find its first line.
-    mark(secret, _suspicious(buffer, np.concatenate([begins[begins < len(plain)], buffer.starts])))
-    places, starts, ends = _twice_packed(buffer)
+    # Where a body does not end its last line, newlines alone do not find the first line of the next one.
+    apart = begins[(begins > 0) & (buffer.at(np.maximum(begins, 1) - 1) != _NEWLINE) & (begins < len(plain))]
+    mark(secret, _suspicious(buffer, np.concatenate([apart, buffer.starts])))
+    places, *spans = _twice_packed(buffer)
     if len(places):
-        inner = _Unpacked(buffer, starts, ends)
+        inner = _Unpacked(buffer, *spans)
         mark(secret, places[inner.bad])
         if len(inner.plain):
             texts = _Buffer(inner.plain).slices(inner.starts, inner.ends)
@@ -271,7 +275,8 @@ class _Walk:
         self.fields = np.flatnonzero(~empty & (lead != _BLANK))  # line numbers; a folded line is part of its field
         self.field_starts = np.append(buffer.starts[self.fields], len(buffer.bytes) + 1)
         self.now, self.stop = np.searchsorted(self.fields, first), np.searchsorted(self.fields, stop)
-        self.record_starts, self.record_ends = buffer.starts[first], buffer.ends[stop - 1]
+        self.last_lines = stop - 1
+        self.record_starts, self.record_ends = buffer.starts[first], buffer.ends[self.last_lines]
         self.ordinary = lead[first] != _BLANK
         # A field whose line ends in a blank, or a byte that is not ASCII, is left to the exact reader.
         odd_lines = buffer.starts[(buffer.at(np.maximum(buffer.ends - 1, 0)) == _BLANK) & ~empty]
@@ -357,9 +362,12 @@ def read(piece: Piece) -> Parsed:
         walk.doubt(_twice_packed_in(buffer, walk, clear, change))
 
     bodies = np.flatnonzero(packed & walk.ordinary)
-    unpacked = _Unpacked(buffer, change[bodies] + 9, walk.record_ends[bodies])
+    folds = walk.last_lines[bodies] - walk.fields[walk.now[bodies]]
+    unpacked = _Unpacked(buffer, change[bodies] + 9, walk.record_ends[bodies], folds)
     names = np.flatnonzero(packed_dn & walk.ordinary)
-    unpacked_names = _Unpacked(buffer, *(side[names] for side in target64))
+    begin, end = (side[names] for side in target64)
+    folds = np.searchsorted(buffer.ends, end) - np.searchsorted(buffer.ends, begin)
+    unpacked_names = _Unpacked(buffer, begin, end, folds)
     walk.ordinary[names[_odd_names(unpacked_names)]] = False
     secret, odd = _judged(unpacked)
     walk.ordinary[bodies[odd]] = False
@@ -387,7 +395,7 @@ def read(piece: Piece) -> Parsed:
 
 def _twice_packed_in(buffer: _Buffer, walk: _Walk, clear: np.ndarray, change: np.ndarray) -> np.ndarray:
     """Places of `::` inside bodies in clear: the exact reader unpacks them to look for secrets."""
-    places, _, _ = _twice_packed(buffer)
+    places, *_ = _twice_packed(buffer)
     owner = np.maximum(np.searchsorted(walk.record_starts, places, "right") - 1, 0)
     return places[clear[owner] & (places > change[owner] + 6)]
 
@@ -473,6 +481,15 @@ def _bodies(
     where = np.full(len(change), -1)
     where[packed] = np.arange(len(packed))
     from_packed = where[chosen]
+    ends, here = unpacked.ends, from_packed >= 0
+    in_a_row = len(ends) > 0 and unpacked.starts[0] == 0 and bool((unpacked.starts[1:] == ends[:-1]).all())
+    if in_a_row and here.sum() == len(packed) and not clear.any():  # as Arrow wants them: no copy
+        offsets = np.zeros(len(chosen) + 1, np.int32)
+        offsets[1:] = np.maximum.accumulate(np.where(here, ends[from_packed], 0))
+        valid = pa.py_buffer(np.packbits(here, bitorder="little"))
+        return pa.Array.from_buffers(
+            pa.string(), len(chosen), [valid, pa.py_buffer(offsets), pa.py_buffer(unpacked.plain)]
+        )
     picked = from_packed[from_packed >= 0]
     plain = _Buffer(unpacked.plain) if len(unpacked.plain) else _Buffer(b"\n")
     texts = plain.slices(unpacked.starts[picked], unpacked.ends[picked]).cast(pa.string())
