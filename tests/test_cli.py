@@ -94,10 +94,11 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(
 
 
 def test_names_of_files_cannot_write_to_the_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "s1\x1b[31m.log"
+    path = tmp_path / "s1\x1b[31m\nforged row\u2028.log"
     path.write_text("x\n")
     shown = run("inspect", path).stdout
     assert "\x1b" not in shown
+    assert len(shown.splitlines()) == 2
     formula = run("inspect", path, "--csv", "-").stdout
     assert "\x1b" not in formula
 

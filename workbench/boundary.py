@@ -26,7 +26,7 @@ SCHEME = (
 _SHAPE = re.compile(SCHEME + r"[^\s\"'<>,;)\]]*", re.IGNORECASE)
 _CRYPT = re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2(?:id?|d)|pbkdf2[\w-]*|scrypt)\$[^\s\"'<>,;)\]]{8,}")
 _PACKED = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\u2028\u2029\ufeff]")
 
 
 @lru_cache(maxsize=256)

@@ -80,20 +80,25 @@ def _give(text: str, to: str, inputs: Iterable[Path] = ()) -> None:
         raise Problem(f"cannot write: {error.strerror}", to, "give a file in a folder that exists") from None
 
 
+def _cell(value: Any) -> str:
+    """A value as one cell of a table: a line end in a file's name must not look like a further row."""
+    return "" if value is None else printable(str(value)).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
     """CSV that a spreadsheet shows as text: a cell that begins like a formula gets a quote in front."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        cells = {key: "" if value is None else printable(str(value)) for key, value in row.items()}
+        cells = {key: _cell(value) for key, value in row.items()}
         writer.writerow({key: f"'{cell}" if cell[:1] in tuple("=+-@\t") else cell for key, cell in cells.items()})
     return out.getvalue()
 
 
 def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
     """Rows of cells as aligned text."""
-    cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    cells = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:

@@ -277,7 +277,19 @@ def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
 
 
 def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
-    """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail."""
+    """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail.
+
+    Of formats whose detail the contract fixes, other facts are left out: the case asks `facts_of` for them.
+    """
+    seen = facts_of(path, shown)
+    kind, _, _ = recognise(path)
+    if kind and kind.empty:
+        seen["detail"] = {key: seen["detail"][key] for key in kind.empty}
+    return seen
+
+
+def facts_of(path: Path, shown: int = 1000) -> dict[str, Any]:
+    """As `inspect_file`, with every fact that the parser gives."""
     kind, name, why = recognise(path)
     result = {"file": path_text(path), "format": name, "bytes": path.stat().st_size if path.is_file() else 0}
     rows, detail = 0, dict(kind.empty) if kind else {}

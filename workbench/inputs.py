@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable, strict_yaml
-from workbench.files import head, inspect_file, path_text, recognise, server_of
+from workbench.files import facts_of, head, path_text, recognise, server_of
 from workbench.model import Problem, Source
 from workbench.systems import format_with, systems
 
@@ -173,7 +173,7 @@ def name_suffixes(known: list[Input], new: list[Input]) -> None:
     held: dict[str, set[str]] = {}
     for one in known:
         if one.kind and format_with(one.kind).tells_suffix:
-            facts = one.facts or inspect_file(Path(one.path))["detail"]
+            facts = one.facts or facts_of(Path(one.path))["detail"]
             held.setdefault(one.server, set()).update(facts.get("suffixes", {}))
     for one in new:
         if one.suffix:

@@ -26,6 +26,9 @@ from workbench.tables import SCHEMAS
 RANGE = 32 << 20
 """A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
+TASK = 128 << 20
+"""What one task reads, of several shares: a Spark task with Python in it costs a tenth of a second before it reads a byte."""
+
 _FEWEST_TASKS = 4
 _ERROR = re.compile(r"[A-Za-z.]*(?:Error|Exception): ")
 
@@ -48,7 +51,7 @@ def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
         streams.setdefault(key, []).append(share)
     weighed = sorted(streams.values(), key=lambda stream: -sum(share.size for share in stream))
     total = sum(share.size for stream in weighed for share in stream)
-    tasks: list[list[Share]] = [[] for _ in range(min(len(weighed), max(_FEWEST_TASKS, total // RANGE + 1)))]
+    tasks: list[list[Share]] = [[] for _ in range(min(len(weighed), max(_FEWEST_TASKS, -(-total // TASK))))]
     weights = [0] * len(tasks)
     for stream in weighed:
         lightest = weights.index(min(weights))

@@ -322,5 +322,5 @@ ENTRIES = Format(
     lambda: read_entries,
     RECORDS,
     splittable=True,
-    empty={"vectors": {}, "entries": 0, "tombstones": 0},
+    empty={"vectors": {}},
 )
