@@ -19,9 +19,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.changelog_data import generate
 from benchmarks.peers import PEERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parent.parent
 
@@ -58,14 +62,14 @@ def peak_memory() -> Iterator[dict[str, float]]:
         thread.join()
 
 
-def workbench(folder: Path, spark: object) -> tuple[int, float]:
+def workbench(folder: Path, spark: SparkSession) -> tuple[int, float]:
     """(records, seconds) of one load into a new case."""
     from workbench import Case
 
     with tempfile.TemporaryDirectory() as where:
         case = Case.create(Path(where) / "case")
         started = time.perf_counter()
-        loaded = case.load([folder], spark)  # type: ignore[arg-type]
+        loaded = case.load([folder], spark)
         return loaded.rows, time.perf_counter() - started
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ FORMATS = (REPLICA, AGREEMENTS, ENTRIES, DBSCAN, RUV, STATUS, MONITOR, REPLCHECK
 _FOLDER = Path(__file__).parent / "samples" / "ds389" / "directory"
 _ROOT = Path(__file__).parent.parent
 
-SHARED = Path(os.environ.get("WORKBENCH_SHARED", _ROOT.parent / "shared")) / "fixtures" / "ds389"
 """The full collection of real files; tests over it run only where it exists."""
 
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
+from collected import SHARED, needs_collected_files
 from directory_samples import (
     AGREEMENTS,
     DBSCAN,
     ENTRIES,
     REPLICA,
     RUV,
-    SHARED,
     elements,
     everything,
     parse,
@@ -26,7 +26,6 @@ from hypothesis import strategies as st
 
 from workbench.files import inspect_file
 from workbench.model import Format
-from workbench.systems import systems
 from workbench.systems.ds389.formats.changelog_facts import changelog_facts
 from workbench.systems.ds389.formats.vectors import link_row
 
@@ -450,7 +449,7 @@ def test_only_an_empty_file_is_known_by_its_name():
     assert AGREEMENTS.empty == {"vectors": {}}
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared collection of real files is not here")
+@needs_collected_files
 def test_all_real_replica_agreement_and_get_ruv_files_are_read_whole():
     seen = 0
     for path in SHARED.rglob("*"):
@@ -468,7 +467,7 @@ def test_all_real_replica_agreement_and_get_ruv_files_are_read_whole():
     assert seen > 250
 
 
-@pytest.mark.skipif(not SHARED.is_dir() or not systems(), reason="needs the shared files and the registered system")
+@needs_collected_files
 def test_inspect_counts_the_real_dbscan():
     found = inspect_file(SHARED / "base" / "s1.changelog.dbscan-stopped.txt.gz")
     assert (found["format"], found["rows"], found["rejected"], found["detail"]["csns"]) == (

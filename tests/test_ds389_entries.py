@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from directory_samples import ENTRIES, SHARED, elements, everything, parse, rows, sample
+from collected import SHARED, needs_collected_files
+from directory_samples import ENTRIES, elements, everything, parse, rows, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -346,7 +347,7 @@ def test_a_removed_secret_keeps_its_row():
     ]
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared collection of real files is not here")
+@needs_collected_files
 def test_all_real_exports_are_read_whole_and_as_the_exact_reader_reads_them():
     names = [path for path in SHARED.rglob("*") if "db2ldif" in path.name or "export-replication" in path.name]
     assert len(names) >= 11

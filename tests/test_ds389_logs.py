@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 from collections import Counter
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from collected import SHARED, needs_collected_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,6 @@ from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS
 from workbench.tables import COLUMNS
 
 SAMPLES = Path(__file__).parent / "samples" / "ds389"
-SHARED = Path(os.environ.get("WORKBENCH_SHARED", Path(__file__).parents[2] / "shared")) / "fixtures" / "ds389"
 SOURCE = Source("log", "snapshot", "s1")
 LOGS = (ACCESS_LOG, ERRORS_LOG, ERRORS_LOG_PRETTY, AUDIT_LOG)
 
@@ -823,7 +822,7 @@ def collected() -> list[Path]:
     )
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the collected fixtures are not there")
+@needs_collected_files
 def test_every_collected_log_is_recognised_and_read_to_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {"access": "ds389.access-log", "errors": "ds389.errors-log", "audit": "ds389.audit-log"}
     for path in collected():
@@ -844,7 +843,7 @@ def test_every_collected_log_is_recognised_and_read_to_its_last_line(monkeypatch
             assert found.sort_by("offset").to_pylist() == table.to_pylist(), path
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the collected fixtures are not there")
+@needs_collected_files
 def test_no_other_collected_file_passes_for_a_log() -> None:
     logs = set(collected())
     for path in sorted(SHARED.parent.rglob("*")):

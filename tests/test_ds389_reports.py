@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from collected import SHARED, needs_collected_files
 from directory_samples import (
     AGREEMENTS,
     DBSCAN,
@@ -16,7 +17,6 @@ from directory_samples import (
     REPLCHECK,
     REPLICA,
     RUV,
-    SHARED,
     STATUS,
     everything,
     parse,
@@ -257,7 +257,7 @@ def test_a_file_of_another_kind_is_known_to_no_format_of_these(name: str):
     assert [kind.name for kind in FORMATS if kind.sniff(data, "s1.replica.ldif")] == []
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared collection of real files is not here")
+@needs_collected_files
 def test_every_real_file_is_known_to_the_format_that_its_name_promises():
     endings = {
         ".replica.ldif": REPLICA,

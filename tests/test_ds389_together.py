@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 
 import pytest
+from collected import SHARED, needs_collected_files
 
 from workbench.files import inspect_file, pieces, plain_name, recognise
 from workbench.model import Reject, Source
 
 ROOT = Path(__file__).parent.parent
-SHARED = Path(os.environ.get("WORKBENCH_SHARED", ROOT.parent / "shared")) / "fixtures" / "ds389"
 BASE = SHARED / "base"
 INCIDENT = Path(__file__).parent / "incidents" / "missed_behind_equal_vectors"
 
-pytestmark = pytest.mark.skipif(not BASE.is_dir(), reason="needs the captured mesh in ../shared/fixtures/ds389")
+pytestmark = needs_collected_files
 
 REFUSED_AT_ITS_ORIGIN = {16, 20}
 """noSuchAttribute, attributeOrValueExists: the operation took a CSN and failed, so it was never a change."""

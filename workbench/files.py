@@ -138,6 +138,10 @@ def recognise(path: Path) -> tuple[Format | None, str, str]:
     return None, "text", ""
 
 
+def _reader_of(data: bytes) -> Callable[[int, int], bytes]:
+    return lambda offset, length: data[offset : offset + length]
+
+
 def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: str) -> int:
     """The first border at or behind `position`: the end of an empty line, or of a line; `size` if there is none."""
     if position <= 0:
@@ -217,7 +221,7 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str) -> Iterator[Piec
         data = b"".join(kept)
         whole = _cut(data, unit) if chunk or broken else len(data)
         if skipping and (whole or not chunk):
-            first = _border(lambda at, n, d=data: d[at : at + n], len(data), 1, unit)  # type: ignore[misc]
+            first = _border(_reader_of(data), len(data), 1, unit)
             offset, data, whole, skipping = offset + first, data[first:], max(whole - first, 0), False
         if whole:
             yield Piece(source, data[:whole], offset, not chunk and not broken)
