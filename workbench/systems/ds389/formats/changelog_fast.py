@@ -11,6 +11,7 @@ This module never decides that a record is bad. It only decides that a record is
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,12 @@ from workbench.systems.ds389.formats.changelog_facts import EMPTY
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import TIME
 
-_NEWLINE, _BLANK, _COLON, _BRACE, _DOLLAR, _PAD = 10, 32, 58, 123, 36, 61
+_ANY_NAME = "(?i:" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes)) + ")"
+
+# Bodies that `exact.redact_body` may change, apart from what is packed in them once more.
+_SUSPECT_BODY = rf"{_ANY_NAME}|\{{|\$(?:[apsgy]|[^$]{{0,2}}\$)"
+
+_NEWLINE, _BLANK, _BRACE, _DOLLAR, _PAD = 10, 32, 123, 36, 61
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX = np.full(256, 255, np.uint8)
 _HEX[_DIGITS] = np.arange(16)  # upper case is legal, but never seen from a server: the exact reader lowers it
@@ -43,11 +49,17 @@ class _Buffer:
     def __init__(self, data: bytes | bytearray) -> None:
         self.data = data
         self.bytes = np.frombuffer(data, np.uint8)
-        self.ends = np.flatnonzero(self.bytes == _NEWLINE)
-        self.starts = np.empty_like(self.ends)
-        self.starts[:1] = 0
-        self.starts[1:] = self.ends[:-1] + 1
         self._words = np.ndarray((max(len(self.bytes) - 7, 0),), "<u8", data, strides=(1,))
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """The newline of each line."""
+        return np.flatnonzero(self.bytes == _NEWLINE)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """The beginning of each line."""
+        return np.concatenate([[0], self.ends[:-1] + 1])[: len(self.ends)]
 
     def at(self, places: np.ndarray) -> np.ndarray:
         """The byte at each place; the last one for places behind the end."""
@@ -58,10 +70,11 @@ class _Buffer:
         """Where the byte stands. Most that is asked for stands nowhere, which a plain search tells ten times faster."""
         return np.flatnonzero(self.bytes == byte) if self.data.find(byte) >= 0 else np.empty(0, np.int64)
 
-    def doubles(self, byte: int) -> np.ndarray:
-        """Where the byte stands twice in a row."""
-        here = self.bytes == byte
-        return np.flatnonzero(here[:-1] & here[1:])
+    def pairs(self, two: bytes) -> np.ndarray:
+        """Where the two bytes stand one behind the other."""
+        wanted, size = int.from_bytes(two, "little"), len(self.data)
+        views = [np.frombuffer(self.data, "<u2", (size - shift) // 2, shift) for shift in (0, 1) if size > shift]
+        return np.sort(np.concatenate([2 * np.flatnonzero(view == wanted) + shift for shift, view in enumerate(views)]))
 
     def foreign(self) -> np.ndarray:
         """Where bytes stand that are not ASCII."""
@@ -75,6 +88,17 @@ class _Buffer:
         words = self._words[np.clip(places, 0, last)] if last >= 0 else np.zeros(len(places), np.uint64)
         return np.where(places <= last, words, np.uint64(0))
 
+    def unfolded(self, starts: np.ndarray, ends: np.ndarray, folds: np.ndarray) -> pa.BinaryArray:
+        """The lines between each start and end, without the newline and the blank of a fold; a line is an element."""
+        if not folds.any():
+            return self.slices(starts, ends)
+        count = folds + 1
+        first = np.cumsum(count) - count
+        line = np.arange(int(count.sum())) - np.repeat(first - np.searchsorted(self.ends, starts), count)
+        begins, finish = self.starts[line] + 1, self.ends[line]
+        begins[first], finish[first + folds] = starts, ends
+        return self.slices(begins, finish)
+
     def slices(self, starts: np.ndarray, ends: np.ndarray) -> pa.BinaryArray:
         """The bytes between each start and end as one array; starts must ascend. A single copy, made by Arrow."""
         if not len(starts):
@@ -84,6 +108,14 @@ class _Buffer:
         parts = [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
         wanted_and_gaps = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, parts)
         return wanted_and_gaps.take(pa.array(np.arange(0, len(offsets) - 1, 2, dtype=np.int32)))
+
+    def texts(self, starts: np.ndarray, ends: np.ndarray, here: np.ndarray) -> pa.StringArray:
+        """As `slices`, of bytes that are ASCII, as text; null where there is none."""
+        if not len(starts):
+            return pa.array([], pa.string())
+        _, offsets, content = self.slices(starts, ends).buffers()
+        valid = None if here.all() else pa.py_buffer(np.packbits(here, bitorder="little"))
+        return pa.Array.from_buffers(pa.string(), len(starts), [valid, offsets, content])
 
 
 def _content(array: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,9 +131,8 @@ class _Unpacked:
     """Base64 values decoded in one call; `folds` says over how many lines each goes on. `bad` marks those that only the
     exact reader can judge.
 
-    Concatenated base64 decodes as one text once every padding sign is a letter. A value then carries up to two bytes of
-    dirt behind it: zeros, which no text holds, so that they can all be taken out at once; where a text does hold zeros,
-    they stay, and the ends leave them out.
+    Concatenated base64 decodes as one text once every padding sign is a letter. A value then carries up to two more bytes
+    behind its end; the letters are chosen so that these are newlines, behind which the next value begins a line.
     """
 
     plain: bytearray
@@ -119,13 +150,19 @@ class _Unpacked:
             self.ends = np.where(self.bad, 0, self.ends[at]) if len(good) else np.zeros(len(starts), np.int64)
             self.starts = np.where(self.bad, self.ends, self.starts[at]) if len(good) else self.ends
 
+    def odd(self) -> np.ndarray:
+        """Which values only the exact reader can judge: not base64, or not ASCII inside."""
+        odd, owners = self.bad.copy(), np.flatnonzero(~self.bad)
+        if len(owners):
+            places = np.searchsorted(self.starts[owners], _Buffer(self.plain).foreign(), "right") - 1
+            odd[owners[places]] = True
+        return odd
+
     def _decode(self, buffer: _Buffer, starts: np.ndarray, ends: np.ndarray, folds: np.ndarray) -> bool:
-        letters = bytearray(_content(buffer.slices(starts, ends))[1])
-        if folds.any():
-            letters = letters.translate(None, b"\n ")
         lengths = ends - starts - 2 * folds
-        if int(lengths.sum()) != len(letters) or (lengths % 4).any() or (lengths < 0).any():
+        if (lengths % 4).any() or (lengths < 0).any():
             return False
+        letters = bytearray(_content(buffer.unfolded(starts, ends, folds))[1])
         borders = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=borders[1:])
         text = np.frombuffer(letters, np.uint8)
@@ -135,18 +172,13 @@ class _Unpacked:
         two = one & (text[last - 1] == _PAD)
         pads = np.zeros(len(lengths), np.int64)
         pads[filled] = one.astype(np.int64) + two
-        text[last[one]] = text[last[two] - 1] = ord("A")
+        text[last[one]], text[last[two] - 1] = ord("K"), ord("o")
         try:
             self.plain = pybase64.b64decode_as_bytearray(letters, validate=True)
         except ValueError:
             return False
         borders = borders // 4 * 3
         self.starts, self.ends = borders[:-1], borders[1:] - pads
-        clean = self.plain.translate(None, b"\0")
-        if len(clean) == len(self.plain) - int(pads.sum()):
-            self.plain = clean
-            np.cumsum(self.ends - self.starts, out=borders[1:])
-            self.starts, self.ends = borders[:-1], borders[1:]
         return True
 
 
@@ -158,48 +190,27 @@ def _decodes(data: bytes | bytearray, start: int, end: int) -> bool:
     return True
 
 
-# The first six letters of every secret attribute, made lower case by `| 0x20`, hashed into a small table.
-_LOWER, _MIX = np.uint64(0x2020202020202020), np.uint64(0x9E3779B97F4A7C15)
-
-
-def _name_hash(words: np.ndarray) -> np.ndarray:
-    return ((words | _LOWER) & _mask(6)) * _MIX >> np.uint64(50)
-
-
-_SECRET_NAME = np.zeros(1 << 14, bool)
-_SECRET_NAME[_name_hash(np.array([_word(name.encode()[:8]) for name in sorted(SECRETS.attributes)]))] = True
-
-
-_ANY_NAME = "(?i:" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes)) + ")"
-
-
 # What a value that is base64 may hold: a hash, a hash packed once more, or text that names a secret.
 _PACKED_SECRET = rf"[{{$]|^(?:e[0-3]|JD)|{_ANY_NAME}"
 
 
-def _holds_name(buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Which names of entries speak of a secret attribute: `userPassword=...` may be part of a DN."""
-    texts = buffer.slices(starts, ends)
-    if (_content(texts)[1] == _NEWLINE).any():
-        texts = pc.replace_substring(texts, "\n ", "")
-    return pc.match_substring_regex(texts, _ANY_NAME).to_numpy(zero_copy_only=False)
+def _found(texts: pa.Array, pattern: str) -> np.ndarray:
+    """Which texts the expression finds something in."""
+    return pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(zero_copy_only=False)
 
 
-def _suspicious(buffer: _Buffer, line_starts: np.ndarray) -> np.ndarray:
-    """Places where a secret may stand: more than there are, never fewer."""
-    found = [line_starts[_SECRET_NAME[_name_hash(buffer.word(line_starts))]]]
-    found.append(buffer.places(_BRACE))
-    if len(dollars := buffer.places(_DOLLAR)):
-        # `$6$`, `$2b$`, `$argon2id$`, or cut by a fold: a postal address with `$` between its lines has none of these.
-        named = np.isin(buffer.at(dollars + 1), np.frombuffer(b"apsgy\n", np.uint8))
-        near = [np.isin(buffer.at(dollars + step), np.frombuffer(b"$\n", np.uint8)) for step in (2, 3)]
-        found.append(dollars[named | near[0] | near[1]])
-    return np.concatenate(found)
+def _marks(buffer: _Buffer) -> np.ndarray:
+    """Places where a hash may stand: more than there are, never fewer."""
+    dollars = buffer.places(_DOLLAR)
+    # `$6$`, `$2b$`, `$argon2id$`, or cut by a fold: a postal address with `$` between its lines has none of these.
+    named = np.isin(buffer.at(dollars + 1), np.frombuffer(b"apsgy\n", np.uint8))
+    near = [np.isin(buffer.at(dollars + step), np.frombuffer(b"$\n", np.uint8)) for step in (2, 3)]
+    return np.concatenate([buffer.places(_BRACE), dollars[named | near[0] | near[1]]])
 
 
-def _twice_packed(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _packed_values(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(place, start, end, folds) of every value behind `::`, up to the next line that does not go on."""
-    colons = buffer.doubles(_COLON)
+    colons = buffer.pairs(b"::")
     line = np.searchsorted(buffer.ends, colons)
     colons = colons[np.diff(line, prepend=-1) > 0]  # a second `::` on the line belongs to the value of the first
     line = np.searchsorted(buffer.ends, colons)
@@ -210,33 +221,25 @@ def _twice_packed(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
     return colons, start + (buffer.at(start) == _BLANK) * (start < finish), finish, last - line
 
 
-def _judged(unpacked: _Unpacked) -> tuple[np.ndarray, np.ndarray]:
-    """Which bodies may hold a secret, in clear or packed once more, and which only the exact reader can judge."""
-    secret, odd = np.zeros(len(unpacked.starts), bool), unpacked.bad.copy()
-    plain = unpacked.plain
-    if not len(plain):
-        return secret, odd
-    if plain[-1] != _NEWLINE:
-        plain.append(_NEWLINE)
-    buffer = _Buffer(plain)
-    owners = np.flatnonzero(~unpacked.bad)
-    begins = unpacked.starts[owners]
+def _suspects(bodies: pa.StringArray) -> np.ndarray:
+    """Which bodies may hold a secret, in clear or packed once more: more than do, never fewer."""
+    suspect = _found(bodies, _SUSPECT_BODY)
+    offsets, content = _content(bodies)
+    buffer = _Buffer(content.tobytes() + b"\n")
 
-    def mark(flags: np.ndarray, places: np.ndarray) -> None:
-        flags[owners[np.searchsorted(begins, places, "right") - 1]] = True
+    def owners(places: np.ndarray) -> np.ndarray:
+        return np.minimum(np.searchsorted(offsets, places, "right"), len(bodies)) - 1
 
-    mark(odd, buffer.foreign())
-    # Where a body does not end its last line, newlines alone do not find the first line of the next one.
-    apart = begins[(begins > 0) & (buffer.at(np.maximum(begins, 1) - 1) != _NEWLINE) & (begins < len(plain))]
-    mark(secret, _suspicious(buffer, np.concatenate([apart, buffer.starts])))
-    places, *spans = _twice_packed(buffer)
+    if len(folds := buffer.pairs(b"\n ")):  # a name may go on behind the fold
+        folded = np.unique(owners(folds))
+        suspect[folded] |= _found(pc.replace_substring(bodies.take(pa.array(folded)), "\n ", ""), _SUSPECT_BODY)
+    places, *spans = _packed_values(buffer)
     if len(places):
         inner = _Unpacked(buffer, *spans)
-        mark(secret, places[inner.bad])
-        if len(inner.plain):
-            texts = _Buffer(inner.plain).slices(inner.starts, inner.ends)
-            mark(secret, places[pc.match_substring_regex(texts, _PACKED_SECRET).to_numpy(zero_copy_only=False)])
-    return secret, odd
+        suspect[owners(places[inner.bad])] = True
+        texts = _Buffer(inner.plain).slices(inner.starts, inner.ends)
+        suspect[owners(places[_found(texts, _PACKED_SECRET)])] = True
+    return suspect
 
 
 _KEYS = {
@@ -255,6 +258,7 @@ _KEYS = {
 
 
 _VALUE_AT = {"dn64": 5}
+_RENAME = ("newrdn", "deleteoldrdn", "newsuperiordn")
 
 
 class _Walk:
@@ -280,7 +284,7 @@ class _Walk:
         self.ordinary = lead[first] != _BLANK
         # A field whose line ends in a blank, or a byte that is not ASCII, is left to the exact reader.
         odd_lines = buffer.starts[(buffer.at(np.maximum(buffer.ends - 1, 0)) == _BLANK) & ~empty]
-        self.doubt(np.concatenate([odd_lines, buffer.foreign(), _suspicious(buffer, self.field_starts[:-1])]))
+        self.doubt(np.concatenate([odd_lines, buffer.foreign(), _marks(buffer)]))
 
     def doubt(self, places: np.ndarray) -> None:
         """The records around these places are not ordinary."""
@@ -342,81 +346,63 @@ def read(piece: Piece) -> Parsed:
     target64 = walk.take("dn64", required=False)
     target = walk.take("dn", required=False)
     walk.ordinary &= (target[1] > target[0]) != packed_dn
-    walk.ordinary &= ~_holds_name(buffer, *target)
     rename = walk.here()
-    new_rdn = walk.take("newrdn", required=False)
-    walk.take("deleteoldrdn", required=False)
-    new_parent = walk.take("newsuperiordn", required=False)
-    for start, end in (new_rdn, new_parent):
-        moved = np.flatnonzero(end > start)
-        walk.ordinary[moved[_holds_name(buffer, start[moved], end[moved])]] = False
+    for name in _RENAME:
+        walk.take(name, required=False)
     change = walk.here()
     holds = walk.stands("change")
     mark = buffer.at(change + 8)
     packed = holds & (mark == _BLANK) & (walk.now + 1 == walk.stop)
     clear = holds & (mark == _NEWLINE) & (buffer.at(change + 9) != _BLANK) & (change + 9 < walk.record_ends)
     walk.ordinary &= (operations >= 0) & (csn_end - csn == 20) & (packed | clear | (walk.now == walk.stop))
-    digits = _HEX[buffer.at(csn[:, None] + np.arange(20))]
-    walk.ordinary &= (digits < 16).all(axis=1)
-    if clear.any():
-        walk.doubt(_twice_packed_in(buffer, walk, clear, change))
+    digits = _HEX[buffer.at(np.arange(20)[:, None] + csn)]
+    walk.ordinary &= (digits < 16).all(axis=0)
+    targets = _texts(buffer, *target)
+    renames = _texts(buffer, rename, np.maximum(np.where(holds, change - 1, walk.record_ends), rename))
+    walk.ordinary &= ~(_found(targets, _ANY_NAME) | _found(renames, _ANY_NAME))
 
     bodies = np.flatnonzero(packed & walk.ordinary)
     folds = walk.last_lines[bodies] - walk.fields[walk.now[bodies]]
     unpacked = _Unpacked(buffer, change[bodies] + 9, walk.record_ends[bodies], folds)
+    walk.ordinary[bodies[unpacked.odd()]] = False
     names = np.flatnonzero(packed_dn & walk.ordinary)
     begin, end = (side[names] for side in target64)
     folds = np.searchsorted(buffer.ends, end) - np.searchsorted(buffer.ends, begin)
     unpacked_names = _Unpacked(buffer, begin, end, folds)
     walk.ordinary[names[_odd_names(unpacked_names)]] = False
-    secret, odd = _judged(unpacked)
-    walk.ordinary[bodies[odd]] = False
-    doubted = np.zeros(len(walk.ordinary), bool)
-    doubted[bodies[secret]] = True
 
-    chosen = np.flatnonzero(walk.ordinary)
-    rename_end = np.where(holds, change - 1, walk.record_ends)
+    chosen, kept = np.flatnonzero(walk.ordinary), pa.array(walk.ordinary)
     table = pa.table(
         {
             "offset": piece.offset + walk.record_starts[chosen],
-            **_positions(digits[chosen]),
+            **_positions(digits[:, chosen]),
             "operation": pa.DictionaryArray.from_arrays(pa.array(operations[chosen]), list(exact.OPERATIONS)),
-            "target": _names(_texts(buffer, *(side[chosen] for side in target)), chosen, names, unpacked_names),
+            "target": _names(targets.filter(kept), chosen, names, unpacked_names),
             "entry": _texts(buffer, *(side[chosen] for side in entry)),
             "parent": _texts(buffer, *(side[chosen] for side in parent)),
-            "rename": _texts(buffer, rename[chosen], np.maximum(rename_end, rename)[chosen]),
-            "body": _redacted(
-                _bodies(buffer, chosen, clear, change, walk.record_ends, bodies, unpacked), doubted[chosen]
-            ),
+            "rename": renames.filter(kept),
+            "body": _redacted(_bodies(buffer, chosen, clear, change, walk.record_ends, bodies, unpacked)),
         }
     )
     return _joined(piece, table, walk.record_starts[~walk.ordinary])
 
 
-def _twice_packed_in(buffer: _Buffer, walk: _Walk, clear: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Places of `::` inside bodies in clear: the exact reader unpacks them to look for secrets."""
-    places, *_ = _twice_packed(buffer)
-    owner = np.maximum(np.searchsorted(walk.record_starts, places, "right") - 1, 0)
-    return places[clear[owner] & (places > change[owner] + 6)]
-
-
 def _positions(digits: np.ndarray) -> dict[str, pa.Array]:
-    """The columns that a CSN gives, out of its 20 digits."""
-    wide, hi, lo = digits.astype(np.int64), np.zeros(len(digits), np.int64), np.zeros(len(digits), np.int64)
-    for place in range(12):
-        hi = hi << 4 | wide[:, place]
-    for place in range(12, 20):
-        lo = lo << 4 | wide[:, place]
-    rids, origin = np.unique(lo >> 16, return_inverse=True)
-    offsets = np.arange(0, 20 * len(digits) + 1, 20, dtype=np.int32)
-    letters = _DIGITS[digits].tobytes() if len(digits) else b""
+    """The columns that CSNs give; a row of `digits` is one place of all of them."""
+    count = digits.shape[1]
+    hi, lo = np.zeros((2, count), np.int64)
+    for place, digit in enumerate(digits):
+        half = hi if place < 12 else lo
+        np.bitwise_or(half << 4, digit, out=half)
+    rids = np.flatnonzero(np.bincount(lo >> 16))
+    code = np.zeros(1 << 16, np.int32)
+    code[rids] = np.arange(len(rids))
+    letters, offsets = _DIGITS[digits.T].tobytes(), np.arange(0, 20 * count + 1, 20, dtype=np.int32)
     return {
         "origin": pa.DictionaryArray.from_arrays(
-            pa.array(origin, pa.int32()), pa.array([str(r) for r in rids], pa.string())
+            pa.array(code[lo >> 16]), pa.array([str(rid) for rid in rids], pa.string())
         ),
-        "position": pa.Array.from_buffers(
-            pa.string(), len(digits), [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
-        ),
+        "position": pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(letters)]),
         "hi": pa.array(hi),
         "lo": pa.array(lo),
     }
@@ -424,12 +410,8 @@ def _positions(digits: np.ndarray) -> dict[str, pa.Array]:
 
 def _texts(buffer: _Buffer, starts: np.ndarray, ends: np.ndarray) -> pa.StringArray:
     """A column of ASCII values, unfolded; null where the span is empty."""
-    column = buffer.slices(starts, ends)
-    if (_content(column)[1] == _NEWLINE).any():
-        column = pc.replace_substring(column, "\n ", "")
-    column = column.cast(pa.string())
-    here = ends > starts
-    return column if here.all() else pc.if_else(pa.array(here), column, pa.scalar(None, pa.string()))
+    column = buffer.texts(starts, ends, ends > starts)
+    return pc.replace_substring(column, "\n ", "") if (_content(column)[1] == _NEWLINE).any() else column
 
 
 def _odd_names(unpacked: _Unpacked) -> np.ndarray:
@@ -480,39 +462,28 @@ def _bodies(
     """The modifications of the chosen records: unpacked, taken as they stand, or null."""
     where = np.full(len(change), -1)
     where[packed] = np.arange(len(packed))
-    from_packed = where[chosen]
-    ends, here = unpacked.ends, from_packed >= 0
-    in_a_row = len(ends) > 0 and unpacked.starts[0] == 0 and bool((unpacked.starts[1:] == ends[:-1]).all())
-    if in_a_row and here.sum() == len(packed) and not clear.any():  # as Arrow wants them: no copy
-        offsets = np.zeros(len(chosen) + 1, np.int32)
-        offsets[1:] = np.maximum.accumulate(np.where(here, ends[from_packed], 0))
-        valid = pa.py_buffer(np.packbits(here, bitorder="little"))
-        return pa.Array.from_buffers(
-            pa.string(), len(chosen), [valid, pa.py_buffer(offsets), pa.py_buffer(unpacked.plain)]
-        )
-    picked = from_packed[from_packed >= 0]
-    plain = _Buffer(unpacked.plain) if len(unpacked.plain) else _Buffer(b"\n")
-    texts = plain.slices(unpacked.starts[picked], unpacked.ends[picked]).cast(pa.string())
-    in_clear = chosen[clear[chosen]]
-    if len(in_clear):
+    where, clear = where[chosen], clear[chosen]
+    here = where >= 0
+    bodies = pa.nulls(len(chosen), pa.string())
+    if here.any():
+        starts, ends = np.zeros((2, len(chosen)), np.int64)
+        starts[here], ends[here] = unpacked.starts[where[here]], unpacked.ends[where[here]]
+        starts[~here] = ends[~here] = np.maximum.accumulate(ends)[~here]
+        bodies = _Buffer(unpacked.plain).texts(starts, ends, here)
+    if clear.any():
         # As in the exact reader: a body in clear ends with one newline.
-        texts = pa.concat_arrays(
-            [texts, buffer.slices(change[in_clear] + 9, record_ends[in_clear] + 1).cast(pa.string())]
-        )
-    index = np.full(len(chosen), -1)
-    index[from_packed >= 0] = np.arange(len(picked))
-    index[clear[chosen]] = len(picked) + np.arange(len(in_clear))
-    if len(texts) == len(chosen) and not len(in_clear):
-        return texts
-    return texts.take(pa.array(index, mask=index < 0))
+        behind = record_ends[chosen] + 1
+        bodies = pc.coalesce(bodies, buffer.texts(np.where(clear, change[chosen] + 9, behind), behind, clear))
+    return bodies
 
 
-def _redacted(bodies: pa.StringArray, doubted: np.ndarray) -> pa.StringArray:
-    """The bodies, those in doubt looked at one by one."""
-    if not doubted.any():
+def _redacted(bodies: pa.StringArray) -> pa.StringArray:
+    """The bodies without secrets: those in doubt are looked at one by one."""
+    suspect = _suspects(bodies)
+    if not suspect.any():
         return bodies
-    looked_at = [exact.redact_body(body) for body in bodies.filter(pa.array(doubted)).to_pylist()]
-    return pc.replace_with_mask(bodies, pa.array(doubted), pa.array(looked_at, pa.string()))
+    looked_at = [exact.redact_body(body) for body in bodies.filter(pa.array(suspect)).to_pylist()]
+    return pc.replace_with_mask(bodies, pa.array(suspect), pa.array(looked_at, pa.string()))
 
 
 def _facts(table: pa.Table) -> dict[str, object]:
