@@ -21,7 +21,7 @@ from workbench.engine.digests import digest
 from workbench.files import pieces, read_piece
 from workbench.model import Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
-from workbench.tables import COLUMNS, SCHEMAS, SOURCE, table
+from workbench.tables import COLUMNS, SCHEMAS, SOURCE, order_of, table
 
 ROWS_PER_PART = 250_000
 _INDEXED = {"hi", "lo", "origin", "position", "server"}
@@ -93,13 +93,13 @@ class _Writer:
         )
         if not len(real):
             return
-        origin = real["origin"].cast(pa.string()).combine_chunks().dictionary_encode()
-        hi, lo = real["hi"].to_numpy(), real["lo"].to_numpy()
+        origin = real["origin"].combine_chunks()
+        if not pa.types.is_dictionary(origin.type):
+            origin = origin.dictionary_encode()
         # The exact comparison and the digests rely on the order; exports are sorted, but nothing promises it.
-        ascending = (hi[1:] > hi[:-1]) | ((hi[1:] == hi[:-1]) & (lo[1:] >= lo[:-1]))
-        if not ascending.all():
-            order = np.lexsort((lo, hi))
-            hi, lo, origin = hi[order], lo[order], origin.take(pa.array(order))
+        hi, lo = real["hi"].to_numpy(), real["lo"].to_numpy()
+        order = order_of(hi, lo)
+        hi, lo, origin = hi[order], lo[order], origin.take(pa.array(order))
         ends = [(int(hi[at]), int(lo[at])) for at in (0, -1)]
         self._write("positions", pa.table({"origin": origin, "hi": hi, "lo": lo}), *ends)
         self._write("digests", digest(origin, hi, lo, self.system.bucket_shift))
@@ -176,6 +176,7 @@ def write_part(
         use_dictionary=[column for column in whole.column_names if column in _FEW],
         column_encoding=plain or None,
         store_schema=False,
+        write_batch_size=1 << 14,
         write_statistics=[column for column in whole.column_names if column in _INDEXED],
     )
     about: dict[str, Any] = {"table": name, "name": part, "rows": len(whole)}

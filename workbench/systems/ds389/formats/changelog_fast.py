@@ -22,7 +22,7 @@ from workbench.model import RECORDS, Format, Parsed, Piece, merge_facts
 from workbench.systems.ds389.formats import changelog as exact
 from workbench.systems.ds389.formats.changelog_facts import EMPTY
 from workbench.systems.ds389.secrets import SECRETS
-from workbench.tables import TIME
+from workbench.tables import TIME, order_of
 
 _ANY_NAME = "(?i:" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes)) + ")"
 
@@ -201,11 +201,13 @@ def _found(texts: pa.Array, pattern: str) -> np.ndarray:
 
 def _marks(buffer: _Buffer) -> np.ndarray:
     """Places where a hash may stand: more than there are, never fewer."""
-    dollars = buffer.places(_DOLLAR)
+    braces, dollars = buffer.places(_BRACE), buffer.places(_DOLLAR)
+    if not len(dollars):
+        return braces
     # `$6$`, `$2b$`, `$argon2id$`, or cut by a fold: a postal address with `$` between its lines has none of these.
     named = np.isin(buffer.at(dollars + 1), np.frombuffer(b"apsgy\n", np.uint8))
     near = [np.isin(buffer.at(dollars + step), np.frombuffer(b"$\n", np.uint8)) for step in (2, 3)]
-    return np.concatenate([buffer.places(_BRACE), dollars[named | near[0] | near[1]]])
+    return np.concatenate([braces, dollars[named | near[0] | near[1]]])
 
 
 def _packed_values(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -295,27 +297,27 @@ class _Walk:
         """Where the current field of each record begins; its end for a record that is used up."""
         return np.where(self.now < self.stop, self.field_starts[self.now], self.record_ends)
 
-    def stands(self, key: str) -> np.ndarray:
+    def stands(self, key: str, start: np.ndarray | None = None) -> np.ndarray:
         """Where the current field is the named one."""
-        start, found = self.here(), self.now < self.stop
+        start, found = self.here() if start is None else start, self.now < self.stop
         for shift, text in _KEYS[key]:
-            found &= self.buffer.word(start + shift) & _mask(len(text)) == _word(text)
+            if found.any():
+                found &= self.buffer.word(start + shift) & _mask(len(text)) == _word(text)
         return found
 
     def take(self, key: str, required: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """(start, end) of the field's value, folds included, and on to the next field; an empty span where it is absent."""
-        found, start = self.stands(key), self.here()
-        behind = np.where(
-            self.now + 1 < self.stop,
-            self.field_starts[np.minimum(self.now + 1, len(self.fields))] - 1,
-            self.record_ends,
-        )
+        start = self.here()
+        found = self.stands(key, start)
+        if required:
+            self.ordinary &= found
+        if not found.any():
+            return start, start
+        self.now = self.now + found
+        behind = np.where(self.now < self.stop, self.field_starts[self.now] - 1, self.record_ends)
         value = np.where(found, start + _VALUE_AT.get(key, len(key) + 2), start)
         end = np.where(found, behind, start)
         self.ordinary &= ~found | ((value < end) & (self.buffer.at(value) != _BLANK))
-        if required:
-            self.ordinary &= found
-        self.now = self.now + found
         return value, end
 
 
@@ -487,25 +489,25 @@ def _redacted(bodies: pa.StringArray) -> pa.StringArray:
 
 
 def _facts(table: pa.Table) -> dict[str, object]:
-    facts = dict(EMPTY, by_origin={})
-    origins = table["origin"].combine_chunks()
-    hi, lo = table["hi"].to_numpy(), table["lo"].to_numpy()
-    codes = np.asarray(origins.indices)
-    facts["csns"] = len(table)
-    for code, origin in enumerate(origins.dictionary.to_pylist()):
-        mine = np.flatnonzero(codes == code)
-        if len(mine):
-            order = np.lexsort((lo[mine], hi[mine]))
-            first, last = int(mine[order[0]]), int(mine[order[-1]])
-            positions = table["position"]
-            facts["by_origin"][origin] = {
-                "count": len(mine),
-                "min": positions[first].as_py(),
-                "max": positions[last].as_py(),
-            }
-    counts = np.bincount(np.asarray(table["operation"].combine_chunks().indices), minlength=len(exact.OPERATIONS))
-    facts["operations"] = {name: int(n) for name, n in zip(exact.OPERATIONS, counts, strict=True) if n}
-    return facts
+    origins, positions = table["origin"].combine_chunks(), table["position"]
+    hi, lo, codes = table["hi"].to_numpy(), table["lo"].to_numpy(), np.asarray(origins.indices)
+    order = order_of(hi, lo)
+    first, last = np.zeros((2, len(origins.dictionary)), np.int64)
+    first[codes[order[::-1]]] = order[::-1]  # of several values for one place the last one stays
+    last[codes[order]] = order
+    counts = np.bincount(codes, minlength=len(origins.dictionary)).tolist()
+    seen = zip(origins.dictionary.to_pylist(), counts, first.tolist(), last.tolist(), strict=True)
+    done = np.bincount(np.asarray(table["operation"].combine_chunks().indices), minlength=len(exact.OPERATIONS))
+    return {
+        **EMPTY,
+        "csns": len(table),
+        "by_origin": {
+            origin: {"count": count, "min": positions[low].as_py(), "max": positions[high].as_py()}
+            for origin, count, low, high in seen
+            if count
+        },
+        "operations": {name: int(n) for name, n in zip(exact.OPERATIONS, done, strict=True) if n},
+    }
 
 
 def _joined(piece: Piece, table: pa.Table, rest: np.ndarray) -> Parsed:
