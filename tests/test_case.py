@@ -230,6 +230,10 @@ def test_only_one_run_owns_a_case(tmp_path: Path) -> None:
         (lambda p: (p / "f").write_text("x") and p / "f", "is a file, not a folder"),
         (lambda p: (p / "d").mkdir() or p / "d", "holds no files"),
         (lambda p: (p / "d" / "inner").mkdir(parents=True) or p / "d", "each is a snapshot"),
+        (
+            lambda p: (p / "d" / "s").mkdir(parents=True) or ((p / "d" / "n").write_text("x") and p / "d"),
+            "1 folders beside",
+        ),
         (lambda p: (p / "d").mkdir() or ((p / "d" / "notes").write_text("x") and p / "d"), "holds evidence"),
     ],
 )

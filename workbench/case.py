@@ -31,6 +31,7 @@ from workbench.boundary import printable, strict_yaml
 from workbench.case_yaml import renewed, told
 from workbench.files import inspect, path_text
 from workbench.inputs import (
+    FOLDER,
     NOBODY,
     Collected,
     Input,
@@ -170,6 +171,7 @@ class Case:
             if new and not_writable:
                 raise not_writable
             if new:
+                self._check_systems(new, sum(one.why == FOLDER for one in passed_over))
                 staging = self.evidence / f"{STAGING}{uuid.uuid4().hex}"
                 staging.mkdir()
                 self._read(new, staging, spark, progress)
@@ -279,7 +281,8 @@ class Case:
         self.inputs = [one for one in self.inputs if (one.snapshot, one.file) not in replaced]
         return known, new
 
-    def _read(self, new: list[Input], staging: Path, spark: SparkSession | None, progress: Progress | None) -> None:
+    def _check_systems(self, new: list[Input], folders: int) -> None:
+        """Raise Problem unless the case is about one system; `folders` lie unread beside the new files."""
         named = {one.kind.split(".", 1)[0] for one in [*self.inputs, *new] if one.kind}
         if len(named) > 1:
             raise Problem(
@@ -290,8 +293,14 @@ class Case:
         if not named:
             kinds = "; ".join(f"{one.file}: {one.format}{f' ({one.why})' if one.why else ''}" for one in new[:5])
             raise Problem(
-                f"none of {len(new)} files holds evidence", kinds, "`workbench inspect FILE` shows what each file is"
+                f"none of {len(new)} files holds evidence",
+                kinds,
+                f"there are {folders} folders beside them: name those, each is a snapshot"
+                if folders
+                else "`workbench inspect FILE` shows what each file is",
             )
+
+    def _read(self, new: list[Input], staging: Path, spark: SparkSession | None, progress: Progress | None) -> None:
         from workbench.engine.parts import shares_of
 
         readable = [number for number, one in enumerate(new) if one.kind]
