@@ -6,21 +6,27 @@ import gzip
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from strategies import CANARY
 
-from workbench import Case, Problem
+from workbench import Case, Problem, inputs
+from workbench.boundary import strict_yaml
+from workbench.case_yaml import renewed
+from workbench.case_yaml import told as case_told
 from workbench.engine import evidence, parts
 from workbench.files import inspect_file
-from workbench.journal import owned, write_whole
+from workbench.inputs import Input
+from workbench.journal import owned
 from workbench.systems.ds389.csn import order_key
-from workbench.tables import COLUMNS, SCHEMAS
+from workbench.tables import COLUMNS, SCHEMAS, SOURCE
 
 INCIDENT = Path(__file__).parent / "incidents" / "missed_behind_equal_vectors"
 SNAPSHOTS = [INCIDENT / "1-before", INCIDENT / "2-during"]
@@ -36,6 +42,12 @@ def case(spark, tmp_path_factory) -> Case:
 def rows(case: Case, table: str) -> list[dict]:
     """All rows of a table, in an order that does not depend on the parts."""
     return sorted(case.arrow(table).to_pylist(), key=lambda row: json.dumps(row, default=str, sort_keys=True))
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """All that lies in a folder but the note of who works on it: path -> content, of a folder nothing."""
+    found = (path for path in folder.rglob("*") if path.name != ".owner")
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in found}
 
 
 def test_every_file_is_accounted_for(case: Case) -> None:
@@ -123,7 +135,7 @@ def test_any_split_gives_the_same_tables(
     for path in SNAPSHOTS[1].iterdir():
         data = path.read_bytes()
         (plain / path.name.removesuffix(".gz")).write_bytes(gzip.decompress(data) if path.suffix == ".gz" else data)
-    monkeypatch.setattr(evidence, "RANGE", range_size)
+    monkeypatch.setattr(parts, "RANGE", range_size)
     monkeypatch.setattr(evidence, "_FEWEST_TASKS", tasks)
     monkeypatch.setattr(parts, "ROWS_PER_PART", per_part)
     split = Case.create(tmp_path / "split")
@@ -162,15 +174,19 @@ def test_a_reader_never_sees_a_half_published_case(spark, tmp_path: Path, monkey
     case.load(SNAPSHOTS[:1], spark)
     before = {name: rows(case, name) for name in SCHEMAS}
 
-    def broken(path: Path, text: str) -> None:
+    tree = everything(tmp_path / "case")
+    replace = os.replace
+
+    def broken(draft: str, path: Path) -> None:
         if path.name == "manifest.json":
             raise OSError(28, "No space left on device")
-        write_whole(path, text)
+        replace(draft, path)
 
-    monkeypatch.setattr("workbench.case.write_whole", broken)
+    monkeypatch.setattr("workbench.journal.os.replace", broken)
     with pytest.raises((OSError, Problem)):
         Case.open(tmp_path / "case").load(SNAPSHOTS, spark)
     monkeypatch.undo()
+    assert everything(tmp_path / "case") == tree
     after = Case.open(tmp_path / "case")
     assert {name: rows(after, name) for name in SCHEMAS} == before
     after.load(SNAPSHOTS, spark)  # what the broken load left behind is swept up
@@ -214,6 +230,10 @@ def test_only_one_run_owns_a_case(tmp_path: Path) -> None:
         (lambda p: (p / "f").write_text("x") and p / "f", "is a file, not a folder"),
         (lambda p: (p / "d").mkdir() or p / "d", "holds no files"),
         (lambda p: (p / "d" / "inner").mkdir(parents=True) or p / "d", "each is a snapshot"),
+        (
+            lambda p: (p / "d" / "s").mkdir(parents=True) or ((p / "d" / "n").write_text("x") and p / "d"),
+            "1 folders beside",
+        ),
         (lambda p: (p / "d").mkdir() or ((p / "d" / "notes").write_text("x") and p / "d"), "holds evidence"),
     ],
 )
@@ -293,22 +313,10 @@ def test_a_kill_at_any_time_leaves_a_case_that_opens_and_loads(spark, tmp_path: 
     assert len(case.inputs) == sum(1 for folder in SNAPSHOTS for _ in folder.iterdir())
 
 
-def test_columns_are_documented() -> None:
-    plain_enough = {
-        "consumer_host",
-        "consumer_port",
-        "enabled",
-        "at",
-        "origin",
-        "position",
-        "operation",
-        "target",
-        "reason",
-        "format",
-    }
-    for name, columns in COLUMNS.items():
+def test_every_column_of_every_table_is_documented() -> None:
+    for name, columns in {**COLUMNS, "source": SOURCE}.items():
         for column, (_, meaning) in columns.items():
-            assert meaning or column in plain_enough, f"{name}.{column}"
+            assert meaning.strip(), f"{name}.{column}"
 
 
 ROTATED = """[20/Nov/2026:14:00:00.000000001 +0000] conn=7 fd=64 slot=64 connection from 127.0.0.1 to 127.0.0.1
@@ -471,3 +479,238 @@ def test_names_that_are_not_text_and_unreadable_files_do_not_stop_a_load(spark, 
     assert coverage["\\xff1.changelog.ldif.gz"] == ("ds389.changelog-ldif", 0)
     assert coverage["s2.access.log"] == ("unknown", 1)
     assert not Case.open(tmp_path / "case").load([folder], spark).rows
+
+
+def test_what_is_not_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    (folder / "s2" / "deep").mkdir(parents=True)
+    shutil.copy(SNAPSHOTS[0] / "s1.replica.ldif", folder)
+    (folder / "linked.replica.ldif").symlink_to(SNAPSHOTS[0] / "s2.replica.ldif")
+    (folder / "s3.access.log").symlink_to(folder / "gone")
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / ".s1.errors.log.swp").write_text("x")
+    (folder / "case.yaml").write_text("servers: []\n")
+    os.mkfifo(folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "slapd.socket"))
+    case = Case.create(tmp_path / "case")
+    loaded = case.load([folder, folder])
+    assert [one.file for one in loaded.added] == ["linked.replica.ldif", "s1.replica.ldif"]
+    assert {(one.snapshot, one.name, one.why) for one in loaded.passed_over} == {
+        ("now", "s2", inputs.FOLDER),
+        ("now", "s3.access.log", inputs.NOWHERE),
+        ("now", "loop", inputs.NOWHERE),
+        ("now", ".s1.errors.log.swp", inputs.HIDDEN),
+        ("now", "pipe", inputs.SPECIAL),
+        ("now", "slapd.socket", inputs.SPECIAL),
+    }
+    assert len(loaded.passed_over) == 6
+    assert case.load([folder]).passed_over == loaded.passed_over  # nothing new, but still not read
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_tasks_that_outlive_a_failed_load_change_nothing(first: bool, spark, tmp_path: Path, monkeypatch) -> None:
+    case = Case.create(tmp_path / "new" / "case")
+    if not first:
+        case.load(SNAPSHOTS[:1], spark)
+    before = everything(tmp_path / "new")
+    alive = tmp_path / "alive"
+
+    def one_fails_the_others_go_on(shares, staging):
+        source = parts.Source("f", "s", "s1")
+        if any("s1.changelog" in share.path for share in shares):
+            while not alive.exists():
+                time.sleep(0.05)
+            raise OSError(28, "No space left on device")
+        for _ in range(1000):  # longer than Spark lets it live
+            with alive.open("a") as file:
+                file.write("x")
+            parts.write_part(staging, "rejects", [{"offset": 0, "reason": "late"}], source)
+            time.sleep(0.01)
+        yield {}
+
+    monkeypatch.setattr(evidence, "read_shares", one_fails_the_others_go_on)
+    with pytest.raises(Problem, match="No space left on device"):
+        case.load(SNAPSHOTS, spark)
+    assert alive.stat().st_size
+    assert (tmp_path / "new").exists() is not first
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        assert everything(tmp_path / "new") == before
+        time.sleep(0.1)
+    monkeypatch.undo()
+    assert list(case.snapshots) == ([] if first else ["1-before"])
+    case.load(SNAPSHOTS, spark)
+    assert list(case.snapshots) == ["1-before", "2-during"]
+
+
+def test_ctrl_c_leaves_the_case_as_it_was(spark, tmp_path: Path) -> None:
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    case = Case.create(tmp_path / "case")
+    for session in (None, spark):
+        with pytest.raises(KeyboardInterrupt):
+            case.load(SNAPSHOTS, session, stop)
+        assert not (tmp_path / "case").exists()
+    (tmp_path / "case").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        case.load(SNAPSHOTS, progress=stop)
+    assert not list((tmp_path / "case").iterdir())
+    case.load(SNAPSHOTS[:1])
+    before, held = everything(tmp_path / "case"), [one.file for one in case.inputs]
+    with pytest.raises(KeyboardInterrupt):
+        case.load(SNAPSHOTS, progress=stop)
+    assert everything(tmp_path / "case") == before
+    assert (list(case.snapshots), [one.file for one in case.inputs]) == (["1-before"], held)
+
+
+def test_few_small_files_are_read_without_spark_and_give_the_same_tables(case: Case, elsewhere, tmp_path: Path) -> None:
+    code = (
+        "import sys; from workbench import Case\n"
+        f"Case.create({str(tmp_path / 'case')!r}).load({list(map(str, SNAPSHOTS))!r})\n"
+        "assert 'pyspark' not in sys.modules"
+    )
+    done = elsewhere(code)
+    assert done.returncode == 0, done.stderr[-2000:]
+    here = Case.open(tmp_path / "case")
+    for name in SCHEMAS:
+        assert rows(here, name) == rows(case, name), name
+
+
+def test_only_what_a_load_wrote_is_ever_swept_away(tmp_path: Path) -> None:
+    collected = tmp_path / "incident" / "evidence" / "now"
+    collected.mkdir(parents=True)
+    shutil.copy(SNAPSHOTS[0] / "s1.replica.ldif", collected)
+    with pytest.raises(Problem, match="has other files in it"):
+        Case.create(tmp_path / "incident")
+    late = Case.create(tmp_path / "case")
+    (tmp_path / "case" / "evidence").mkdir(parents=True)
+    shutil.copytree(collected, tmp_path / "case" / "evidence" / "changes")
+    with pytest.raises(Problem, match="has other files in it"):
+        late.load([collected])
+    assert (tmp_path / "case" / "evidence" / "changes" / "s1.replica.ldif").exists()
+    case = Case.create(tmp_path / "other")
+    case.load([collected])
+    shutil.copytree(collected, case.evidence / "mine")
+    (case.evidence / "links" / "notes.txt").write_text("x")
+    case.load([SNAPSHOTS[0]])
+    assert (case.evidence / "mine" / "s1.replica.ldif").exists()
+    assert (case.evidence / "links" / "notes.txt").exists()
+
+
+def test_a_manifest_of_another_layout_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS[:1])
+    manifest = case.evidence / "manifest.json"
+    stored = json.loads(manifest.read_text())
+    for layout, do in ((7, "use the version of the workbench that made it"), (0, "load the inputs into a new case")):
+        manifest.write_text(json.dumps(stored | {"layout": layout, "inputs": "in a shape of its own"}))
+        with pytest.raises(Problem, match=rf"layout {layout} is not 1.*manifest.json.*{do}"):
+            Case.open(case.folder)
+    (tmp_path / "case" / "case.yaml").write_text("layout: '7'\n")
+    with pytest.raises(Problem, match=r"layout 7 is not 1.*case.yaml.*use the version"):
+        Case.open(case.folder)
+
+
+def about(case: Case) -> dict:
+    return strict_yaml((case.folder / "case.yaml").read_text(), "case.yaml")
+
+
+def test_case_yaml_tells_what_the_evidence_says(case: Case) -> None:
+    told = about(case)
+    assert [one["label"] for one in told["snapshots"]] == ["1-before", "2-during"]
+    newest = max(path.stat().st_mtime for path in SNAPSHOTS[0].iterdir())
+    assert told["snapshots"][0]["newest_file"] == f"{datetime.fromtimestamp(int(newest), UTC):%Y-%m-%dT%H:%M:%SZ}"
+    times = [row["last_at"] for row in case.arrow("coverage").to_pylist() if row["snapshot"] == "2-during"]
+    assert told["snapshots"][1]["logs"]["until"][:19] == f"{max(filter(None, times)):%Y-%m-%dT%H:%M:%S}"
+    assert [(one["name"], one["origin"]) for one in told["servers"]] == [("s1", "1"), ("s2", "2"), ("s3", "3")]
+    assert "1-before/s1.changelog.ldif.gz" in told["servers"][0]["files"]
+    links = {(one["supplier"], one["name"]): one for one in told["links"]}
+    rows = case.arrow("links").to_pylist()
+    assert set(links) == {(row["server"], row["name"]) for row in rows}
+    for (supplier, name), link in links.items():
+        assert name == f"{supplier}-to-{link['consumer']}"
+        assert link["address"] in {f"{row['consumer_host']}:{row['consumer_port']}" for row in rows}
+
+
+def test_what_a_person_wrote_into_case_yaml_stays(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS[:1])
+    file = tmp_path / "case" / "case.yaml"
+    text = file.read_text().replace("name: case\n", "# named after the ticket\nname: INC-4711\n")
+    text = text.replace("origin: '3'", "origin: '33'") + "# added by hand\nnotes:\n- s3 was down at 14:00  # says Ops\n"
+    file.write_text(text)
+    again = Case.open(tmp_path / "case")
+    again.load(SNAPSHOTS[:1])
+    assert file.read_text() == text
+    again.load(SNAPSHOTS)
+    mended, told = file.read_text(), about(again)
+    assert "# named after the ticket\nname: INC-4711\n" in mended
+    assert "# added by hand\nnotes:\n- s3 was down at 14:00  # says Ops\n" in mended
+    assert [one["label"] for one in told["snapshots"]] == ["1-before", "2-during"]
+    assert told["servers"][2]["origin"] == "33"
+    assert any(name.startswith("2-during/") for name in told["servers"][2]["files"])
+    assert Case.open(tmp_path / "case").name == "INC-4711"
+
+
+def test_case_yaml_of_another_style_keeps_its_content(tmp_path: Path) -> None:
+    before = {"name": "a", "servers": [{"name": "s1", "files": ["x"]}, {"name": "s2", "files": ["z"]}]}
+    now = {"name": "a", "servers": [{"name": "s1", "files": ["x", "y"]}, {"name": "s3", "files": []}]}
+    theirs = '{"name": a, servers: [{name: s1, files: [x], room: "12"}, {name: ldap2, files: [z]}], ticket: "7"}'
+    assert strict_yaml(renewed(theirs, "case.yaml", before, now), "case.yaml") == {
+        "name": "a",
+        "servers": [
+            {"name": "s1", "files": ["x", "y"], "room": "12"},
+            {"name": "ldap2", "files": ["z"]},
+            {"name": "s3", "files": []},
+        ],
+        "ticket": "7",
+    }
+
+
+def test_case_yaml_of_a_large_case_can_be_read(tmp_path: Path) -> None:
+    part = {"table": "changes", "name": "x", "rows": 1}
+    one = inputs.identify("now", SNAPSHOTS[0] / "s1.replica.ldif")
+    for servers in (1, 5000):
+        many = [
+            Input(**{**vars(one), "file": f"{n}.ldif", "server": f"s{n % servers}", "parts": [part]})
+            for n in range(5000)
+        ]
+        said = case_told("large", 1, {"now": "/now"}, many, [], [])
+        assert strict_yaml(renewed("", "case.yaml", {}, said), "case.yaml") == said
+        assert "5000" in str(said["servers"])
+
+
+def test_an_incident_that_was_moved_is_the_same_one(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    for folder in SNAPSHOTS:
+        shutil.copytree(folder, tmp_path / "here" / folder.name)
+    Case.create(tmp_path / "here" / "case").load([tmp_path / "here" / folder.name for folder in SNAPSHOTS])
+    there = (tmp_path / "here").rename(tmp_path / "there")
+    case = Case.open(there / "case")
+    again = case.load([there / folder.name for folder in SNAPSHOTS])
+    assert (again.added, list(case.snapshots)) == ([], ["1-before", "2-during"])
+    assert about(case)["snapshots"][0]["folder"] == str(there / "1-before")
+    # Another moment under the name of a folder that is gone is another snapshot.
+    (there / "1-before").rename(there / "old")
+    (tmp_path / "new" / "1-before").mkdir(parents=True)
+    shutil.copy(SNAPSHOTS[1] / "s1.changelog.ldif.gz", tmp_path / "new" / "1-before")
+    case.load([tmp_path / "new" / "1-before"])
+    assert list(case.snapshots) == ["1-before", "2-during", "new/1-before"]
+
+
+def test_a_case_without_its_evidence_does_not_pass_for_an_empty_one(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS[:1])
+    shutil.rmtree(case.evidence)
+    with pytest.raises(Problem, match="the evidence of this case is gone"):
+        Case.open(case.folder)
+    prepared = tmp_path / "prepared"
+    prepared.mkdir()
+    (prepared / "case.yaml").write_text("layout: '1'\nname: INC-4711\n")
+    with pytest.raises(Problem, match="does not exist"):
+        Case.create(prepared).load([tmp_path / "gone"])
+    assert {path.name for path in prepared.iterdir()} == {"case.yaml", ".owner"}
+    Case.create(prepared).load(SNAPSHOTS[:1])
+    assert about(Case.open(prepared))["name"] == "INC-4711"

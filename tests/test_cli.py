@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from conftest import need
 
 from workbench import __version__
 from workbench.cli import main
@@ -78,6 +79,9 @@ def test_load_shows_each_file_and_what_the_servers_hold(spark, tmp_path: Path) -
         (["load", "empty", "--case", "full"], "has other files in it"),
         (["inspect", "full/x", "--json", "gone/out.json"], "cannot write"),
         (["load", "full"], "Missing option '--case'"),
+        (["inspect", "full/x", "--json", "-", "--csv", "-"], "cannot both go to standard output"),
+        (["inspect", "full/x", "--json", "out", "--csv", "./out"], "cannot both go to the same file"),
+        (["load", "full", "--case", "case", "--json", "-", "--csv", "-"], "cannot both go to standard output"),
     ],
 )
 def test_wrong_use_is_one_sentence_and_exit_code_2(
@@ -91,6 +95,9 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(
     assert failed.exit_code == 2
     assert words in failed.stderr
     assert "Traceback" not in failed.output
+    assert not failed.stdout
+    assert not (tmp_path / "case").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_names_of_files_cannot_write_to_the_terminal(tmp_path: Path) -> None:
@@ -153,3 +160,63 @@ def test_output_never_replaces_a_device_a_link_or_an_input(tmp_path: Path) -> No
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
     assert run("inspect", log, "--json", tmp_path / "pipe").exit_code == 0
     assert json.loads(reader.communicate(timeout=20)[0])
+
+
+def test_load_says_in_one_line_for_each_kind_what_it_does_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    shutil.copy(INCIDENT / "1-before" / "s1.replica.ldif", folder)
+    for n in range(8):
+        (folder / f"inner{n}").mkdir()
+    (folder / "odd\x1b[31m\nforged").symlink_to("gone")
+    shown = run("load", folder, "--case", tmp_path / "case")
+    lines = sorted(
+        (line for line in shown.stderr.splitlines() if line.startswith("not read: ")), key=lambda line: "8" in line
+    )
+    assert len(lines) == 2
+    assert lines[0].startswith("not read: 1 links to nothing")
+    assert lines[0].endswith("now/odd\\x1b[31m\\nforged")
+    assert lines[1].startswith("not read: 8 folders: a load does not descend")
+    assert lines[1].endswith("now/inner0, now/inner1, now/inner2, now/inner3, now/inner4 and 3 more")
+    again = run("load", folder, "--case", tmp_path / "case", "--json", "-")
+    assert again.stderr.count("not read: ") == 2
+    assert len(json.loads(again.stdout)["not_read"]) == 9
+
+
+def test_every_reject_is_in_the_json_and_nothing_beside_the_contract(tmp_path: Path) -> None:
+    log = tmp_path / "s1.changelog.ldif"
+    good = "changetype: delete\ncsn: 6b005c13000000010000\nnsuniqueid: 1-2-3-4\ndn: cn=x\n\n"
+    log.write_text(good + good.replace("csn: 6", "csn: x") * 1500)
+    (seen,) = json.loads(run("inspect", log, "--json", "-").stdout)
+    assert seen["rejected"] == len(seen["rejects"]) == 1500
+    assert set(seen) == {"file", "format", "bytes", "rows", "accepted", "rejected", "rejects", "detail"}
+
+
+def test_a_case_that_cannot_be_written_is_read_as_ever(tmp_path: Path) -> None:
+    def bound_by_modes(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """The command line by a user whom file modes stop; they do not stop root."""
+        drop = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 else []
+        need("setpriv", not drop or shutil.which("setpriv"))
+        code = "from workbench.cli import main; main()"
+        command = [*drop, sys.executable, "-c", code, *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    case = tmp_path / "case"
+    before = INCIDENT / "1-before"
+    held = run("load", before, "--case", case, "--csv", "-").stdout
+    folders = [case, *(path for path in case.rglob("*") if path.is_dir())]
+    for path in [*case.rglob("*"), case]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        again = bound_by_modes("load", before, "--case", case, "--csv", "-")
+        assert (again.returncode, again.stdout) == (0, held), again.stderr
+        assert "15 known already" in again.stderr
+        more = bound_by_modes("load", INCIDENT / "2-during", "--case", case)
+        assert more.returncode == 2
+        assert f"the case cannot be written: Permission denied ({case}). copy the case" in more.stderr
+        born = bound_by_modes("load", before, "--case", case / "new" / "case")
+        assert born.returncode == 2
+        assert "the case cannot be written: Permission denied" in born.stderr
+    finally:
+        for path in folders:
+            path.chmod(0o755)

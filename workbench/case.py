@@ -1,6 +1,6 @@
 """One incident is one folder: what was collected, the evidence made from it, and later what was found and done.
 
-    CASE/case.yaml              name, system, snapshots, servers; the version of this layout
+    CASE/case.yaml              what the case holds, for people; the version of this layout
     CASE/evidence/<table>/      Parquet parts
     CASE/evidence/manifest.json which inputs were read, by hash, and which parts belong to them
 
@@ -11,10 +11,14 @@ loading more adds, and a file whose content changed replaces what it had said be
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,27 +27,60 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.boundary import printable, strict_yaml, to_yaml
+from workbench.boundary import printable, strict_yaml
+from workbench.case_yaml import renewed, told
 from workbench.files import inspect, path_text
-from workbench.inputs import NOBODY, Input, Named, begins, files_of, identify, name_suffixes, named_in, untouched
-from workbench.journal import owned, write_whole
+from workbench.inputs import (
+    FOLDER,
+    NOBODY,
+    Collected,
+    Input,
+    Named,
+    begins,
+    identify,
+    look_into,
+    name_suffixes,
+    named_in,
+    untouched,
+)
+from workbench.journal import DRAFT, OWNER, owned, write_together
 from workbench.model import Problem, merge_facts
 from workbench.tables import SCHEMAS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from workbench.engine.parts import Share
+
 LAYOUT = 1
+MANIFEST = "manifest.json"
+STAGING = ".load-"
+"""A folder beside the tables where one load writes its parts until all of them are there."""
+
+READ_HERE = 8 << 20
+"""So many bytes are read before a Spark that is not running yet has started."""
+
+_LINK = ["server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin"]
 Progress = Callable[[int, int, int], None]
 """Told how many bytes of how many are read, and how many rows they held."""
 
 
 @dataclass(frozen=True)
+class PassedOver:
+    """Something in a collected folder that a load does not read."""
+
+    snapshot: str
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Loaded:
-    """What a load did: inputs read now, inputs that were known already, and the case's rows."""
+    """What a load did: inputs read now, inputs that were known already, and what in the folders is no input."""
 
     added: list[Input]
     known: list[Input]
+    passed_over: list[PassedOver]
 
     @property
     def rows(self) -> int:
@@ -59,6 +96,8 @@ class Case:
         self.snapshots = snapshots
         """Label of each snapshot, in the order of time -> the folder it was collected in."""
         self.inputs = inputs
+        self.told: dict[str, Any] = {}
+        """What load wrote into case.yaml; what differs there is a person's word."""
 
     @classmethod
     def open(cls, folder: str | Path) -> Case:
@@ -68,37 +107,34 @@ class Case:
         if not about.is_file():
             do = "give a folder that `workbench load` wrote" if folder.is_dir() else "check the path"
             raise Problem("this is not a case: it has no case.yaml", str(folder), do)
-        head_line = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
-        layout = head_line.get("layout") if isinstance(head_line, dict) else None
-        if layout != str(LAYOUT):
-            raise Problem(
-                f"case layout {printable(str(layout))} is not {LAYOUT}", str(about), "load the inputs into a new case"
-            )
-        manifest = folder / "evidence" / "manifest.json"
+        content = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
+        _check_layout(content.get("layout") if isinstance(content, dict) else None, about)
+        manifest = folder / "evidence" / MANIFEST
+        if isinstance(content, dict) and content.get("snapshots") and not manifest.exists():
+            do = "bring back the folder evidence, or load the inputs into a new case"
+            raise Problem("the evidence of this case is gone: it has no manifest", str(manifest), do)
         try:
-            stored = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else {}
+            nothing: dict[str, Any] = {"layout": LAYOUT}
+            stored = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else nothing
+            _check_layout(stored.get("layout"), manifest)
             inputs = [Input(**one) for one in stored.get("inputs", [])]
-            return cls(folder, str(head_line.get("name", folder.name)), dict(stored.get("snapshots", {})), inputs)
+            case = cls(folder, str(content.get("name", folder.name)), dict(stored.get("snapshots", {})), inputs)
+            case.told = dict(stored.get("told", {}))
         except (ValueError, TypeError, AttributeError):
             raise Problem("the manifest cannot be read", str(manifest), "load the inputs into a new case") from None
+        return case
 
     @classmethod
     def create(cls, folder: str | Path, name: str | None = None) -> Case:
-        """Open the case, or make an empty one in a folder that is absent or empty."""
+        """Open the case, or begin one in a folder that is absent or empty.
+
+        A case that holds nothing is not on disk: the first load that succeeds makes it.
+        """
         folder = Path(folder)
         if (folder / "case.yaml").exists():
             return cls.open(folder)
-        # What a run that was killed, or that met a full disk, left before case.yaml is nobody's.
-        if folder.exists() and (
-            not folder.is_dir() or {path.name for path in folder.iterdir()} - {".owner", "evidence"}
-        ):
-            what = "has other files in it" if folder.is_dir() else "is a file"
-            raise Problem(f"the case folder {what}", str(folder), "give a new or empty folder for the case")
-        folder.mkdir(parents=True, exist_ok=True)
-        with owned(folder):
-            if not (folder / "case.yaml").exists():
-                cls(folder, name or folder.resolve().name, {}, [])._publish()
-        return cls.open(folder)
+        _check_free(folder)
+        return cls(folder, name or folder.resolve().name, {}, [])
 
     @property
     def system(self) -> str | None:
@@ -115,35 +151,112 @@ class Case:
     ) -> Loaded:
         """Read collected folders into the evidence tables; each folder is one snapshot, its files read without descending.
 
-        Without `spark` a local session is started if there is anything new to read.
+        Without `spark` a few small files are read right here; for more a local session is started. If anything fails,
+        the case is as it was before.
         """
-        with owned(self.folder):
-            fresh = Case.open(self.folder)  # another run may have added to it since
-            self.snapshots, self.inputs = fresh.snapshots, fresh.inputs
-            found = {
-                (label := self._label(folder), path.name): (label, path, named.get(path.name, NOBODY))
-                for folder in map(Path, folders)
-                for named in [named_in(folder)]
-                for path in files_of(folder)
-            }
+        with self._ours() as not_writable:
+            if (self.folder / "case.yaml").exists():
+                self._reopen()  # another run may have added to it since
+            else:
+                _check_free(self.folder)
+            places = self.snapshots.copy()
+            found: dict[tuple[str, str], tuple[str, Path, Named]] = {}
+            passed_over: list[PassedOver] = []
+            for folder in map(Path, folders):
+                collected = look_into(folder)
+                named, label = named_in(collected), self._label(collected)
+                found |= {(label, path.name): (label, path, named.get(path.name, NOBODY)) for path in collected.files}
+                passed_over += [PassedOver(label, name, why) for name, why in collected.passed_over.items()]
             known, new = self._sift(list(found.values()))
+            if new and not_writable:
+                raise not_writable
             if new:
-                self._read(new, spark, progress)
-            self._publish()
-            self._sweep()
-        return Loaded(new, known)
+                self._check_systems(new, sum(one.why == FOLDER for one in passed_over))
+                staging = self.evidence / f"{STAGING}{uuid.uuid4().hex}"
+                staging.mkdir()
+                self._read(new, staging, spark, progress)
+                self._move(new, staging)
+            if not not_writable:
+                self._publish(renew=bool(new) or self.snapshots != places)
+                self._sweep()
+        return Loaded(new, known, list(dict.fromkeys(passed_over)))
 
-    def _label(self, folder: Path) -> str:
+    @contextmanager
+    def _ours(self) -> Iterator[Problem | None]:
+        """Own the case while the block runs; if the block fails, the case is as it was before, on disk and in memory.
+
+        A folder that only this block made is gone then. Of a case that cannot be written it gives the Problem to raise
+        if something has to be: what is there can be read and compared all the same.
+        """
+        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
+        before = self.snapshots.copy(), self.inputs, self.told
+        with ExitStack() as stack:
+            not_writable = None
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(owned(self.folder))
+                self.evidence.mkdir(exist_ok=True)
+            except OSError as error:
+                if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                    raise
+                do = "copy the case to a place where you may write, and load there"
+                do = do if (self.folder / "case.yaml").exists() else "give a folder in a place where you may write"
+                not_writable = Problem(f"the case cannot be written: {error.strerror}", printable(str(self.folder)), do)
+                if not (self.folder / "case.yaml").exists():
+                    raise not_writable from None
+            try:
+                yield not_writable
+            except BaseException:
+                # The manifest on disk decides, not how far we came: Ctrl-C may come between any two steps.
+                if (self.folder / "case.yaml").exists():
+                    self._reopen()
+                    if not not_writable:
+                        self._sweep()
+                        with suppress(OSError):  # of a case.yaml that a person wrote before the first load
+                            self.evidence.rmdir()
+                else:
+                    self.snapshots, self.inputs, self.told = before
+                    self._unmake(made)
+                raise
+
+    def _unmake(self, made: list[Path]) -> None:
+        """Take away a case that never came to be, and the folders that were made for it."""
+        if self.evidence.is_dir():
+            self._sweep()
+            (self.evidence / MANIFEST).unlink(missing_ok=True)
+        (self.folder / OWNER).unlink(missing_ok=True)
+        for folder in [self.evidence, *made]:
+            with suppress(OSError):  # somebody else put something there meanwhile
+                folder.rmdir()
+
+    def _reopen(self) -> None:
+        fresh = Case.open(self.folder)
+        self.name, self.snapshots, self.inputs, self.told = fresh.name, fresh.snapshots, fresh.inputs, fresh.told
+
+    def _label(self, collected: Collected) -> str:
         """The snapshot's label: the folder's name, with its parent's in front if another folder has that name already."""
-        folder = folder.resolve()
+        folder = collected.folder.resolve()
         for label, known in self.snapshots.items():
             if known == str(folder):
+                return label
+        for label, known in self.snapshots.items():
+            # An incident that was moved or is shared under another path is not a second snapshot of the same moment.
+            if Path(known).name == folder.name and not Path(known).exists() and self._holds(label, collected):
+                self.snapshots[label] = str(folder)
                 return label
         label, parents = path_text(folder.name), list(folder.parents)
         while label in self.snapshots and parents:
             label = f"{path_text(parents.pop(0).name)}/{label}"
         self.snapshots[label] = str(folder)
         return label
+
+    def _holds(self, label: str, collected: Collected) -> bool:
+        """True if the snapshot was read from exactly these files, by name and hash."""
+        held = {one.file: one for one in self.inputs if one.snapshot == label}
+        found = {path_text(path.name): path for path in collected.files}
+        return held.keys() == found.keys() and all(
+            identify(label, path).sha256 == held[name].sha256 for name, path in found.items()
+        )
 
     def _sift(self, found: list[tuple[str, Path, Named]]) -> tuple[list[Input], list[Input]]:
         """Inputs that the case holds already, and new ones with their hash and format; changed ones are taken out."""
@@ -168,7 +281,8 @@ class Case:
         self.inputs = [one for one in self.inputs if (one.snapshot, one.file) not in replaced]
         return known, new
 
-    def _read(self, new: list[Input], spark: SparkSession | None, progress: Progress | None) -> None:
+    def _check_systems(self, new: list[Input], folders: int) -> None:
+        """Raise Problem unless the case is about one system; `folders` lie unread beside the new files."""
         named = {one.kind.split(".", 1)[0] for one in [*self.inputs, *new] if one.kind}
         if len(named) > 1:
             raise Problem(
@@ -179,9 +293,15 @@ class Case:
         if not named:
             kinds = "; ".join(f"{one.file}: {one.format}{f' ({one.why})' if one.why else ''}" for one in new[:5])
             raise Problem(
-                f"none of {len(new)} files holds evidence", kinds, "`workbench inspect FILE` shows what each file is"
+                f"none of {len(new)} files holds evidence",
+                kinds,
+                f"there are {folders} folders beside them: name those, each is a snapshot"
+                if folders
+                else "`workbench inspect FILE` shows what each file is",
             )
-        from workbench.engine.evidence import read_files, shares_of
+
+    def _read(self, new: list[Input], staging: Path, spark: SparkSession | None, progress: Progress | None) -> None:
+        from workbench.engine.parts import shares_of
 
         readable = [number for number, one in enumerate(new) if one.kind]
         name_suffixes([*self.inputs, *new], [new[number] for number in readable])
@@ -195,14 +315,7 @@ class Case:
             for number in sorted(readable, key=lambda n: begins(new[n]))
             for share in shares_of(number, Path(new[number].path), new[number].source, new[number].kind)
         ]
-        total = sum(share.size for share in shares)
-        if spark is None:
-            from workbench.engine.session import spark_session
-
-            spark = spark_session(size="large" if total > 256 << 20 else "small")
-        results = read_files(
-            spark, shares, self.evidence, (lambda done, rows: progress(done, total, rows)) if progress else None
-        )
+        results = _results(shares, staging, spark, progress)
         for result in sorted(results, key=lambda r: r["number"]):
             one = new[result["number"]]
             one.rows += result["rows"]
@@ -210,61 +323,56 @@ class Case:
             one.facts = merge_facts([one.facts, result["facts"]])
             one.parts += result["parts"]
         for one in new:
-            _one_digest(one, self.evidence)
+            _one_digest(one, staging)
             if one.kind and not untouched(one, Path(one.path)):
                 one.why, one.changed = "the file changed while it was read: load it again", 0
                 one.rows, one.rejected = one.rows + 1, one.rejected + 1
         self.inputs = sorted([*self.inputs, *new], key=lambda one: (list(self.snapshots).index(one.snapshot), one.file))
-        self._write_coverage(new)
+        _write_coverage(new, staging)
 
-    def _write_coverage(self, new: list[Input]) -> None:
-        from workbench.engine.parts import write_part
-
+    def _move(self, new: list[Input], staging: Path) -> None:
+        """Put the parts of this load where their tables are; they belong to the case with the next manifest."""
         for one in new:
-            span = one.facts.get("time", {})
-            row = {
-                "format": one.format,
-                "bytes": one.bytes,
-                "sha256": one.sha256,
-                "rows": one.rows,
-                "accepted": one.accepted,
-                "rejected": one.rejected,
-                "first_at": _time(span.get("min")),
-                "last_at": _time(span.get("max")),
-            }
-            one.parts.append(write_part(self.evidence, "coverage", [row], one.source))
-            if one.why:
-                reject = {"offset": 0, "reason": one.why, "excerpt": ""}
-                one.parts.append(write_part(self.evidence, "rejects", [reject], one.source))
+            for part in one.parts:
+                (self.evidence / part["table"]).mkdir(exist_ok=True)
+                os.replace(staging / part["table"] / part["name"], self.evidence / part["table"] / part["name"])
 
-    def _publish(self) -> None:
-        """Make what was read part of the case: first what the case is, then, by one rename, what it holds."""
-        self.evidence.mkdir(exist_ok=True)
-        servers: dict[str, int] = {}
-        for one in self.inputs:
-            if any(part["table"] not in ("coverage", "rejects") for part in one.parts):
-                servers[one.server] = servers.get(one.server, 0) + 1
-        about: dict[str, Any] = {
-            "layout": str(LAYOUT),
-            "name": path_text(self.name),
-            "system": self.system or "none yet",
+    def _publish(self, renew: bool = True) -> None:
+        """Make what was read part of the case, by one rename; with `renew`, case.yaml says so in the next one."""
+        self.evidence.mkdir(parents=True, exist_ok=True)
+        about = self.folder / "case.yaml"
+        texts: dict[Path, str] = {}
+        if renew or not about.exists():
+            links = self.arrow("links").select(_LINK).to_pylist()
+            urls = self.arrow("vectors").select(["suffix", "origin", "url"]).to_pylist()
+            now = told(self.name, LAYOUT, self.snapshots, self.inputs, links, [tuple(url.values()) for url in urls])
+            old = about.read_text(encoding="utf-8", errors="replace") if about.exists() else ""
+            if (text := renewed(old, str(about), self.told, now)) != old:
+                texts[about] = text
+            self.told = now
+        manifest = {
+            "layout": LAYOUT,
+            "snapshots": self.snapshots,
+            "told": self.told,
+            "inputs": [vars(one) for one in self.inputs],
         }
-        about["snapshots"] = [{"label": name, "folder": path_text(where)} for name, where in self.snapshots.items()]
-        about["servers"] = [{"name": name, "files": count} for name, count in sorted(servers.items())]
-        write_whole(self.folder / "case.yaml", to_yaml(about))
-        manifest = {"layout": LAYOUT, "snapshots": self.snapshots, "inputs": [vars(one) for one in self.inputs]}
-        write_whole(self.evidence / "manifest.json", json.dumps(manifest, indent=1))
+        # The manifest first: without case.yaml a first load that is killed between the two has made no case at all.
+        write_together({self.evidence / MANIFEST: json.dumps(manifest, indent=1), **texts})
 
     def _sweep(self) -> None:
-        """Remove what no manifest lists: parts of tasks that died or ran twice, and of inputs that were replaced."""
+        """Remove what no manifest lists: parts of loads that died, and of inputs that were replaced. Nothing else."""
         listed = {(part["table"], part["name"]) for one in self.inputs for part in one.parts}
         for folder in self.evidence.iterdir():
-            if folder.name.startswith(".progress-"):
-                shutil.rmtree(folder, ignore_errors=True)
-            elif folder.is_dir():
-                for part in folder.iterdir():
+            if folder.name.startswith(STAGING):
+                _vanish(folder)
+            elif folder.name in SCHEMAS and folder.is_dir():
+                for part in folder.glob("*.parquet"):
                     if (folder.name, part.name) not in listed:
                         part.unlink()
+                with suppress(OSError):  # of a table without parts
+                    folder.rmdir()
+        for draft in [*self.folder.glob(f".case.yaml.*{DRAFT}"), *self.evidence.glob(f".{MANIFEST}.*{DRAFT}")]:
+            draft.unlink()
 
     def parts(self, table: str) -> list[dict[str, Any]]:
         """The parts of a table: `path`, `rows`, and of `positions` the `first` and `last` (hi, lo) of each sorted part."""
@@ -324,7 +432,97 @@ class Case:
         return [rows[key] for key in sorted(rows)]
 
 
-def _one_digest(one: Input, evidence: Path) -> None:
+def _check_layout(layout: Any, where: Path) -> None:
+    if str(layout) == str(LAYOUT):
+        return
+    newer = str(layout).isdecimal() and int(layout) > LAYOUT
+    do = "use the version of the workbench that made it, or load the inputs into a new case"
+    raise Problem(
+        f"case layout {printable(str(layout))} is not {LAYOUT}, the one this version of the workbench reads",
+        str(where),
+        do if newer else "load the inputs into a new case",
+    )
+
+
+def _check_free(folder: Path) -> None:
+    """Raise Problem unless a case can begin there: the folder is absent, or empty but for what a killed run left."""
+    if folder.is_dir():
+        if not all(map(_left_behind, folder.iterdir())):
+            raise Problem(
+                "the case folder has other files in it", str(folder), "give a new or empty folder for the case"
+            )
+    elif folder.exists():
+        raise Problem("the case folder is a file", str(folder), "give a new or empty folder for the case")
+
+
+def _left_behind(path: Path) -> bool:
+    """True for what a run that was killed left before it made the case: it is nobody's, and a new load takes it away.
+
+    A folder `evidence` with anything else in it is somebody's: people call what they collect by that name.
+    """
+    if path.name == "evidence" and path.is_dir():
+        return all(
+            inner.name == MANIFEST
+            or inner.name.startswith((STAGING, f".{MANIFEST}."))
+            or (inner.name in SCHEMAS and all(part.suffix == ".parquet" for part in inner.iterdir()))
+            for inner in path.iterdir()
+        )
+    return path.name == OWNER or (path.name.startswith(".case.yaml.") and path.name.endswith(DRAFT))
+
+
+def _vanish(staging: Path) -> None:
+    """Take away a folder that tasks may still write to: under its old name they find nothing any more."""
+    gone = staging.with_name(f"{STAGING}gone-{uuid.uuid4().hex}")
+    with suppress(OSError):
+        staging = staging.rename(gone)
+    shutil.rmtree(staging, ignore_errors=True)
+
+
+def _results(
+    shares: list[Share], staging: Path, spark: SparkSession | None, progress: Progress | None
+) -> list[dict[str, Any]]:
+    """What the shares hold, read by Spark, or right here if that takes less time than starting it."""
+    total = sum(share.size for share in shares)
+    if spark is None and total <= READ_HERE:
+        from workbench.engine.parts import read_shares, streams
+
+        results: list[dict[str, Any]] = []
+        ordered = [share for stream in streams(shares) for share in stream]
+        for result in read_shares(ordered, staging):
+            results.append(result)
+            if progress:
+                done = sum(share.size for share in ordered[: len(results)])
+                progress(done, total, sum(one["rows"] for one in results))
+        return results
+    from workbench.engine.evidence import read_files
+    from workbench.engine.session import spark_session
+
+    spark = spark or spark_session(size="large" if total > 256 << 20 else "small")
+    return read_files(spark, shares, staging, (lambda done, rows: progress(done, total, rows)) if progress else None)
+
+
+def _write_coverage(new: list[Input], staging: Path) -> None:
+    from workbench.engine.parts import write_part
+
+    for one in new:
+        span = one.facts.get("time", {})
+        row = {
+            "format": one.format,
+            "bytes": one.bytes,
+            "sha256": one.sha256,
+            "rows": one.rows,
+            "accepted": one.accepted,
+            "rejected": one.rejected,
+            "first_at": _time(span.get("min")),
+            "last_at": _time(span.get("max")),
+        }
+        one.parts.append(write_part(staging, "coverage", [row], one.source))
+        if one.why:
+            reject = {"offset": 0, "reason": one.why, "excerpt": ""}
+            one.parts.append(write_part(staging, "rejects", [reject], one.source))
+
+
+def _one_digest(one: Input, staging: Path) -> None:
     """Fold the digests of a file's parts into one part: a bucket may lie across the border of two ranges."""
     from workbench.engine.digests import fold
     from workbench.engine.parts import write_part
@@ -332,10 +530,10 @@ def _one_digest(one: Input, evidence: Path) -> None:
     mine = [part for part in one.parts if part["table"] == "digests"]
     if len(mine) > 1:
         columns = [name for name in SCHEMAS["digests"].names if name not in ("snapshot", "server", "suffix", "file")]
-        tables = [pq.read_table(evidence / "digests" / part["name"], columns=columns) for part in mine]
+        tables = [pq.read_table(staging / "digests" / part["name"], columns=columns) for part in mine]
         folded = fold(pa.concat_tables(tables))
         one.parts = [part for part in one.parts if part["table"] != "digests"]
-        one.parts.append(write_part(evidence, "digests", folded, one.source))
+        one.parts.append(write_part(staging, "digests", folded, one.source))
 
 
 def _time(text: str | None) -> datetime | None:

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from workbench import __version__
 from workbench.boundary import printable
-from workbench.case import Case, Loaded
+from workbench.case import Case, Loaded, PassedOver
 from workbench.files import inspect_file, unreadable
 from workbench.journal import write_whole
 from workbench.model import Problem
@@ -61,6 +61,13 @@ def main() -> None:
 
 _JSON = click.option("--json", "json_to", metavar="FILE", help="Write JSON there; - is standard output.")
 _CSV = click.option("--csv", "csv_to", metavar="FILE", help="Write the table as CSV there; - is standard output.")
+
+
+def _only_one_stdout(json_to: str | None, csv_to: str | None) -> None:
+    """Refuse what would mix JSON and CSV in one stream or overwrite one by the other; before any work is done."""
+    if json_to and csv_to and (json_to == csv_to or Path(json_to).resolve() == Path(csv_to).resolve()):
+        where = "standard output" if json_to == "-" else "the same file"
+        raise click.UsageError(f"--json and --csv cannot both go to {where}: give another file for one of them")
 
 
 def _give(text: str, to: str, inputs: Iterable[Path] = ()) -> None:
@@ -116,6 +123,7 @@ def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
 @_CSV
 def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) -> None:
     """Say what each FILE holds: its format (told by its content), rows read and rejected, and what they show."""
+    _only_one_stdout(json_to, csv_to)
     results = []
     bar = tqdm(files, unit="file", disable=not sys.stderr.isatty() or len(files) < 2, leave=False)
     for path in bar:
@@ -181,6 +189,7 @@ def load(
     Each folder is one snapshot, in the order of time; its files are read without descending. Loading the same files
     again does nothing, loading more adds.
     """
+    _only_one_stdout(json_to, csv_to)
     case = Case.create(case_folder)
     loaded = _load(case, folders, master)
     _show_holdings(case, loaded, json_to, csv_to)
@@ -224,9 +233,12 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
     holdings = case.holdings()
     if json_to:
         about = {"case": str(case.folder), "system": case.system, "snapshots": list(case.snapshots)}
-        _give(json.dumps({**about, "inputs": files, "holdings": holdings}, indent=1) + "\n", json_to)
+        tables = {"inputs": files, "not_read": [vars(one) for one in loaded.passed_over], "holdings": holdings}
+        _give(json.dumps({**about, **tables}, indent=1) + "\n", json_to)
     if csv_to:
         _give(_csv(holdings), csv_to)
+    for line in _not_read(loaded.passed_over):
+        click.echo(line, err=True)
     if "-" in (json_to, csv_to):
         return
     new = {(one.snapshot, one.file) for one in loaded.added}
@@ -241,6 +253,16 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
         click.echo("")
     click.echo(_holdings_text(case, holdings))
     click.echo(f"\ncase: {case.folder}")
+
+
+def _not_read(passed_over: Iterable[PassedOver], named: int = 5) -> Iterable[str]:
+    """One line for each kind of thing in the folders that a load does not read, with the first names."""
+    kinds: dict[str, list[str]] = {}
+    for one in passed_over:
+        kinds.setdefault(one.why, []).append(f"{one.snapshot}/{one.name}")
+    for why, names in sorted(kinds.items()):
+        more = f" and {len(names) - named:,} more" if len(names) > named else ""
+        yield f"not read: {len(names):,} {_cell(why)} - {_cell(', '.join(sorted(names)[:named]))}{more}"
 
 
 def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:

@@ -280,19 +280,19 @@ def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
     return path_text(path.resolve().parent.name) if not first or first in log_words or "." not in name else first
 
 
-def inspect_file(path: Path, shown: int = 1000) -> dict[str, Any]:
+def inspect_file(path: Path) -> dict[str, Any]:
     """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail.
 
     Of formats whose detail the contract fixes, other facts are left out: the case asks `facts_of` for them.
     """
-    seen = facts_of(path, shown)
+    seen = facts_of(path)
     kind, _, _ = recognise(path)
     if kind and kind.empty:
         seen["detail"] = {key: seen["detail"][key] for key in kind.empty}
     return seen
 
 
-def facts_of(path: Path, shown: int = 1000) -> dict[str, Any]:
+def facts_of(path: Path) -> dict[str, Any]:
     """As `inspect_file`, with every fact that the parser gives."""
     kind, name, why = recognise(path)
     result = {"file": path_text(path), "format": name, "bytes": path.stat().st_size if path.is_file() else 0}
@@ -321,9 +321,8 @@ def facts_of(path: Path, shown: int = 1000) -> dict[str, Any]:
     else:
         rows, rejects = 1, [Reject(0, why)]
     listed = [{"offset": reject.offset, "reason": reject.reason} for reject in sorted(rejects, key=lambda r: r.offset)]
-    more = {"rejects_not_listed": len(listed) - shown} if len(listed) > shown else {}
     counts = {"rows": rows, "accepted": rows - len(rejects), "rejected": len(rejects)}
-    return {**result, **counts, "rejects": listed[:shown], **more, "detail": detail}
+    return {**result, **counts, "rejects": listed, "detail": detail}
 
 
 def unreadable(path: Path, error: OSError) -> dict[str, Any]:

@@ -11,8 +11,10 @@ A server is named by the folder's own `case.yaml`, else by the file's name (`s1.
 from __future__ import annotations
 
 import difflib
+import errno
 import fnmatch
 import hashlib
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,31 +63,69 @@ class Input:
         return self.rows - self.rejected
 
 
-def files_of(folder: Path) -> list[Path]:
-    """The files of a collected folder, by name; hidden files and case.yaml are not evidence. Raises Problem if there are none."""
+FOLDER = "folders: a load does not descend; a folder that is a snapshot is given by its own name"
+HIDDEN = "hidden: the name begins with a dot"
+SPECIAL = "pipes, sockets or devices: they hold no file"
+NOWHERE = "links to nothing: what they point to was not collected"
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What lies in a collected folder: the files that are read, and the names of what is not, each with the reason."""
+
+    folder: Path
+    files: list[Path]
+    passed_over: dict[str, str]
+
+
+def look_into(folder: Path) -> Collected:
+    """The files of a collected folder, by name; nothing below it. Raises Problem if there are none.
+
+    Whatever else lies there is named with the reason: somebody may have collected it in the belief that it is read.
+    """
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise Problem(f"the folder {what}", printable(str(folder)), "give the folder that the files were collected in")
-    files = sorted(
-        path for path in folder.iterdir() if path.is_file() and path.name[0] != "." and path.name != "case.yaml"
-    )
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise Problem(
+            f"the folder cannot be read: {error.strerror}", printable(str(folder)), "ask for the right to read it"
+        ) from None
+    why_not = {path: _why_not(path) for path in entries}
+    passed_over = {path_text(path.name): why for path, why in why_not.items() if why}
+    files = [path for path, why in why_not.items() if not why and path.name != "case.yaml"]
     if not files:
-        inner = sum(path.is_dir() for path in folder.iterdir())
+        inner = list(passed_over.values()).count(FOLDER)
         do = f"it has {inner} folders: name those, each is a snapshot" if inner else "collect the files first"
         raise Problem("the folder holds no files", printable(str(folder)), do)
-    return files
+    return Collected(folder, files, passed_over)
 
 
-def named_in(folder: Path) -> dict[str, Named]:
+def _why_not(path: Path) -> str:
+    """Why a load does not read this; empty for a file or a link to one."""
+    if path.name.startswith("."):
+        return HIDDEN
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        missing = path.is_symlink() and error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+        return NOWHERE if missing else f"cannot be read: {error.strerror}"
+    if stat.S_ISDIR(mode):
+        return FOLDER
+    return "" if stat.S_ISREG(mode) else SPECIAL
+
+
+def named_in(collected: Collected) -> dict[str, Named]:
     """Server and suffix of each file that the folder's case.yaml names; empty without one. Raises Problem for a wrong one."""
-    about = folder / "case.yaml"
+    about = collected.folder / "case.yaml"
     if not about.is_file():
         return {}
     content = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
     servers = _only(content, ("servers", "name", "system"), about).get("servers", [])
     if not isinstance(servers, list):
         raise Problem("`servers` is not a list", str(about), "write `- name: ...` for each server")
-    names = [path.name for path in files_of(folder)]
+    names = [path.name for path in collected.files]
     named: dict[str, Named] = {}
     for server in servers:
         server = _only(server, ("name", "files", "suffix", "origin"), about)

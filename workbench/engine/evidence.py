@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -17,14 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from workbench.boundary import printable
-from workbench.engine.parts import Share, read_shares
-from workbench.files import packed
-from workbench.model import Problem, Source
-from workbench.systems import format_with
+from workbench.engine.parts import Share, read_shares, streams
+from workbench.model import Problem
 from workbench.tables import SCHEMAS
-
-RANGE = 32 << 20
-"""A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
 TASK = 128 << 20
 """What one task reads, of several shares: a Spark task with Python in it costs a tenth of a second before it reads a byte."""
@@ -33,23 +28,9 @@ _FEWEST_TASKS = 4
 _ERROR = re.compile(r"[A-Za-z.]*(?:Error|Exception): ")
 
 
-def shares_of(number: int, path: Path, source: Source, kind: str) -> list[Share]:
-    """The shares of one file: ranges of it where lines or records stand for themselves, else the whole file."""
-    size = path.stat().st_size
-    if not format_with(kind).splittable or size <= RANGE or packed(path):
-        return [Share(number, str(path), source, kind, size=size)]
-    starts = range(0, size, RANGE)
-    return [Share(number, str(path), source, kind, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts]
-
-
 def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
-    """Shares spread over tasks of like size; what one reader must read in order stays together, in order."""
-    streams: dict[tuple[Any, ...], list[Share]] = {}
-    for share in shares:
-        splittable = format_with(share.kind).splittable
-        key = (share.number, share.start) if splittable else (share.kind, share.source.snapshot, share.source.server)
-        streams.setdefault(key, []).append(share)
-    weighed = sorted(streams.values(), key=lambda stream: -sum(share.size for share in stream))
+    """Shares spread over tasks of like size; no stream is divided."""
+    weighed = sorted(streams(shares), key=lambda stream: -sum(share.size for share in stream))
     total = sum(share.size for stream in weighed for share in stream)
     tasks: list[list[Share]] = [[] for _ in range(min(len(weighed), max(_FEWEST_TASKS, -(-total // TASK))))]
     weights = [0] * len(tasks)
@@ -61,45 +42,58 @@ def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
 
 
 def read_files(
-    spark: SparkSession, shares: list[Share], evidence: Path, watch: Callable[[int, int], None] | None = None
+    spark: SparkSession, shares: list[Share], staging: Path, watch: Callable[[int, int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Read the shares on the workers; each answers with counts, facts and the parts it wrote under `evidence`.
+    """Read the shares on the workers; each answers with counts, facts and the parts it wrote under `staging`.
 
     The answers are a few hundred bytes for each share. `watch` is told now and then how many bytes are read and how many rows
-    they held.
+    they held. If this raises, tasks may live on for some seconds: Spark tells them to end and does not wait. Take
+    `staging` away then, and they can write nothing more.
     """
     tasks = _tasks(shares)
     if not tasks:
         return []
-    evidence.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=evidence, prefix=".progress-") as progress:
+    progress = staging / ".progress"
+    progress.mkdir()
+    tag = f"load-{uuid.uuid4().hex}"
 
-        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for task in batch.column(0).to_pylist():
-                    for share, result in zip(tasks[task], read_shares(tasks[task], evidence), strict=True):
-                        with suppress(OSError):  # only a progress bar hangs on it
-                            (Path(progress) / f"{share.number}-{share.start}-{share.size}-{result['rows']}").touch()
-                        yield pa.RecordBatch.from_pydict({"result": [json.dumps(result)]})
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                for share, result in zip(tasks[task], read_shares(tasks[task], staging), strict=True):
+                    with suppress(OSError):  # only a progress bar hangs on it
+                        (progress / f"{share.number}-{share.start}-{share.size}-{result['rows']}").touch()
+                    yield pa.RecordBatch.from_pydict({"result": [json.dumps(result)]})
 
-        job = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "result string")
-        with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(job.collect)
-            try:
-                while not running.done():
-                    wait_for([running], timeout=0.3)
-                    if watch:
-                        done = [mark.name.split("-") for mark in Path(progress).iterdir()]
-                        watch(sum(int(size) for *_, size, _ in done), sum(int(rows) for *_, rows in done))
-            except BaseException:  # Ctrl-C: without this the pool would wait for the whole job
-                spark.interruptAll()
-                raise
+    def collect() -> list[Any]:
+        spark.addTag(tag)
         try:
-            return [json.loads(row.result) for row in running.result()]
-        except PySparkException as error:
-            raise Problem(
-                f"a worker could not write the evidence: {_cause(error)}", str(evidence), "mend that and load again"
-            ) from None
+            return job.collect()
+        finally:
+            spark.removeTag(tag)
+
+    job = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "result string")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(collect)
+        try:
+            while not running.done():
+                wait_for([running], timeout=0.3)
+                if watch:
+                    done = [mark.name.split("-") for mark in progress.iterdir()]
+                    watch(sum(int(size) for *_, size, _ in done), sum(int(rows) for *_, rows in done))
+        except BaseException:  # Ctrl-C: without this the pool would wait for the whole job
+            while (
+                not running.done()
+            ):  # again and again: Spark may not have begun yet, and then there is nothing to interrupt
+                spark.interruptTag(tag)  # and not all: other jobs of a notebook's session are none of our business
+                wait_for([running], timeout=0.3)
+            raise
+    try:
+        return [json.loads(row.result) for row in running.result()]
+    except PySparkException as error:
+        raise Problem(
+            f"a worker could not write the evidence: {_cause(error)}", str(staging.parent), "mend that and load again"
+        ) from None
 
 
 def _cause(error: PySparkException) -> str:

@@ -1,13 +1,14 @@
 """What one worker does: read a share of the files and write it as Parquet parts. No Spark in here.
 
-A part is written under a name of its own and returned by name; it belongs to the case only once the manifest lists it.
-So a task may run twice, on two workers at once, or die half way: what it left is never read, and swept up later.
+A part is written under a name of its own into a folder of this load and returned by name; it belongs to the case only
+once it is moved to its table and the manifest lists it. So a task may run twice, on two workers at once, die half way or
+outlive its load: what it left is never read, and gone with the folder.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.engine.digests import digest
-from workbench.files import pieces, read_piece
+from workbench.files import packed, pieces, read_piece
 from workbench.model import Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
 from workbench.tables import COLUMNS, SCHEMAS, SOURCE, order_of, table
+
+RANGE = 32 << 20
+"""A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
 ROWS_PER_PART = 250_000
 _INDEXED = {"hi", "lo", "origin", "position", "server"}
@@ -55,6 +59,25 @@ class Share:
     start: int = 0
     end: int | None = None
     size: int = 0
+
+
+def shares_of(number: int, path: Path, source: Source, kind: str) -> list[Share]:
+    """The shares of one file: ranges of it where lines or records stand for themselves, else the whole file."""
+    size = path.stat().st_size
+    if not format_with(kind).splittable or size <= RANGE or packed(path):
+        return [Share(number, str(path), source, kind, size=size)]
+    starts = range(0, size, RANGE)
+    return [Share(number, str(path), source, kind, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts]
+
+
+def streams(shares: Iterable[Share]) -> list[list[Share]]:
+    """The shares by stream: what one reader must read in order stays together, in order."""
+    found: dict[tuple[Any, ...], list[Share]] = {}
+    for share in shares:
+        splittable = format_with(share.kind).splittable
+        key = (share.number, share.start) if splittable else (share.kind, share.source.snapshot, share.source.server)
+        found.setdefault(key, []).append(share)
+    return list(found.values())
 
 
 class _Writer:
@@ -161,10 +184,11 @@ def write_part(
 ) -> dict[str, Any]:
     """Write rows of one source as a Parquet part of the table; returns what the manifest says of it.
 
-    `ends` are the lowest and the highest (hi, lo) of sorted positions.
+    `ends` are the lowest and the highest (hi, lo) of sorted positions. The folder `evidence` must exist: a task that
+    outlives its load must not bring back what the load has taken away.
     """
     folder = evidence / name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     whole = _with_source(name, table(name, rows) if isinstance(rows, list) else rows, source)
     part = f"{uuid.uuid4().hex}.parquet"
     plain = {column: _PLAIN[column] for column in whole.column_names if column in _PLAIN}

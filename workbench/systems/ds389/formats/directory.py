@@ -20,7 +20,7 @@ from workbench.model import Format, Parsed, Piece, Reject, Source
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import clean
-from workbench.systems.ds389.formats.vectors import Row, link_row, vector_facts, vector_rows
+from workbench.systems.ds389.formats.vectors import READ_ONLY, Row, link_row, vector_facts, vector_rows
 
 _CONFIG = r",cn=mapping tree,cn=config"
 _REPLICA_DN = re.compile(rf"cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
@@ -151,6 +151,10 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
         vectors += [{**row, "suffix": suffix} for row in rows]
         links += [{**row, "suffix": suffix} for row in mine]
     facts: dict[str, Any] = {"vectors": holders, "suffixes": suffixes, "replica": replicas}
+    # A read-only replica has the ID 65535, as every other one of them: it is the origin of nothing.
+    facts["origins"] = {
+        suffix: about["id"] for suffix, about in replicas.items() if about["id"] not in (None, READ_ONLY)
+    }
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     made = {"vectors": vectors, "links": links}
     return {name: tables.table(name, rows) for name, rows in made.items() if rows}, facts
