@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ from workbench.inputs import (
     look_into,
     name_suffixes,
     named_in,
+    sha256_of,
     untouched,
 )
 from workbench.journal import DRAFT, OWNER, owned, write_together
@@ -259,13 +261,16 @@ class Case:
         )
 
     def _sift(self, found: list[tuple[str, Path, Named]]) -> tuple[list[Input], list[Input]]:
-        """Inputs that the case holds already, and new ones with their hash and format; changed ones are taken out."""
+        """Inputs that the case holds already, and new ones with their format; changed ones are taken out.
+
+        A file under a name that the case does not know is hashed later, while it is read.
+        """
         held = {(one.snapshot, one.file): one for one in self.inputs}
 
         def look(entry: tuple[str, Path, Named]) -> Input:
             label, path, named = entry
             old = held.get((label, path_text(path.name)))
-            return old if old and untouched(old, path, named) else identify(label, path, named)
+            return old if old and untouched(old, path, named) else identify(label, path, named, hashed=old is not None)
 
         with ThreadPoolExecutor(4) as pool:  # hashing releases the interpreter lock
             looked = list(pool.map(look, found))
@@ -315,7 +320,8 @@ class Case:
             for number in sorted(readable, key=lambda n: begins(new[n]))
             for share in shares_of(number, Path(new[number].path), new[number].source, new[number].kind)
         ]
-        results = _results(shares, staging, spark, progress)
+        with _hashing([one for one in new if not one.sha256]):
+            results = _results(shares, staging, spark, progress)
         for result in sorted(results, key=lambda r: r["number"]):
             one = new[result["number"]]
             one.rows += result["rows"]
@@ -476,6 +482,27 @@ def _vanish(staging: Path) -> None:
     with suppress(OSError):
         staging = staging.rename(gone)
     shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _hashing(inputs: list[Input]) -> Iterator[None]:
+    """Hash the inputs while the block runs, and wait for the rest; if the block fails, the hashing ends as well."""
+    failed = Event()
+
+    def one_hash(one: Input) -> None:
+        with suppress(OSError):  # gone meanwhile: whoever reads it says so
+            one.sha256 = sha256_of(Path(one.path), failed.is_set)
+
+    with ThreadPoolExecutor(2) as pool:  # hashing releases the interpreter lock
+        jobs = [pool.submit(one_hash, one) for one in inputs]
+        try:
+            yield
+        except BaseException:
+            failed.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+        for job in jobs:
+            job.result()
 
 
 def _results(

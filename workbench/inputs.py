@@ -15,6 +15,7 @@ import errno
 import fnmatch
 import hashlib
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,15 +164,15 @@ def untouched(old: Input, path: Path, named: Named = NOBODY) -> bool:
     return same_file and (named[0] in (None, old.server)) and (named[1] in (None, old.suffix))
 
 
-def identify(label: str, path: Path, named: Named = NOBODY) -> Input:
-    """What the file is and whose; nothing of it is read yet but its beginning and its hash."""
+def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True) -> Input:
+    """What the file is and whose; nothing of it is read yet but its beginning and, where asked for, its hash."""
     kind, name, why = recognise(path)
     words = next((system.log_words for system in systems() if kind in system.formats), frozenset())
     size = changed = 0
     digest = ""
     try:
         about = path.stat()
-        size, changed, digest = about.st_size, about.st_mtime_ns, _sha256(path)
+        size, changed, digest = about.st_size, about.st_mtime_ns, sha256_of(path) if hashed else ""
     except OSError as error:
         kind, name, why = None, "unknown", f"cannot be read: {error.strerror}"
     return Input(
@@ -194,9 +195,15 @@ def identify(label: str, path: Path, named: Named = NOBODY) -> Input:
     )
 
 
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def sha256_of(path: Path, given_up: Callable[[], bool] = lambda: False) -> str:
+    """The file's SHA-256 in hexadecimal, as `sha256sum` prints it; empty if it was given up on the way."""
+    sha256, buffer = hashlib.sha256(), memoryview(bytearray(1 << 20))
+    with open(path, "rb", buffering=0) as file:
+        while length := file.readinto(buffer):
+            if given_up():
+                return ""
+            sha256.update(buffer[:length])
+    return sha256.hexdigest()
 
 
 def begins(one: Input) -> tuple[str, str]:

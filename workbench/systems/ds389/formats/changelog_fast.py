@@ -210,37 +210,32 @@ def _marks(buffer: _Buffer) -> np.ndarray:
     return np.concatenate([braces, dollars[named | near[0] | near[1]]])
 
 
-def _packed_values(buffer: _Buffer) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(place, start, end, folds) of every value behind `::`, up to the next line that does not go on."""
-    colons = buffer.pairs(b"::")
-    line = np.searchsorted(buffer.ends, colons)
-    colons = colons[np.diff(line, prepend=-1) > 0]  # a second `::` on the line belongs to the value of the first
-    line = np.searchsorted(buffer.ends, colons)
-    new_lines = np.append(np.flatnonzero(buffer.at(buffer.starts) != _BLANK), len(buffer.ends))
-    last = new_lines[np.searchsorted(new_lines, line, "right")] - 1
-    finish = buffer.ends[last]
-    start = np.minimum(colons + 2, finish)
-    return colons, start + (buffer.at(start) == _BLANK) * (start < finish), finish, last - line
-
-
 def _suspects(bodies: pa.StringArray) -> np.ndarray:
     """Which bodies may hold a secret, in clear or packed once more: more than do, never fewer."""
     suspect = _found(bodies, _SUSPECT_BODY)
     offsets, content = _content(bodies)
-    buffer = _Buffer(content.tobytes() + b"\n")
+    buffer = _Buffer(content.tobytes() + b"\n\n")
+    folded = buffer.at(buffer.ends[:-1] + 1) == _BLANK
 
     def owners(places: np.ndarray) -> np.ndarray:
         return np.minimum(np.searchsorted(offsets, places, "right"), len(bodies)) - 1
 
-    if len(folds := buffer.pairs(b"\n ")):  # a name may go on behind the fold
-        folded = np.unique(owners(folds))
-        suspect[folded] |= _found(pc.replace_substring(bodies.take(pa.array(folded)), "\n ", ""), _SUSPECT_BODY)
-    places, *spans = _packed_values(buffer)
-    if len(places):
-        inner = _Unpacked(buffer, *spans)
-        suspect[owners(places[inner.bad])] = True
+    if folded.any():  # a name may go on behind the fold
+        torn = np.unique(owners(buffer.ends[:-1][folded]))
+        suspect[torn] |= _found(pc.replace_substring(bodies.take(pa.array(torn)), "\n ", ""), _SUSPECT_BODY)
+    packed = buffer.pairs(b"::")
+    if len(packed):
+        ends = np.flatnonzero(~folded)  # of the lines that do not go on
+        line = np.searchsorted(buffer.ends, packed)
+        last = np.searchsorted(ends, line)
+        first = np.flatnonzero(np.diff(last, prepend=-1))  # a second `::` belongs to the value of the first
+        packed, finish, folds = packed[first], buffer.ends[ends[last[first]]], ends[last[first]] - line[first]
+        start = np.minimum(packed + 2, finish)
+        start += (buffer.at(start) == _BLANK) & (start < finish)
+        inner = _Unpacked(buffer, start, finish, folds)
+        suspect[owners(packed[inner.bad])] = True
         texts = _Buffer(inner.plain).slices(inner.starts, inner.ends)
-        suspect[owners(places[_found(texts, _PACKED_SECRET)])] = True
+        suspect[owners(packed[_found(texts, _PACKED_SECRET)])] = True
     return suspect
 
 
