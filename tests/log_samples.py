@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 
+from workbench.files import CarefulReader
 from workbench.model import Format, Parsed, Piece, Source, merge_facts
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 from workbench.systems.ds389.formats.audit_log import AUDIT_LOG
@@ -77,3 +79,22 @@ def json_time(stamp: str) -> str:
     """A time stamp of the text form as the JSON forms write it."""
     moment = datetime.strptime(stamp[:20] + " +0000", "%d/%b/%Y:%H:%M:%S %z").replace(tzinfo=None)
     return moment.isoformat() + stamp[20:]
+
+
+FAULT_MARK = "here the reader fails"
+
+
+def failing(kind: Format) -> Format:
+    """The format with a reader that fails on a piece that holds FAULT_MARK - after it has remembered all of it."""
+
+    class Faulty:
+        def __init__(self) -> None:
+            self.reader = kind.reader()
+
+        def __call__(self, piece: Piece) -> Parsed:
+            parsed = self.reader(piece)
+            if FAULT_MARK.encode() in piece.data:
+                raise IndexError("a part of the data")
+            return parsed
+
+    return replace(kind, reader=lambda: CarefulReader(replace(kind, reader=Faulty)))

@@ -10,7 +10,21 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_samples import CSN, RESULT, SOURCE, STAMP, comparable, json_time, kinds, read, rows, same_in_pieces, sample
+from log_samples import (
+    CSN,
+    FAULT_MARK,
+    RESULT,
+    SOURCE,
+    STAMP,
+    comparable,
+    failing,
+    json_time,
+    kinds,
+    read,
+    rows,
+    same_in_pieces,
+    sample,
+)
 
 from workbench.boundary import REMOVED
 from workbench.model import Piece
@@ -408,3 +422,75 @@ def test_the_reading_in_columns_agrees_with_reading_line_by_line(lines: list[str
     assert sorted((tuple(row[column] for column in columns) for row in found), key=str) == expected
     assert parsed.facts["results_with_csn"] == with_csn
     assert parsed.facts["results_without_csn_on_replication"] == len(expected) - with_csn
+
+
+# --- a fault in the reader
+
+
+@settings(max_examples=150, deadline=None)
+@given(access_lines(), st.lists(st.integers(0, 40), min_size=1, max_size=4), st.integers(150, 5000))
+def test_lines_on_which_the_reader_fails_are_missing_as_if_they_had_not_been_written(
+    lines: list[str], places: list[int], size: int
+) -> None:
+    expected = read(ACCESS_LOG, "\n".join(lines) + "\n")
+    damaged = list(lines)
+    for number, place in enumerate(sorted(places)):
+        damaged.insert(min(place + number, len(damaged)), f"{STAMP} conn=1 op=1 {FAULT_MARK}")
+    found = read(failing(ACCESS_LOG), "\n".join(damaged) + "\n", size)
+    assert comparable(found[0], "offset") == comparable(expected[0], "offset")
+    assert {**found[1].facts, "time": None} == {**expected[1].facts, "time": None}
+    at = 0
+    for line, reject in zip([line for line in damaged if FAULT_MARK in line], found[1].rejects, strict=True):
+        at = "\n".join(damaged).index(line, at)
+        assert (reject.offset, reject.reason) == (at, "this line could not be read (IndexError): please report it")
+        assert reject.excerpt == f"{STAMP} conn=1 op=1 {FAULT_MARK}\\n"
+        at += 1
+
+
+def test_a_piece_that_is_read_again_knows_nothing_of_what_came_later() -> None:
+    mark = f"{STAMP} conn=9 op=1 {FAULT_MARK}"
+    # With the memory of the failed reading, the connection of START would be that of the result above.
+    assert read(failing(ACCESS_LOG), "\n".join([ADD, RESULT, mark, CLOSE, OPEN, START, ""]))[0] == {}
+    (row,) = rows_of_failing([OPEN, START, ADD, mark, RESULT])
+    assert (row["outcome"], row["target"]) == ("dropped", "uid=a,dc=example,dc=com")
+    (row,) = rows_of_failing([OPEN, START, f"{ADD}{FAULT_MARK}", RESULT])
+    assert (row["outcome"], row["target"]) == ("dropped", None)
+
+
+def test_results_that_wait_for_their_session_are_not_counted_twice_by_a_second_reading() -> None:
+    reader, at, found = failing(ACCESS_LOG).reader(), 0, []
+    mark = f"{STAMP} conn=9 op=1 {FAULT_MARK}"
+    for lines in ([ADD, RESULT], [ADD, RESULT.replace("op=7", "op=8"), mark], [START]):
+        data = "".join(f"{line}\n" for line in lines).encode()
+        found += [table for table in [reader(Piece(SOURCE, data, at, False)).tables.get("applied")] if table]
+        at += len(data)
+    assert [table["connection"].to_pylist() for table in found] == [["10/7", "10/8"]]
+
+
+def rows_of_failing(lines: list[str]) -> list[dict]:
+    tables, parsed = read(failing(ACCESS_LOG), "\n".join([*lines, ""]))
+    assert len(parsed.rejects) == 1
+    return tables["applied"].to_pylist()
+
+
+@pytest.mark.parametrize("instead", [True, False])
+def test_an_object_with_a_line_on_which_the_reader_fails_is_refused_whole(instead: bool) -> None:
+    lines = json_log("\n".join(SMALL), pretty=True).splitlines()
+    columns = ["outcome", "position", "code", "connection"]  # target and session may be what the lost object told
+    whole = read(ACCESS_LOG, "\n".join(lines) + "\n")[0]["applied"].select(columns).to_pylist()
+    begins = [number for number, line in enumerate(lines) if line == "{"] + [len(lines)]
+    for place in range(1, len(lines)):
+        damaged = [*lines[:place], f'  "x": "{FAULT_MARK}",', *lines[place + instead :]]
+        tables, parsed = read(failing(ACCESS_LOG), "\n".join(damaged) + "\n")
+        found = tables["applied"].select(columns).to_pylist() if tables else []
+        assert all(row in whole for row in found), place
+        assert any(reject.reason.startswith("this line could not be read") for reject in parsed.rejects)
+        if lines[place] not in "{}":
+            end = next(begin for begin in begins if begin > place)
+            begin = max(begin for begin in begins if begin < place)
+            assert len(parsed.rejects) == end - begin + (not instead), place
+
+
+def test_a_file_that_ends_in_a_line_on_which_the_reader_fails_has_ended() -> None:
+    text = "\n".join(["{", ' "local_time":"t",', f' "x": "{FAULT_MARK}"'])
+    assert len(read(failing(ACCESS_LOG), text)[1].rejects) == 3

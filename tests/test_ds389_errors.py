@@ -7,9 +7,23 @@ import re
 from collections import Counter
 
 import pytest
-from log_samples import CSN, LOGS, PLUGIN, STAMP, comparable, json_time, read, rows, same_in_pieces, sample
+from log_samples import (
+    CSN,
+    FAULT_MARK,
+    LOGS,
+    PLUGIN,
+    STAMP,
+    comparable,
+    failing,
+    json_time,
+    read,
+    rows,
+    same_in_pieces,
+    sample,
+)
 
 from workbench.boundary import REMOVED
+from workbench.model import Format
 from workbench.systems.ds389.formats.errors_log import ERRORS_LOG, ERRORS_LOG_PRETTY
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS
 
@@ -266,3 +280,16 @@ def test_lines_that_are_not_utf8_are_rejected_in_the_errors_log() -> None:
     tables, parsed = read(ERRORS_LOG, PLUGIN.encode() + b"\n" + bad + b"\n")
     assert not tables
     assert [(reject.offset, reject.reason) for reject in parsed.rejects] == [(len(PLUGIN) + 1, "not UTF-8")]
+
+
+@pytest.mark.parametrize("kind", [ERRORS_LOG, ERRORS_LOG_PRETTY])
+def test_lines_on_which_the_reader_fails_are_missing_as_if_they_had_not_been_written(kind: Format) -> None:
+    lines = sample("restored.errors.log.gz").decode().splitlines()[:4000]
+    expected = read(kind, "\n".join(lines))
+    for place in (3990, 2000, 2000, 17, 0):
+        lines.insert(place, f"{STAMP} - ERR - {FAULT_MARK}")
+    found = read(failing(kind), "\n".join(lines), 100_000)
+    assert comparable(found[0], "offset") == comparable(expected[0], "offset")
+    assert found[1].facts["codes"] == expected[1].facts["codes"]
+    assert len(found[1].rejects) == 5
+    assert "a part of the data" not in str(found[1].rejects)
