@@ -188,6 +188,14 @@ def test_what_became_of_a_change_is_evidence_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sentence", "code"), [("Invalid DN syntax", 34), ("Entry is a leaf", 35), ("Already exists", 68)]
+)
+def test_of_a_skipped_change_the_code_is_known_where_only_its_sentence_is_printed(sentence: str, code: int) -> None:
+    (row,) = rows(ERRORS_LOG, SKIPPED % (CSN, sentence))
+    assert (row["outcome"], row["code"]) == ("skipped", code)
+
+
+@pytest.mark.parametrize(
     "name",
     [
         f"cn=The csn {CSN} has already be seen (in ruv) - ignoring",

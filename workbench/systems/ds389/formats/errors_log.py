@@ -63,7 +63,7 @@ _SIGNS = sorted({sign for meaning in [*MEANINGS.values(), *STEPS.values()] for s
 _LEVEL_SIGNS = [rf"\] - (?:{'|'.join(word for word, severity in _SEVERITIES.items() if severity in _BAD)}) - "]
 _OF_INTEREST = "|".join([*_LEVEL_SIGNS, *map(re.escape, _SIGNS)])
 
-# Older servers print only the sentence of the result.
+# Older servers print only the sentence of the result (that of libldap). Of these results alone the supplier goes on.
 _RESULT_CODES = {
     "No such attribute": 16,
     "Undefined attribute type": 17,
@@ -72,6 +72,7 @@ _RESULT_CODES = {
     "Invalid syntax": 21,
     "No such object": 32,
     "Invalid DN syntax": 34,
+    "Entry is a leaf": 35,
     "Insufficient access": 50,
     "Naming violation": 64,
     "Object class violation": 65,
