@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import files
-from workbench.files import inspect, inspect_file, packed, pieces, recognise, server_of
-from workbench.model import LINES, RECORDS, Piece, Reject, Source
+from workbench.files import CarefulReader, inspect, inspect_file, packed, pieces, recognise, server_of
+from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source
+from workbench.systems import systems
+from workbench.systems.ds389.formats import changelog_fast
+from workbench.systems.ds389.formats.changelog_fast import CHANGELOG_LDIF
 
 SOURCE = Source("f", "snap", "s1")
 RECORD = b"changetype: delete\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn=x\n\n"
@@ -224,3 +230,167 @@ def test_a_text_rejects_nothing_but_a_broken_archive_of_text_says_so(tmp_path: P
     seen = inspect_file(path)
     assert seen["format"] == "unknown"
     assert seen["rejects"][0]["reason"].startswith("compressed data ends early")
+
+
+# --- a fault in a reader
+
+MARK = b"BAD"
+FAULT = "hunter2"
+
+
+def failing_on_marks(read: Callable[[Piece], Parsed] | None = None) -> Callable[[Piece], Parsed]:
+    """A reader with a fault: it fails on a piece that holds the mark. The message of the exception holds a secret."""
+
+    def reader(piece: Piece) -> Parsed:
+        if MARK in piece.data:
+            raise KeyError(FAULT)
+        if read:
+            return read(piece)
+        texts = [text for _, text in units(piece.data.replace(b"\r", b""), RECORDS)]
+        return Parsed(len(texts), [], {}, {"read": len(texts), "texts": texts})
+
+    return reader
+
+
+def careful(kind: Format, data: bytes, size: int = 1 << 30, at: int = 0) -> Parsed:
+    """The data in pieces of about that size, behind the first `at` bytes of a file; every piece accounts for itself."""
+    reader, whole = CarefulReader(kind), Parsed(facts={"read": 0, "texts": []})
+    for begin in range(0, len(data), size):
+        piece = Piece(SOURCE, data[begin : begin + size], at + begin, begin + size >= len(data))
+        parsed = reader(piece)
+        assert len(parsed.rejects) <= parsed.rows
+        whole = Parsed(
+            whole.rows + parsed.rows,
+            whole.rejects + parsed.rejects,
+            {},
+            {key: whole.facts[key] + parsed.facts.get(key, type(value)()) for key, value in whole.facts.items()},
+        )
+    return whole
+
+
+MARKED = Format(
+    "marked", lambda head, name: True, failing_on_marks, RECORDS, splittable=True, excerpt=lambda unit: "start"
+)
+
+
+@pytest.mark.parametrize(
+    "bad", [{0}, {499}, {999}, {0, 1, 500, 998, 999}, set(range(100, 190)), set(range(0, 1000, 9)), set()]
+)
+def test_a_fault_costs_the_records_on_which_the_reader_fails_and_no_other(bad: set[int]) -> None:
+    records = [b"%s%d\nline\n\n" % (MARK if number in bad else b"good", number) for number in range(1000)]
+    places = [sum(map(len, records[:number])) + 5000 for number in sorted(bad)]
+    parsed = careful(MARKED, b"".join(records), at=5000)
+    assert (parsed.rows, parsed.facts["read"]) == (1000, 1000 - len(bad))
+    assert parsed.facts["texts"] == [one.strip() for number, one in enumerate(records) if number not in bad]
+    assert [reject.offset for reject in parsed.rejects] == places
+    assert {(reject.reason, reject.excerpt) for reject in parsed.rejects} <= {
+        ("this record could not be read (KeyError): please report it", "start")
+    }
+
+
+def test_one_bad_record_among_many_costs_little() -> None:
+    read: list[int] = []
+
+    def counting(piece: Piece) -> Parsed:
+        read.append(len(piece.data))
+        return failing_on_marks()(piece)
+
+    data = b"good\n\n" * 50_000 + MARK + b"\n\n" + b"good\n\n" * 50_000
+    parsed = careful(replace(MARKED, reader=lambda: counting), data)
+    assert (parsed.rows, len(parsed.rejects)) == (100_001, 1)
+    assert len(read) < 50
+    assert sum(read) < 4 * len(data)
+
+
+@pytest.mark.parametrize("share", [1, 2, 3])
+def test_a_fault_that_meets_most_records_is_not_looked_for_in_each_of_them_but_each_is_counted(share: int) -> None:
+    calls: list[int] = []
+
+    def counting(piece: Piece) -> Parsed:
+        calls.append(1)
+        return failing_on_marks()(piece)
+
+    records = [b"\r\n%s%d\r\n\r\n" % (b"good" if number % share else MARK, number) for number in range(20_000)]
+    data = b"".join([b"good\n\n", *records, b"fine\n\n" * 60_000])
+    parsed = careful(replace(MARKED, reader=lambda: counting), data)
+    assert len(calls) < 3000
+    assert parsed.rows == 80_001 == parsed.facts["read"] + len(parsed.rejects)
+    assert parsed.facts["texts"].count(b"good") == 1
+    assert parsed.facts["texts"].count(b"fine") > 50_000
+    offsets, bad = [reject.offset for reject in parsed.rejects], [found.start() for found in re.finditer(MARK, data)]
+    assert offsets == sorted(set(offsets))
+    assert set(bad) <= set(offsets)
+    assert set(offsets) <= {found.start() for found in re.finditer(rb"\w+", data)}
+    assert offsets[:100] == bad[:100]
+    assert {reject.reason for reject in parsed.rejects} == {
+        "this record could not be read (KeyError): please report it",
+        "left out among many that could not be read (KeyError): please report it",
+    }
+
+
+@given(st.lists(st.sampled_from([b"a", b"\n", b"\n\n", b"\r\n", MARK, b" d\n"]), max_size=40).map(b"".join))
+@settings(max_examples=300, deadline=None)
+def test_whatever_the_reader_fails_on_every_unit_is_read_or_rejected_once(data: bytes) -> None:
+    plain = data.replace(b"\r", b"")
+    whole = careful(MARKED, plain)
+    assert sorted([*whole.facts["texts"], *(text for _, text in units(plain, RECORDS) if MARK in text)]) == sorted(
+        text for _, text in units(plain, RECORDS)
+    )
+    assert [reject.offset for reject in whole.rejects] == [at for at, text in units(plain, RECORDS) if MARK in text]
+
+    def lines(piece: Piece) -> Parsed:
+        return Parsed(piece.data.count(b"\n") + (not piece.data.endswith(b"\n")), facts={"read": len(piece.data)})
+
+    by_line = careful(replace(MARKED, unit=LINES, reader=lambda: failing_on_marks(lines)), data)
+    bad = [line for line in data.split(b"\n") if MARK in line]
+    assert by_line.rows == data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+    assert len(by_line.rejects) == len(bad)
+
+
+def test_a_document_on_which_the_reader_fails_is_one_reject() -> None:
+    parsed = careful(replace(MARKED, unit=WHOLE, splittable=False), b"{}\n\n" + MARK + b"\n\n{}")
+    assert parsed.rows == 1
+    assert parsed.rejects == [Reject(0, "this document could not be read (KeyError): please report it", "start")]
+
+
+def test_what_makes_the_reader_fail_may_make_the_excerpt_fail_too() -> None:
+    def excerpt(unit: bytes) -> str:
+        raise ValueError(FAULT)
+
+    (reject,) = careful(replace(MARKED, excerpt=excerpt), b"good\n\n" + MARK).rejects
+    assert (reject.offset, reject.excerpt) == (6, "")
+
+
+def test_a_format_that_does_not_know_its_secrets_shows_nothing() -> None:
+    (reject,) = careful(Format("new", MARKED.sniff, failing_on_marks), b"password: x" + MARK).rejects
+    assert reject.excerpt == ""
+    shown = {kind.key for system in systems() for kind in system.formats if kind.excerpt(b"anything here") != ""}
+    assert "ds389.audit-log" not in shown  # it may hold passwords in clear, in lines that do not name them
+    assert "ds389.changelog-ldif" in shown
+
+
+def test_a_fault_in_the_changelog_reader_costs_one_record_and_tells_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Faulty(changelog_fast._Buffer):
+        def __init__(self, data: bytes) -> None:
+            super().__init__(data)
+            if MARK in data:
+                raise IndexError(FAULT)
+
+    monkeypatch.setattr(changelog_fast, "_Buffer", Faulty)
+    records = [RECORD.replace(b"cn=x", b"cn=%d" % number) for number in range(500)]
+    records[321] = RECORD.replace(b"cn=x", b"userPassword=hunter2," + MARK)
+    path = tmp_path / "s1.changelog.ldif"
+    path.write_bytes(b"".join(records))
+    seen = inspect_file(path)
+    assert (seen["rows"], seen["accepted"], seen["rejected"]) == (500, 499, 1)
+    reason = "this record could not be read (IndexError): please report it"
+    assert seen["rejects"] == [{"offset": sum(map(len, records[:321])), "reason": reason}]
+    parsed = CarefulReader(CHANGELOG_LDIF)(Piece(SOURCE, path.read_bytes(), 0, True))
+    assert parsed.tables["changes"]["target"].to_pylist() == [f"cn={number}" for number in range(500) if number != 321]
+    (reject,) = parsed.rejects
+    assert "csn: 6b005c14001600030000" in reject.excerpt
+    assert FAULT not in repr((seen, parsed))
+    path.write_bytes(b"".join(records[:321] + records[322:]))
+    assert inspect_file(path)["detail"] == seen["detail"]

@@ -7,17 +7,20 @@ ranges can be handed to different workers and nothing is read twice or lost. Com
 
 from __future__ import annotations
 
+import copy
 import os
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import zstandard
 
-from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reader, Reject, Source, merge_facts
+from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source, merge_facts
 from workbench.systems import systems
+from workbench.tables import joined
 
 PIECE = 4 << 20
 """Small enough to stay in the processor's cache while it is parsed, large enough for vectorised work."""
@@ -26,6 +29,9 @@ LONGEST = 64 << 20
 """A longer record or line is rejected whole. A server's largest message (nsslapd-maxbersize, 2 MB by default) is far below."""
 
 TOO_LONG = {unit: f"{unit[:-1]} longer than {LONGEST >> 20} MiB" for unit in (RECORDS, LINES)}
+
+_ONE = {RECORDS: "record", LINES: "line", WHOLE: "document"}
+_MANY = 200
 
 LARGEST_DOCUMENT = 256 << 20
 _WINDOW = 64 << 10
@@ -262,15 +268,104 @@ def pieces(path: Path, source: Source, unit: str, start: int = 0, end: int | Non
         yield from _plain(path, source, unit, start, path.stat().st_size if end is None else end)
 
 
-def read_piece(reader: Reader, piece: Piece) -> Parsed:
-    """Read a piece; a parser that fails on it loses this piece only, and the loss is a reject like any other."""
-    try:
-        return reader(piece)
-    except (
-        Exception
-    ) as error:  # a fault of ours: no input may stop a load. The message may quote data, so only its kind is kept
-        reason = f"this stretch of {len(piece.data)} bytes could not be read ({type(error).__name__}): please report it"
-        return Parsed(rows=1, rejects=[Reject(piece.offset, reason)])
+class CarefulReader:
+    """The reader of a format, made so that a fault in it costs the units on which it fails and nothing else.
+
+    A piece on which the reader raises is read again by halves, down to the units that make it fail. Each of them is a
+    reject; all others are kept, and rows = accepted + rejected holds. The reject names the kind of the exception only:
+    its message may quote data. Of a format that is one document (WHOLE) the document is the reject.
+
+    The parts of such a piece are read one after the other, with the memory that the reader had before it. So what lines
+    say together is still joined if the reader joins it across pieces (a request and its result in a log), and a unit
+    that was left out is missing like a line that was damaged: a result without its request has no target, and a JSON
+    object spread over lines of which one is missing counts as cut, all its lines are rejects. What a reader joins only
+    within a piece is not joined across the parts: elements of a vector may lose their generation, links their suffix -
+    null, as where the file does not say. The errors log joins nothing.
+
+    Where a fault meets a large share of the units, reading them singly would take hours (a call costs about as much
+    for one line as for hundreds): once hundreds have failed in a piece, and more than every fifth, a stretch that fails
+    is not divided any more. Its units are counted one by one all the same, each as a reject that says so.
+    """
+
+    def __init__(self, kind: Format) -> None:
+        self._kind = kind
+        self._reader = kind.reader()
+        self._read = self._failed = 0
+
+    def __call__(self, piece: Piece) -> Parsed:
+        """What the reader makes of the piece, without the units on which it fails."""
+        self._read = self._failed = 0
+        parts = self._parts(piece)
+        if len(parts) == 1:
+            return parts[0]
+        whole = Parsed(sum(part.rows for part in parts), [reject for part in parts for reject in part.rejects])
+        whole.facts = merge_facts(part.facts for part in parts)
+        for name in dict.fromkeys(name for part in parts for name in part.tables):
+            whole.tables[name] = joined([part.tables[name] for part in parts if name in part.tables])
+        return whole
+
+    def _parts(self, piece: Piece) -> list[Parsed]:
+        found = self._try(piece)
+        if isinstance(found, Parsed):
+            self._read += found.rows
+            return [found]
+        half = _half(piece.data, self._kind.unit)
+        if not half:
+            self._failed += 1
+            return self._refused(piece, f"this {_ONE[self._kind.unit]} could not be read ({found}): please report it")
+        if self._failed > max(_MANY, self._read // 4):
+            return self._refused(piece, f"left out among many that could not be read ({found}): please report it")
+        first = replace(piece, data=piece.data[:half], ended=False)
+        second = replace(piece, data=piece.data[half:], offset=piece.offset + half)
+        return [*self._parts(first), *self._parts(second)]
+
+    def _try(self, piece: Piece) -> Parsed | str:
+        """What the reader makes of it, or the kind of its fault; the reader then knows what it knew before."""
+        before = None if self._kind.splittable else copy.deepcopy(self._reader)
+        try:
+            return self._reader(piece)
+        except Exception as error:  # a fault of ours: no input may stop a load
+            self._reader = self._kind.reader() if before is None else before
+            return type(error).__name__
+
+    def _refused(self, piece: Piece, why: str) -> list[Parsed]:
+        units = _units(piece.data, self._kind.unit)
+        rejects = [Reject(piece.offset + at, why, self._excerpt(unit)) for at, unit in units]
+        refused = Parsed(len(rejects), rejects)
+        if not piece.ended or self._kind.splittable or self._kind.unit == WHOLE:
+            return [refused]
+        # The reader has not heard yet that the file ends: what is still open in its memory never will be finished.
+        end = self._try(replace(piece, data=b"", offset=piece.offset + len(piece.data)))
+        return [refused, end] if isinstance(end, Parsed) else [refused]
+
+    def _excerpt(self, unit: bytes) -> str:
+        try:
+            return self._kind.excerpt(unit)
+        except Exception:  # the reader may have failed where it made the very same excerpt
+            return ""
+
+
+def _half(data: bytes, unit: str) -> int:
+    """A border near the middle of the data; 0 if it holds one unit only."""
+    if unit == WHOLE:
+        return 0
+    middle = max(len(data) // 2, 1)
+    behind = _border(_reader_of(data), len(data), middle, unit)
+    return behind if behind < len(data) else _cut(data[:middle], unit)
+
+
+def _units(data: bytes, unit: str) -> Iterator[tuple[int, bytes]]:
+    """(place, bytes) of each unit. Empty lines are lines, but no records."""
+    if unit == WHOLE:
+        yield 0, data
+        return
+    read, here = _reader_of(data), 0
+    while here < len(data):
+        there = _border(read, len(data), here + 1, unit)
+        said = data[here:there].lstrip(b"\r\n" if unit == RECORDS else b"")
+        if said:
+            yield there - len(said), said
+        here = there
 
 
 def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
@@ -301,12 +396,12 @@ def facts_of(path: Path) -> dict[str, Any]:
     if kind:
         log_words = next(system.log_words for system in systems() if kind in system.formats)
         source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, log_words))
-        reader = kind.reader()
+        reader = CarefulReader(kind)
         for piece in pieces(path, source, kind.unit):
             if isinstance(piece, Reject):
                 rows, rejects = rows + 1, [*rejects, piece]
                 continue
-            parsed = read_piece(reader, piece)
+            parsed = reader(piece)
             rows += parsed.rows
             rejects += parsed.rejects
             detail = merge_facts([detail, parsed.facts])

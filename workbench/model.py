@@ -78,12 +78,20 @@ class Parsed:
 
 
 class Reader(Protocol):
-    """Reads the pieces of one stream in order; may remember what earlier pieces said (open connections of a log)."""
+    """Reads the pieces of one stream in order; may remember what earlier pieces said (open connections of a log).
+
+    Where a unit could not be read the next piece begins behind it: `offset` shows the gap. A `copy.deepcopy` of a reader
+    remembers the same and goes its own way; of one with a memory a copy is made before every piece, so it must be cheap.
+    """
 
     def __call__(self, piece: Piece) -> Parsed: ...
 
 
 RECORDS, LINES, WHOLE = "records", "lines", "whole"
+
+
+def _nothing(unit: bytes) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,7 @@ class Format:
     variant    tells formats of one name apart that must be read in different ways
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
     begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
+    excerpt    a unit on which the reader failed -> a short harmless beginning; nothing, unless the format knows its secrets
     """
 
     name: str
@@ -110,6 +119,7 @@ class Format:
     variant: str = ""
     tells_suffix: bool = False
     begins: Callable[[bytes], str | None] | None = None
+    excerpt: Callable[[bytes], str] = _nothing
 
     @property
     def key(self) -> str:

@@ -161,6 +161,21 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 
 
+def joined(parts: list[pa.Table]) -> pa.Table:
+    """The parts of one table as one; a column that is a dictionary in one part and plain in another becomes plain."""
+    if all(other.schema == parts[0].schema for other in parts):
+        return pa.concat_tables(parts).unify_dictionaries()
+    names = parts[0].column_names
+    plain = pa.schema([(name, _plain_type([part.schema.field(name).type for part in parts])) for name in names])
+    return pa.concat_tables([part.select(names).cast(plain) for part in parts])
+
+
+def _plain_type(types: list[pa.DataType]) -> pa.DataType:
+    if len(set(types)) == 1:
+        return types[0]
+    return next(kind for kind in types if not pa.types.is_dictionary(kind))
+
+
 def table(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Rows as an evidence table without the source columns; keys that are absent become null, unknown keys are an error.
 

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.engine.digests import digest
-from workbench.files import packed, pieces, read_piece
+from workbench.files import CarefulReader, packed, pieces
 from workbench.model import Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
-from workbench.tables import COLUMNS, SCHEMAS, SOURCE, order_of, table
+from workbench.tables import COLUMNS, SCHEMAS, SOURCE, joined, order_of, table
 
 RANGE = 32 << 20
 """A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
@@ -102,7 +102,7 @@ class _Writer:
     def flush(self, name: str) -> None:
         """Write what waits for the table; of changes also the sorted positions and their digests."""
         self.counts[name] = 0
-        rows = pa.concat_tables(_unified(self.waiting.pop(name)))
+        rows = joined(self.waiting.pop(name))
         self._write(name, rows)
         if name == "changes":
             self._positions(rows)
@@ -133,21 +133,6 @@ class _Writer:
 
 def _only(column: pa.ChunkedArray, value: str) -> bool:
     return all(pc.all(pc.equal(chunk.cast(pa.string()), value)).as_py() for chunk in column.chunks)
-
-
-def _unified(tables: list[pa.Table]) -> list[pa.Table]:
-    """Tables with one schema: a column that is a dictionary in one and plain in another becomes plain."""
-    if all(other.schema == tables[0].schema for other in tables):
-        return [pa.concat_tables(tables).unify_dictionaries()]
-    names = tables[0].column_names
-    plain = pa.schema([(name, _plain_type([t.schema.field(name).type for t in tables])) for name in names])
-    return [t.select(names).cast(plain) for t in tables]
-
-
-def _plain_type(types: list[pa.DataType]) -> pa.DataType:
-    if len(set(types)) == 1:
-        return types[0]
-    return next(kind for kind in types if not pa.types.is_dictionary(kind))
 
 
 def _constant(value: str | None, rows: int) -> pa.Array:
@@ -225,7 +210,7 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
         kind = format_with(share.kind)
         key = (share.kind, share.source.snapshot, share.source.server, share.source.suffix)
         if reader is None or kind.splittable or key != stream:
-            reader, stream = kind.reader(), key
+            reader, stream = CarefulReader(kind), key
         writer, rows, rejects = _Writer(share, evidence), 0, 0
         facts: dict[str, Any] = {}
         for piece in _whatever_comes(pieces(Path(share.path), share.source, kind.unit, share.start, share.end)):
@@ -233,7 +218,7 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
                 rows += 1
                 bad = [piece]
             else:
-                parsed = read_piece(reader, piece)
+                parsed = reader(piece)
                 rows += parsed.rows
                 bad = parsed.rejects
                 facts = merge_facts([facts, parsed.facts])

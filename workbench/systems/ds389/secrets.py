@@ -1,6 +1,6 @@
 """The secrets of 389 Directory Server: attributes whose values no table, log or error may hold."""
 
-from workbench.boundary import Secrets
+from workbench.boundary import Secrets, excerpt
 
 SECRETS = Secrets(
     [
@@ -36,3 +36,8 @@ SECRETS = Secrets(
         "oathSecret",
     ]
 )
+
+
+def harmless_start(unit: bytes) -> str:
+    """The first characters of a unit that could not be read, without secrets."""
+    return excerpt(unit, SECRETS)

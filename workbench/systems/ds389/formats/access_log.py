@@ -29,7 +29,7 @@ from workbench.systems.ds389.formats.access_operations import (
 from workbench.systems.ds389.formats.log_kinds import STAMP, is_title, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json, stands
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
-from workbench.systems.ds389.secrets import SECRETS
+from workbench.systems.ds389.secrets import SECRETS, harmless_start
 
 _UPDATE_TAGS = np.array(sorted(UPDATES))
 
@@ -348,5 +348,6 @@ ACCESS_LOG = Format(
     AccessLogReader,
     LINES,
     begins=first_time,
+    excerpt=harmless_start,
     empty={"results_with_csn": 0, "results_without_csn_on_replication": 0, "by_origin": {}},
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +87,11 @@ class _Requests:
     def __init__(self) -> None:
         self._open: dict[int, tuple[int, str | None]] = {}
 
+    def __deepcopy__(self, memo: Any) -> _Requests:
+        other = _Requests()
+        other._open = dict(self._open)
+        return other
+
     def targets(self, batch: Batch, since: Column) -> pa.Array:
         """The target of each result: of the last request with its numbers, in this piece or in an earlier one.
 
@@ -134,6 +140,13 @@ class Connections:
         self._replicates: dict[int, bool] = {}  # absent: its beginning was not seen, nor a session
         self._waiting: dict[int, list[dict[str, Any]]] = {}
         self._requests = _Requests()
+
+    def __deepcopy__(self, memo: Any) -> Connections:
+        other = Connections()
+        other._replicates = dict(self._replicates)
+        other._waiting = {number: list(rows) for number, rows in self._waiting.items()}  # a row never changes
+        other._requests = deepcopy(self._requests)
+        return other
 
     def settle(self, batch: Batch, ended: bool) -> tuple[pa.Table, dict[str, Any]]:
         """(rows of `applied`, facts) of a batch and of earlier results that it decides on."""

@@ -21,7 +21,7 @@ import pybase64
 from workbench.model import RECORDS, Format, Parsed, Piece, merge_facts
 from workbench.systems.ds389.formats import changelog as exact
 from workbench.systems.ds389.formats.changelog_facts import EMPTY
-from workbench.systems.ds389.secrets import SECRETS
+from workbench.systems.ds389.secrets import SECRETS, harmless_start
 from workbench.tables import TIME, order_of
 
 _ANY_NAME = "(?i:" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes)) + ")"
@@ -524,7 +524,15 @@ def _joined(piece: Piece, table: pa.Table, rest: np.ndarray) -> Parsed:
     return parsed
 
 
-CHANGELOG_LDIF = Format("ds389.changelog-ldif", exact.is_packed, lambda: read, RECORDS, splittable=True, empty=EMPTY)
+CHANGELOG_LDIF = Format(
+    "ds389.changelog-ldif", exact.is_packed, lambda: read, RECORDS, splittable=True, empty=EMPTY, excerpt=harmless_start
+)
 CHANGELOG_DECODED = Format(
-    "ds389.changelog-decoded", exact.is_decoded, lambda: read, RECORDS, splittable=True, empty=EMPTY
+    "ds389.changelog-decoded",
+    exact.is_decoded,
+    lambda: read,
+    RECORDS,
+    splittable=True,
+    empty=EMPTY,
+    excerpt=harmless_start,
 )

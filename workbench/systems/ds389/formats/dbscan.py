@@ -129,6 +129,10 @@ def _is_rest_of_value(block: bytes) -> bool:
     return b"\n\t\t" in block or (text := _decoded(block)) is None or bool(_NOT_TEXT.search(text))
 
 
+def _first_line(block: bytes) -> str:
+    return excerpt(block.partition(b"\n")[0], SECRETS)
+
+
 def read_dbscan(piece: Piece) -> Parsed:
     """Changes of a piece, and the changelog's vectors where its helper records stand."""
     rows = 0
@@ -162,7 +166,7 @@ def read_dbscan(piece: Piece) -> Parsed:
             else:
                 changes.append(_change(block, key, offset, not doubtful))
         except ValueError as error:
-            rejects.append(Reject(offset, str(error), excerpt(block.partition(b"\n")[0], SECRETS)))
+            rejects.append(Reject(offset, str(error), _first_line(block)))
     real = [row for row in changes if row["kind"] == "change"]
     facts = changelog_facts(
         [row["position"] for row in real],
@@ -178,4 +182,6 @@ def _is_dbscan(head: bytes, name: str) -> bool:
     return bool(_HEAD.match(head))
 
 
-DBSCAN = Format("ds389.dbscan", _is_dbscan, lambda: read_dbscan, RECORDS, splittable=True, empty=EMPTY)
+DBSCAN = Format(
+    "ds389.dbscan", _is_dbscan, lambda: read_dbscan, RECORDS, splittable=True, empty=EMPTY, excerpt=_first_line
+)

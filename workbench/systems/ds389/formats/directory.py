@@ -207,5 +207,11 @@ def _is_agreements(head: bytes, name: str) -> bool:
     return kind_of_file(head) == "agreement"
 
 
-REPLICA = Format("ds389.replica", _is_replica, lambda: read_replica, empty={"vectors": {}}, tells_suffix=True)
-AGREEMENTS = Format("ds389.agreements", _is_agreements, lambda: read_replica, empty={"vectors": {}}, tells_suffix=True)
+_EMPTY: dict[str, Any] = {"vectors": {}}
+
+REPLICA = Format(
+    "ds389.replica", _is_replica, lambda: read_replica, empty=_EMPTY, tells_suffix=True, excerpt=ldif.safe_excerpt
+)
+AGREEMENTS = Format(
+    "ds389.agreements", _is_agreements, lambda: read_replica, empty=_EMPTY, tells_suffix=True, excerpt=ldif.safe_excerpt
+)

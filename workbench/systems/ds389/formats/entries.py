@@ -323,4 +323,5 @@ ENTRIES = Format(
     RECORDS,
     splittable=True,
     empty={"vectors": {}},
+    excerpt=ldif.safe_excerpt,
 )

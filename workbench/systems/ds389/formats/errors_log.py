@@ -23,7 +23,7 @@ from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Mea
 from workbench.systems.ds389.formats.log_kinds import is_pretty, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
-from workbench.systems.ds389.secrets import SECRETS
+from workbench.systems.ds389.secrets import SECRETS, harmless_start
 from workbench.tables import table
 
 _LONGEST_TEXT = 500
@@ -63,7 +63,7 @@ _SIGNS = sorted({sign for meaning in [*MEANINGS.values(), *STEPS.values()] for s
 _LEVEL_SIGNS = [rf"\] - (?:{'|'.join(word for word, severity in _SEVERITIES.items() if severity in _BAD)}) - "]
 _OF_INTEREST = "|".join([*_LEVEL_SIGNS, *map(re.escape, _SIGNS)])
 
-# Older servers print only the sentence of the result.
+# Older servers print only the sentence of the result (that of libldap). Of these results alone the supplier goes on.
 _RESULT_CODES = {
     "No such attribute": 16,
     "Undefined attribute type": 17,
@@ -72,6 +72,7 @@ _RESULT_CODES = {
     "Invalid syntax": 21,
     "No such object": 32,
     "Invalid DN syntax": 34,
+    "Entry is a leaf": 35,
     "Insufficient access": 50,
     "Naming violation": 64,
     "Object class violation": 65,
@@ -252,9 +253,23 @@ def _is_pretty_errors_log(head: bytes, name: str) -> bool:
     return kind_of(head, name) == "errors" and is_pretty(head)
 
 
-ERRORS_LOG = Format("ds389.errors-log", _is_errors_log, ErrorsLogReader, LINES, splittable=True, begins=first_time)
+ERRORS_LOG = Format(
+    "ds389.errors-log",
+    _is_errors_log,
+    ErrorsLogReader,
+    LINES,
+    splittable=True,
+    begins=first_time,
+    excerpt=harmless_start,
+)
 
 ERRORS_LOG_PRETTY = Format(
-    "ds389.errors-log", _is_pretty_errors_log, ErrorsLogReader, LINES, variant="pretty", begins=first_time
+    "ds389.errors-log",
+    _is_pretty_errors_log,
+    ErrorsLogReader,
+    LINES,
+    variant="pretty",
+    begins=first_time,
+    excerpt=harmless_start,
 )
 """The same with nsslapd-errorlog-log-format json-pretty: its objects cross the borders of pieces."""

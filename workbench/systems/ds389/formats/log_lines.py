@@ -40,6 +40,9 @@ class Room:
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
 
+    def __deepcopy__(self, memo: Any) -> Room:
+        return self  # nothing in it outlasts a piece
+
     def hold(self, data: bytes) -> Column:
         """The data with `_PAD` line ends before and behind."""
         size = len(data) + 2 * _PAD
@@ -198,6 +201,12 @@ class Objects:
 
     def __init__(self) -> None:
         self._begun: list[tuple[int, bytes]] = []
+        self._next = 0
+
+    def __deepcopy__(self, memo: Any) -> Objects:
+        other = Objects()
+        other._begun, other._next = list(self._begun), self._next
+        return other
 
     @property
     def open(self) -> bool:
@@ -207,6 +216,10 @@ class Objects:
     def read(self, lines: Lines, ended: bool) -> list[tuple[int, dict[str, Any]]]:
         """(offset, object) in order; lines that are no part of one are rejected in `lines`."""
         found: list[tuple[int, dict[str, Any]]] = []
+        begin = int(lines.offset(_PAD))
+        if begin != self._next:  # a result whose line `"csn":` could not be read would tell of a dropped change
+            self._give_up(lines)
+        self._next = begin + len(lines.data)
         for line in range(len(lines)):
             raw, offset = lines.raw(line), int(lines.offset(lines.starts[line]))
             if not lines.usable[line]:

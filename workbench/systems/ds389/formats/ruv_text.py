@@ -12,12 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 from workbench import tables
-from workbench.boundary import excerpt
 from workbench.model import RECORDS, Format, Parsed, Piece, Reject
 from workbench.systems.ds389.csn import ruv_element
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.vectors import Row, vector_facts, vector_rows
-from workbench.systems.ds389.secrets import SECRETS
+from workbench.systems.ds389.secrets import harmless_start
 
 CUT = "the file ends inside this block"
 _NO_CSN = "0" * 20
@@ -71,9 +70,9 @@ def _read_text(piece: Piece) -> tuple[list[tuple[int, str]], list[Reject]]:
                     raise ValueError("not an element of a vector")
                 values.append((piece.offset + place, _value(unit.decode())))
             except UnicodeDecodeError:
-                rejects.append(Reject(piece.offset + place, "not UTF-8 text", excerpt(unit, SECRETS)))
+                rejects.append(Reject(piece.offset + place, "not UTF-8 text", harmless_start(unit)))
             except ValueError as error:
-                rejects.append(Reject(piece.offset + place, str(error), excerpt(unit, SECRETS)))
+                rejects.append(Reject(piece.offset + place, str(error), harmless_start(unit)))
     return values, rejects
 
 
@@ -108,4 +107,4 @@ def _is_ruv(head: bytes, name: str) -> bool:
     return bool(_START.match(head) or _JSON_START.match(head))
 
 
-RUV = Format("ds389.ruv", _is_ruv, lambda: read_ruv, RECORDS, empty={"vectors": {}})
+RUV = Format("ds389.ruv", _is_ruv, lambda: read_ruv, RECORDS, empty={"vectors": {}}, excerpt=harmless_start)
