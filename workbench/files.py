@@ -22,7 +22,7 @@ from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject
 from workbench.systems import systems
 from workbench.tables import joined
 
-PIECE = 4 << 20
+PIECE = 8 << 20
 """Small enough to stay in the processor's cache while it is parsed, large enough for vectorised work."""
 
 LONGEST = 64 << 20

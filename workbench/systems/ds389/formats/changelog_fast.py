@@ -356,7 +356,9 @@ def read(piece: Piece) -> Parsed:
     walk.ordinary &= (digits < 16).all(axis=0)
     targets = _texts(buffer, *target)
     renames = _texts(buffer, rename, np.maximum(np.where(holds, change - 1, walk.record_ends), rename))
-    walk.ordinary &= ~(_found(targets, _ANY_NAME) | _found(renames, _ANY_NAME))
+    together = b"\n".join(_content(texts)[1].tobytes() for texts in (targets, renames))
+    if _found(pa.array([together]), _ANY_NAME).any():  # almost never: one look at all costs less than one at each
+        walk.ordinary &= ~(_found(targets, _ANY_NAME) | _found(renames, _ANY_NAME))
 
     bodies = np.flatnonzero(packed & walk.ordinary)
     folds = walk.last_lines[bodies] - walk.fields[walk.now[bodies]]
