@@ -331,7 +331,8 @@ class Case:
         for one in new:
             _one_digest(one, staging)
             if one.kind and not untouched(one, Path(one.path)):
-                one.why, one.changed = "the file changed while it was read: load it again", 0
+                # Without a hash, because nobody knows whether it was made of what was read.
+                one.why, one.changed, one.sha256 = "the file changed while it was read: load it again", 0, ""
                 one.rows, one.rejected = one.rows + 1, one.rejected + 1
         self.inputs = sorted([*self.inputs, *new], key=lambda one: (list(self.snapshots).index(one.snapshot), one.file))
         _write_coverage(new, staging)
@@ -536,7 +537,7 @@ def _write_coverage(new: list[Input], staging: Path) -> None:
         row = {
             "format": one.format,
             "bytes": one.bytes,
-            "sha256": one.sha256,
+            "sha256": one.sha256 or None,
             "rows": one.rows,
             "accepted": one.accepted,
             "rejected": one.rejected,

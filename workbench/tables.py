@@ -138,7 +138,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     "coverage": {  # one row per file
         "format": (TEXT, "what the file is, told by its content"),
         "bytes": (INT, "size as collected"),
-        "sha256": (TEXT, "of the file as collected"),
+        "sha256": (TEXT, "of the file as collected; null if it changed while it was read"),
         "rows": (INT, "rows = accepted + rejected"),
         "accepted": (INT, "rows that were read"),
         "rejected": (INT, "rows that are in `rejects`"),
