@@ -53,10 +53,10 @@ class Bad(Exception):
         self.reason = reason
 
 
-SUSPECT_BODY = SECRETS.suspect
-"""RE2: matches, once its folds (`\\n `) are taken out, every decoded body that `redact_body` may change, but for what lies
-inside values behind `::`. Of those each one counts that is not base64, and each one that, decoded, matches this pattern or
-holds a fold."""
+SUSPECT_BODY = SECRETS.suspect(before_run="^|[^A-Za-z0-9+/: ]|(?:^|[^:]):|(?:^|[^: ]|(?:^|[^:]):| ) ")
+"""RE2: matches every decoded body, its folds (`\\n `) taken out, that `redact_body` may change - but for what stands behind
+the first `::` of a line. Such a value counts if it is not base64, or if what it stands for matches
+`SECRETS.suspect()` or holds a fold."""
 
 
 def redact_body(body: str) -> str:

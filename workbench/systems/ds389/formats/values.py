@@ -10,7 +10,7 @@ from workbench.systems.ds389.secrets import SECRETS
 LONGEST = 1024
 """No shown value has more characters. A longer one keeps its beginning, its size and a part of its SHA-256."""
 
-SUSPECT = rf"{SECRETS.suspect}|\n "
+SUSPECT = rf"{SECRETS.suspect()}|\n "
 """RE2: matches every value that may hold a secret, and few others. A fold may lie inside the secret."""
 
 
