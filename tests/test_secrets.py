@@ -296,10 +296,9 @@ def leaves(parsed: Parsed) -> str:
 def betrayed(text: str, out: str) -> bool:
     """True if the canary is in the output, or a piece of the text that holds it in base64."""
     pieces = [CANARY, packed(CANARY)[:-4]]
-    if CANARY not in text:
-        pieces += [
-            run[at : at + 12] for run in re.findall(r"[A-Za-z0-9+/]{24,}", text) for at in range(12, len(run) - 12, 4)
-        ]
+    for whole in (text, packed(text)) if CANARY not in text else (packed(text),):
+        runs = re.findall(r"[A-Za-z0-9+/]{24,}", whole)
+        pieces += [run[at : at + 12] for run in runs for at in range(12, len(run) - 12, 4)]
     return any(piece in out for piece in pieces)
 
 
