@@ -6,9 +6,10 @@ stored as an excerpt or raised in an error goes through `excerpt` or `Secrets.re
 
 from __future__ import annotations
 
+import binascii
 import re
+from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -16,28 +17,75 @@ import yaml
 from workbench.model import Problem
 
 REMOVED = "[secret removed]"
+_REMOVED = REMOVED.encode()
 
-# A password hash as LDAP servers store it: {SSHA}..., {PBKDF2-SHA512}10000$..., {AES-TUhN...}... - in any case and
-# wherever it stands. `{replica 1 ldap://...}` and `{replicageneration}` must survive, so the scheme names are listed.
-SCHEME = (
-    r"\{(?:s?sha|s?md[245]|crypt|pbkdf2|clear|cleartext|aes|3?des|ns-mta-md5|gost|argon2|bcrypt|scrypt|yescrypt"
-    r"|x-fixed|x-nthash|nthash|lanman|rc4|base64-)[\w.-]*\}"
+# `{SSHA}`, `{PBKDF2-SHA512}`, `{AES-TUhNR0==}`: the schemes are listed, because `{replica 1 ldap://...}`,
+# `{replicageneration}` and `{description}` must survive.
+_SCHEME = (
+    r"\{(?:s?sha|s?md[245]|crypt|pbkdf2|aes|3?des|ns-mta-md5|gost|argon2|bcrypt|scrypt|yescrypt|x-fixed|x-nthash"
+    r"|nthash|lanman|rc4|base64)(?:sha|crypt|id?|d)?[0-9]*(?:[._-][\w.+/=\\-]*)?\}"
 )
-_SHAPE = re.compile(SCHEME + r"[^\s\"'<>,;)\]]*", re.IGNORECASE)
-_CRYPT = re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2(?:id?|d)|pbkdf2[\w-]*|scrypt)\$[^\s\"'<>,;)\]]{8,}")
-_PACKED = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
+_CLEAR = r"\{clear(?:text)?\}"
+_CRYPT = r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2(?:id?|d)|pbkdf2[\w-]*|scrypt)\$"
+_VALUE = r"[^\s\"'<>,;)\]]"
+_HASHES = (
+    (re.compile(rf"{_SCHEME}{_VALUE}*".encode(), re.IGNORECASE), b"{"),
+    (re.compile(rf"{_CLEAR}[^\n]*".encode(), re.IGNORECASE), b"{"),
+    (re.compile(rf"{_CRYPT}{_VALUE}{{8,}}".encode()), b"$"),
+)
+
+# Base64 of nine printable ASCII letters: four letters of base64 for each three. A hash or an attribute's name with its
+# value always holds such a stretch; words, hex digits and base64 of anything but text seldom do, and need no unpacking.
+_BASE64 = "[A-Za-z0-9+/]"
+_THREE = f"[I-Za-f][C-HS-Xi-nyz0-3][ABEFIJMNQRUVYZcdghklopstwx014589]{_BASE64}"
+_NINE = _THREE * 3
+_READABLE_RUN = re.compile(rf"(?:{_BASE64}{{4}})*?{_NINE}".encode())
+_SHORTEST_RUN = 16
+_RUNS = bytes(ord("A") if re.match(_BASE64, chr(byte)) else ord(" ") for byte in range(256))
+_DEPTH = 2
+
+_LONG_RUN = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\u2028\u2029\ufeff]")
 
+# Behind the name of a secret attribute: its options, then the value up to the end of the line. Where it is only named,
+# nothing follows but quotes and brackets, or more of an access rule: `(targetattr != "userPassword || cn")(version 3.0;`.
+_ONLY_NAMED = r"""[ \t\r"'\\()\[\]{}<>,.;-]*+(?:\n|\Z)|["'\\]*+[ \t]*+(?:\)|\|\|)"""
+_BEHIND_NAME = re.compile(rf"((?:;[\w-]+)*+)((?!\w|-\w|{_ONLY_NAMED})[^\n]*(?:\n\t[^\n]*)*)?".encode())
 
-@lru_cache(maxsize=256)
-def _named(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of the attributes with its value, to the end of the (folded) line: a password may contain blanks."""
-    either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.compile(rf"(?<![\w-])({either})((?:;[\w-]+)*)\s*(::?<?|=)[^\n]*(?:\n [^\n]*)*", re.IGNORECASE)
+
+def _grouped(names: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """The names in groups, each under a part that its names share: a text without the part holds none of them."""
+    groups, left = [], set(names)
+    while left:
+        fours = Counter(four for name in left for four in _parts(name, min(4, len(name))))
+        four = min(fours, key=lambda four: (-fours[four], four))
+        group = sorted(name for name in left if four in name)
+        # The longer what is looked for, the faster is the search.
+        lengths = range(len(four), len(min(group, key=len)) + 1)
+        common = (set.intersection(*(_parts(name, length) for name in group)) for length in lengths)
+        groups.append((max((min(parts) for parts in common if parts), key=len), group))
+        left.difference_update(group)
+    return groups
+
+
+def _parts(name: str, length: int) -> set[str]:
+    return {name[at : at + length] for at in range(len(name) - length + 1)}
 
 
 class Secrets:
-    """The secrets of one system: attributes whose values are never kept, and values that are secrets wherever they stand.
+    """The one set of rules for what is a secret, in every text of every format of one system.
+
+    1. What stands behind the name of a secret attribute, up to the end of its line: `userPassword: x`,
+       `userpassword;lang-et:: eA==`, `cn=a,userPassword=x,dc=b`, `{"userPassword": ["x"]}`, `userPassword value x`. The
+       name may stand anywhere, also within the value of another attribute. The name itself stays, and so does a line
+       that names the attribute and no value: `replace: userPassword`, `attrs="cn userPassword"`, an access rule. In
+       doubt the rest of the line goes: `userPassword is not allowed` loses three words. A longer word is another
+       attribute (`nsslapd-rootpwstoragescheme` is not `nsslapd-rootpw`).
+    2. What looks like a password hash, wherever it stands: `{SSHA}...`, `{PBKDF2-SHA512}...`, `$6$...`; behind
+       `{CLEAR}`, which may hold blanks, all up to the end of the line.
+    3. A run of base64 letters that stands for a text with one of the first two in it, or with another such run.
+
+    Folded lines (a newline and a blank) count as one line; a text that loses something comes back unfolded.
 
     >>> Secrets(["userPassword"]).redact("userPassword: hunter2 and {SSHA}abc")
     'userPassword: [secret removed]'
@@ -45,50 +93,117 @@ class Secrets:
 
     def __init__(self, attributes: Iterable[str]) -> None:
         self.attributes = frozenset(name.lower() for name in attributes)
+        self._groups = _grouped(self.attributes)
 
     def is_secret(self, attribute: str) -> bool:
         """True for an attribute, with or without options, whose values must not be kept."""
         return attribute.split(";", 1)[0].strip().lower() in self.attributes
 
-    def names_one(self, text: str) -> bool:
-        """True if the name of a secret attribute stands anywhere in the text."""
-        lower = text.lower()
-        return any(name in lower for name in self.attributes)
+    def suspect(self, before_run: str = "^|[^A-Za-z0-9+/]") -> str:
+        """An expression for RE2, to choose among many texts: it matches all without folds that `redact` changes, few others.
+
+        `before_run` is what may stand before a run of base64 letters.
+        """
+        names = [re.escape(name) for name in sorted(self.attributes)]
+        named = [rf"(?:{'|'.join(names)})(?:[^\w\n-]|-[^\w\n])"] if names else []
+        readable_run = rf"(?:{before_run})(?:{_BASE64}{{4}})*{_NINE}"
+        return f"(?i:{'|'.join([*named, _SCHEME, _CLEAR])})|{_CRYPT}|{readable_run}"
 
     def redact(self, text: str) -> str:
-        """The text without any secret that an attribute name before it, anywhere in the text, or its shape gives away."""
-        # Plain searches first: thirty of them are ten times faster than one expression with thirty alternatives.
-        lower = text.lower()
-        if names := tuple(name for name in self.attributes if name in lower):
-            text = _named(names).sub(rf"\1\2: {REMOVED}", text)
-        return self.without_hashes(text)
-
-    @staticmethod
-    def without_hashes(text: str) -> str:
-        """The text without values that look like password hashes."""
-        if "{" in text:
-            text = _SHAPE.sub(REMOVED, text)
-        return _CRYPT.sub(REMOVED, text) if "$" in text else text
+        """The text without secrets."""
+        flat = text.replace("\n ", "")
+        # As bytes: a letter and its lower case are of one length, and `\w` means what it means for RE2.
+        raw = flat.encode("utf-8", "surrogatepass")
+        clean = self._redact(raw, _DEPTH)
+        return text if clean == raw else clean.decode("utf-8", "surrogatepass")
 
     def holds_one(self, text: str) -> bool:
         """True if `redact` would change the text."""
         return self.redact(text) != text
 
+    def _redact(self, text: bytes, depth: int) -> bytes:
+        # Plain searches: Python tries thirty alternatives of one expression one by one at every letter.
+        lower = text.lower().decode("latin-1")  # a text is searched faster than bytes
+        for mark, names in self._groups:
+            if mark in lower:
+                for name in names:
+                    if name in lower:
+                        text = _without_values(text, lower, name)
+                        lower = text.lower().decode("latin-1")
+        for shape, sign in _HASHES:
+            if sign in text:
+                text = shape.sub(_REMOVED, text)
+        return self._without_runs(text, depth) if depth else text
+
+    def _without_runs(self, text: bytes, depth: int) -> bytes:
+        runs = text.translate(_RUNS)
+        kept, done, at = [], 0, runs.find(b"A" * _SHORTEST_RUN)
+        while at >= 0:
+            end = runs.find(b" ", at)
+            end = len(text) if end < 0 else end
+            if _READABLE_RUN.match(text, at, end) and self._hides_one(text[at:end], depth):
+                kept += [text[done:at], _REMOVED]
+                padding = text[end : end + 2]
+                done = end + len(padding) - len(padding.lstrip(b"="))
+            at = runs.find(b"A" * _SHORTEST_RUN, end)
+        return b"".join([*kept, text[done:]]) if kept else text
+
+    def _hides_one(self, run: bytes, depth: int) -> bool:
+        run = run[: len(run) - (len(run) % 4 == 1)]  # one letter alone is less than a byte: it was cut
+        text = binascii.a2b_base64(run + b"=" * (-len(run) % 4)).replace(b"\n ", b"")
+        return self._redact(text, depth - 1) != text
+
+
+def _without_values(text: bytes, lower: str, name: str) -> bytes:
+    kept, done, at = [], 0, lower.find(name)
+    while at >= 0:
+        found = _BEHIND_NAME.match(text, at + len(name))
+        assert found, "every part of the expression is optional"
+        end = found.end()  # options are not looked at again: there may be megabytes of them
+        if found[2]:
+            kept += [text[done : found.end(1)], b": ", _REMOVED]
+            done = end
+        at = lower.find(name, end)
+    return b"".join([*kept, text[done:]]) if kept else text
+
 
 def excerpt(data: bytes | str, secrets: Secrets, length: int = 120) -> str:
     """The first characters of unreadable input, harmless to print.
 
-    Control and direction-changing characters are shown as escapes. What follows a base64 sign (`::`) and any long run
-    of base64 letters is dropped: a cut record may hold half a password hash packed twice, which no shape betrays. So
-    is a line that names a secret attribute: in a damaged record the colon behind the name may be what is wrong.
+    Stricter than `Secrets.redact`, because damage may have hit the very letter that gives a secret away. All goes that
+    follows the name of a secret attribute, whatever stands behind it, or a base64 sign (`::`); so does any long run of
+    base64 letters, which may be half of something packed twice. An input that begins with the rest of such a name
+    (`word: hunter2`: the file's beginning was cut off) is not shown at all.
+
+    Control and direction-changing characters are shown as escapes.
     """
     text = data[: 8 * length].decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data[: 8 * length]
     text = re.sub(r"\r?\n ", "", text)  # a fold may lie inside the name or inside the secret
+    lines = text.split("\n")
+    if _begins_inside_name(lines[0], secrets):
+        return REMOVED
+    # With the beginning of its line: a value may stand before the name.
+    named = next((at for at, line in enumerate(lines) if _names_one(line, secrets)), None)
+    text = "\n".join(lines if named is None else [*lines[:named], REMOVED])
     text = re.sub(r"::.*", ":: ...", text, flags=re.DOTALL)
-    text = "\n".join(REMOVED if secrets.names_one(line) else line for line in text.split("\n"))
-    text = secrets.without_hashes(text)
-    text = _PACKED.sub(lambda m: m[0] if re.fullmatch(r"[0-9a-f-]+", m[0]) else "...", text)
+    text = secrets.redact(text)
+    text = _LONG_RUN.sub(lambda m: m[0] if re.fullmatch(r"[0-9a-f-]+", m[0]) else "...", text)
     return printable(text.replace("\n", "\\n"))[:length]
+
+
+def _names_one(line: str, secrets: Secrets) -> bool:
+    lower = line.lower()
+    return any(name in lower for name in secrets.attributes)
+
+
+def _begins_inside_name(line: str, secrets: Secrets) -> bool:
+    begin = re.match(r"([^\s:=;\"']*)([\s:=;\"'])", line)
+    if not begin:
+        return False
+    rest, sign = begin[1].lower(), begin[2]
+    if not rest:
+        return sign in ":="
+    return (not sign.isspace() or len(rest) > 2) and any(name.endswith(rest) for name in secrets.attributes)
 
 
 def printable(text: str) -> str:

@@ -23,7 +23,6 @@ from workbench.model import Parsed, Piece, Reject, merge_facts
 from workbench.systems.ds389.csn import CSN, halves, origin_of
 from workbench.systems.ds389.formats.changelog_facts import changelog_facts
 from workbench.systems.ds389.formats.ldif import BYTE_ORDER_MARK
-from workbench.systems.ds389.formats.values import holds_secret
 from workbench.systems.ds389.formats.vectors import Row, changelog_vector, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
 from workbench.tables import table
@@ -44,7 +43,6 @@ _FIELDS = (
 )
 _RENAME = ("newrdn", "deleteoldrdn", "newsuperiordn")
 _HEADER = re.compile(r"(?:#.*?)?(clpurgeruv|clmaxruv): ?(.*)")
-_LINE = re.compile(r"^([^:\n]*):(:?) ?([^\n]*)", re.MULTILINE)
 
 
 class Bad(Exception):
@@ -55,27 +53,32 @@ class Bad(Exception):
         self.reason = reason
 
 
-def redact_body(body: str) -> str:
-    """The modifications without secrets: values of secret attributes, and values that look like password hashes.
+SUSPECT_BODY = SECRETS.suspect(before_run="^|[^A-Za-z0-9+/: ]|(?:^|[^:]):|(?:^|[^: ]|(?:^|[^:]):| ) ")
+"""RE2: matches every decoded body, its folds (`\\n `) taken out, that `redact_body` may change - but for what stands behind
+the first `::` of a line. Such a value counts if it is not base64, or if what it stands for matches
+`SECRETS.suspect()` or holds a fold."""
 
-    A value that is base64 inside the body is unpacked to look at it: `description:: e1NTSEF9...` is a hash as well. A
-    body that holds a secret comes back unfolded, because the fold may lie inside the secret.
+
+def redact_body(body: str) -> str:
+    """The modifications without secrets, by the rules of `Secrets`; unfolded if one was taken out.
+
+    A value that is base64 inside the body (`description:: e1NTSEF9...`) is unpacked to look at it, and goes as a whole.
     """
     flat = body.replace("\n ", "")
-
-    def line(found: re.Match[str]) -> str:
-        if SECRETS.is_secret(found[1]):
-            return f"{found[1]}: {REMOVED}"
-        if not found[2]:
-            return found[0]
-        try:
-            value = pybase64.b64decode(found[3], validate=True).decode("utf-8", "replace")
-        except binascii.Error:
-            return f"{found[1]}: {REMOVED}"  # what cannot be looked at is not kept
-        return f"{found[1]}: {REMOVED}" if holds_secret(value) or SECRETS.names_one(value) else found[0]
-
-    clean = SECRETS.without_hashes(_LINE.sub(line, flat))
+    clean = "\n".join(map(_looked_into, flat.split("\n"))) if "::" in flat else flat
+    clean = SECRETS.redact(clean)
     return body if clean == flat else clean
+
+
+def _looked_into(line: str) -> str:
+    name, sign, packed = line.partition("::")
+    if not sign or ":" in name:
+        return line
+    try:
+        value = pybase64.b64decode(packed.removeprefix(" "), validate=True).decode("latin-1")
+    except (binascii.Error, ValueError):
+        return f"{name}: {REMOVED}"  # what cannot be looked at is not kept
+    return f"{name}: {REMOVED}" if SECRETS.holds_one(value) else line
 
 
 def _unfold(text: str) -> list[str]:
@@ -146,8 +149,8 @@ def _row(fields: dict[str, str], body: str | None) -> dict[str, Any]:
         "lo": lo,
         "operation": fields["changetype"],
         "target": SECRETS.redact(fields["dn"]),
-        "entry": SECRETS.without_hashes(fields["nsuniqueid"]),
-        "parent": SECRETS.without_hashes(fields["parentuniqueid"]) if "parentuniqueid" in fields else None,
+        "entry": SECRETS.redact(fields["nsuniqueid"]),
+        "parent": SECRETS.redact(fields["parentuniqueid"]) if "parentuniqueid" in fields else None,
         "rename": SECRETS.redact(rename) if rename else None,
         "body": redact_body(body) if body is not None else None,
         "helper": lo == 0 and hi >> 16 in HELPER_TIMES,

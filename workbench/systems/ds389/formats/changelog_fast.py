@@ -10,7 +10,6 @@ This module never decides that a record is bad. It only decides that a record is
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 import numpy as np
@@ -21,15 +20,11 @@ import pybase64
 from workbench.model import RECORDS, Format, Parsed, Piece, merge_facts
 from workbench.systems.ds389.formats import changelog as exact
 from workbench.systems.ds389.formats.changelog_facts import EMPTY
-from workbench.systems.ds389.secrets import SECRETS, harmless_start
+from workbench.systems.ds389.formats.values import SUSPECT
+from workbench.systems.ds389.secrets import harmless_start
 from workbench.tables import TIME, order_of
 
-_ANY_NAME = "(?i:" + "|".join(re.escape(name) for name in sorted(SECRETS.attributes)) + ")"
-
-# Bodies that `exact.redact_body` may change, apart from what is packed in them once more.
-_SUSPECT_BODY = rf"{_ANY_NAME}|\{{|\$(?:[apsgy]|[^$]{{0,2}}\$)"
-
-_NEWLINE, _BLANK, _BRACE, _DOLLAR, _PAD = 10, 32, 123, 36, 61
+_NEWLINE, _BLANK, _PAD = 10, 32, 61
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX = np.full(256, 255, np.uint8)
 _HEX[_DIGITS] = np.arange(16)  # upper case is legal, but never seen from a server: the exact reader lowers it
@@ -65,10 +60,6 @@ class _Buffer:
         """The byte at each place; the last one for places behind the end."""
         last = len(self.bytes) - 1
         return self.bytes[places if not places.size or places.max() <= last else np.minimum(places, last)]
-
-    def places(self, byte: int) -> np.ndarray:
-        """Where the byte stands. Most that is asked for stands nowhere, which a plain search tells ten times faster."""
-        return np.flatnonzero(self.bytes == byte) if self.data.find(byte) >= 0 else np.empty(0, np.int64)
 
     def pairs(self, two: bytes) -> np.ndarray:
         """Where the two bytes stand one behind the other."""
@@ -190,29 +181,14 @@ def _decodes(data: bytes | bytearray, start: int, end: int) -> bool:
     return True
 
 
-# What a value that is base64 may hold: a hash, a hash packed once more, or text that names a secret.
-_PACKED_SECRET = rf"[{{$]|^(?:e[0-3]|JD)|{_ANY_NAME}"
-
-
 def _found(texts: pa.Array, pattern: str) -> np.ndarray:
     """Which texts the expression finds something in."""
     return pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(zero_copy_only=False)
 
 
-def _marks(buffer: _Buffer) -> np.ndarray:
-    """Places where a hash may stand: more than there are, never fewer."""
-    braces, dollars = buffer.places(_BRACE), buffer.places(_DOLLAR)
-    if not len(dollars):
-        return braces
-    # `$6$`, `$2b$`, `$argon2id$`, or cut by a fold: a postal address with `$` between its lines has none of these.
-    named = np.isin(buffer.at(dollars + 1), np.frombuffer(b"apsgy\n", np.uint8))
-    near = [np.isin(buffer.at(dollars + step), np.frombuffer(b"$\n", np.uint8)) for step in (2, 3)]
-    return np.concatenate([braces, dollars[named | near[0] | near[1]]])
-
-
 def _suspects(bodies: pa.StringArray) -> np.ndarray:
     """Which bodies may hold a secret, in clear or packed once more: more than do, never fewer."""
-    suspect = _found(bodies, _SUSPECT_BODY)
+    suspect = _found(bodies, exact.SUSPECT_BODY)
     offsets, content = _content(bodies)
     buffer = _Buffer(content.tobytes() + b"\n\n")
     folded = buffer.at(buffer.ends[:-1] + 1) == _BLANK
@@ -222,7 +198,7 @@ def _suspects(bodies: pa.StringArray) -> np.ndarray:
 
     if folded.any():  # a name may go on behind the fold
         torn = np.unique(owners(buffer.ends[:-1][folded]))
-        suspect[torn] |= _found(pc.replace_substring(bodies.take(pa.array(torn)), "\n ", ""), _SUSPECT_BODY)
+        suspect[torn] |= _found(pc.replace_substring(bodies.take(pa.array(torn)), "\n ", ""), exact.SUSPECT_BODY)
     packed = buffer.pairs(b"::")
     if len(packed):
         ends = np.flatnonzero(~folded)  # of the lines that do not go on
@@ -235,7 +211,7 @@ def _suspects(bodies: pa.StringArray) -> np.ndarray:
         inner = _Unpacked(buffer, start, finish, folds)
         suspect[owners(packed[inner.bad])] = True
         texts = _Buffer(inner.plain).slices(inner.starts, inner.ends)
-        suspect[owners(packed[_found(texts, _PACKED_SECRET)])] = True
+        suspect[owners(packed[_found(texts, SUSPECT)])] = True
     return suspect
 
 
@@ -281,7 +257,7 @@ class _Walk:
         self.ordinary = lead[first] != _BLANK
         # A field whose line ends in a blank, or a byte that is not ASCII, is left to the exact reader.
         odd_lines = buffer.starts[(buffer.at(np.maximum(buffer.ends - 1, 0)) == _BLANK) & ~empty]
-        self.doubt(np.concatenate([odd_lines, buffer.foreign(), _marks(buffer)]))
+        self.doubt(np.concatenate([odd_lines, buffer.foreign()]))
 
     def doubt(self, places: np.ndarray) -> None:
         """The records around these places are not ordinary."""
@@ -354,11 +330,16 @@ def read(piece: Piece) -> Parsed:
     walk.ordinary &= (operations >= 0) & (csn_end - csn == 20) & (packed | clear | (walk.now == walk.stop))
     digits = _HEX[buffer.at(np.arange(20)[:, None] + csn)]
     walk.ordinary &= (digits < 16).all(axis=0)
-    targets = _texts(buffer, *target)
-    renames = _texts(buffer, rename, np.maximum(np.where(holds, change - 1, walk.record_ends), rename))
-    together = b"\n".join(_content(texts)[1].tobytes() for texts in (targets, renames))
-    if _found(pa.array([together]), _ANY_NAME).any():  # almost never: one look at all costs less than one at each
-        walk.ordinary &= ~(_found(targets, _ANY_NAME) | _found(renames, _ANY_NAME))
+    columns = {
+        "target": _texts(buffer, *target),
+        "entry": _texts(buffer, *entry),
+        "parent": _texts(buffer, *parent),
+        "rename": _texts(buffer, rename, np.maximum(np.where(holds, change - 1, walk.record_ends), rename)),
+    }
+    # One look at all of them where they stand, with whatever lies between; at each only where that finds something.
+    doubted = np.flatnonzero(_found(buffer.slices(entry[0], np.maximum(change, entry[0])), SUSPECT))
+    for column in columns.values():
+        walk.ordinary[doubted] &= ~_found(column.take(pa.array(doubted)), SUSPECT)
 
     bodies = np.flatnonzero(packed & walk.ordinary)
     folds = walk.last_lines[bodies] - walk.fields[walk.now[bodies]]
@@ -369,6 +350,7 @@ def read(piece: Piece) -> Parsed:
     folds = np.searchsorted(buffer.ends, end) - np.searchsorted(buffer.ends, begin)
     unpacked_names = _Unpacked(buffer, begin, end, folds)
     walk.ordinary[names[_odd_names(unpacked_names)]] = False
+    columns["target"] = _with_unpacked(columns["target"], names, unpacked_names, walk.ordinary[names])
 
     chosen, kept = np.flatnonzero(walk.ordinary), pa.array(walk.ordinary)
     table = pa.table(
@@ -376,10 +358,7 @@ def read(piece: Piece) -> Parsed:
             "offset": piece.offset + walk.record_starts[chosen],
             **_positions(digits[:, chosen]),
             "operation": pa.DictionaryArray.from_arrays(pa.array(operations[chosen]), list(exact.OPERATIONS)),
-            "target": _names(targets.filter(kept), chosen, names, unpacked_names),
-            "entry": _texts(buffer, *(side[chosen] for side in entry)),
-            "parent": _texts(buffer, *(side[chosen] for side in parent)),
-            "rename": renames.filter(kept),
+            **{name: column.filter(kept) for name, column in columns.items()},
             "body": _redacted(_bodies(buffer, chosen, clear, change, walk.record_ends, bodies, unpacked)),
         }
     )
@@ -420,7 +399,7 @@ def _odd_names(unpacked: _Unpacked) -> np.ndarray:
         return odd
     plain = _Buffer(unpacked.plain or b"\n")
     texts = plain.slices(unpacked.starts, unpacked.ends)
-    odd |= pc.match_substring_regex(texts, rf"[\x00-\x1f{{$]|^ | $|{_ANY_NAME}").to_numpy(zero_copy_only=False)
+    odd |= pc.match_substring_regex(texts, rf"[\x00-\x1f]|^ | $|{SUSPECT}").to_numpy(zero_copy_only=False)
     odd |= unpacked.starts == unpacked.ends
     try:
         texts.cast(pa.string())
@@ -437,16 +416,14 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def _names(plain: pa.StringArray, chosen: np.ndarray, packed: np.ndarray, unpacked: _Unpacked) -> pa.StringArray:
-    """The names of the chosen records: as they stand, or unpacked."""
-    from_packed = np.full(int(max(chosen.max(initial=-1), packed.max(initial=-1))) + 1, -1)
-    from_packed[packed] = np.arange(len(packed))
-    where = from_packed[chosen]
-    picked = where[where >= 0]
-    if not len(picked):
+def _with_unpacked(plain: pa.StringArray, at: np.ndarray, unpacked: _Unpacked, good: np.ndarray) -> pa.StringArray:
+    """The names as they stand, or unpacked: those `at` these places that are `good`."""
+    if not good.any():
         return plain
-    texts = _Buffer(unpacked.plain).slices(unpacked.starts[picked], unpacked.ends[picked]).cast(pa.string())
-    return pc.replace_with_mask(plain, pa.array(where >= 0), texts)
+    here = np.zeros(len(plain), bool)
+    here[at[good]] = True
+    texts = _Buffer(unpacked.plain).slices(unpacked.starts[good], unpacked.ends[good]).cast(pa.string())
+    return pc.replace_with_mask(plain, pa.array(here), texts)
 
 
 def _bodies(

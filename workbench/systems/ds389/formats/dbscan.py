@@ -26,7 +26,7 @@ from workbench.model import RECORDS, Format, Parsed, Piece, Reject
 from workbench.systems.ds389.csn import csn_or_none, halves, origin_of, utc
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.changelog_facts import EMPTY, changelog_facts
-from workbench.systems.ds389.formats.values import PACKED, SUSPECT_PART, holds_secret
+from workbench.systems.ds389.formats.values import SUSPECT
 from workbench.systems.ds389.formats.vectors import Row, changelog_vector, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
 
@@ -45,7 +45,7 @@ _VALUE = re.compile(rb"^\t\t+([^\n]*(?:\n(?!\t\t)[^\n]*)*)\n", re.MULTILINE)
 _STRUCTURE = re.compile(rb"(?:^|\n)\t(?:encrypted|replgen|csn|uniqueid|dn|operation): ")
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # RE2 over bytes: what may be a secret, and control characters. Values of all other records need no second look.
-_SPECIAL = rf"{SUSPECT_PART}|: {PACKED}\n|[\x00-\x08\x0b-\x1f\x7f]"
+_SPECIAL = rf"{SUSPECT}|[\x00-\x08\x0b-\x1f\x7f]"
 
 
 def _decoded(value: bytes) -> str | None:
@@ -74,7 +74,7 @@ def _value(raw: bytes) -> str:
     if not colon or not ldif.NAME.fullmatch(name):
         name, rest = b"", raw
     text = _decoded(rest)
-    if SECRETS.is_secret(name.decode()) or holds_secret(rest.decode("latin-1") if text is None else text):
+    if SECRETS.is_secret(name.decode()) or SECRETS.holds_one(rest.decode("latin-1") if text is None else text):
         text = REMOVED
     elif text is None or _NOT_TEXT.search(text):
         text = f"[{len(rest)} bytes that are not text, sha256 {hashlib.sha256(rest).hexdigest()[:16]}]"

@@ -140,7 +140,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             about = {key: entry.text(attribute) for key, attribute in attributes.items()}
             replicas[suffix or ""] = {key: text and clean(text) for key, text in about.items()}
         else:
-            name = clean(entry.text("cn") or entry.dn.split(",", 1)[0].partition("=")[2])
+            # The secret goes first: behind the `=` of `userPassword=x,cn=replica,...` nothing shows what x is.
+            name = clean(entry.text("cn") or clean(entry.dn).split(",", 1)[0].partition("=")[2])
             mine = [_agreement(entry, name)]
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
         whose = "server" if kind == "replica" else "link"

@@ -276,8 +276,8 @@ class _Found:
         self.entries += not grave
 
     def _take_vector(self, entry: Entry, server: str) -> None:
-        suffix = entry.text("nscpEntryDN") or entry.dn.partition(",")[2]
-        self.suffixes = {clean(suffix): 1}
+        suffix = clean(entry.text("nscpEntryDN") or clean(entry.dn).partition(",")[2])
+        self.suffixes = {suffix: 1}
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
         self.vectors += vector_rows(values, modified, offset=entry.offset, kind="server", holder=server)
         rows = (link_row(value, entry.offset, [suffix]) for value in entry.texts("nsds5agmtmaxcsn"))

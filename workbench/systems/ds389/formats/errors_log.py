@@ -7,7 +7,6 @@ so lines are filtered as columns and only what may mean something is read one by
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
 from typing import Any
@@ -23,6 +22,7 @@ from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Mea
 from workbench.systems.ds389.formats.log_kinds import is_pretty, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
+from workbench.systems.ds389.formats.values import SUSPECT
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
 from workbench.tables import table
 
@@ -142,11 +142,9 @@ class _Rows:
 
     def tables(self) -> dict[str, pa.Table]:
         """Evidence tables that have rows."""
-        suspects = pc.match_substring_regex(pa.array(self._lines, pa.string()), _MAYBE_SECRET, ignore_case=True)
+        suspects = pc.match_substring_regex(pa.array(self._lines, pa.string()), SUSPECT)
         for index in np.flatnonzero(suspects.to_numpy(zero_copy_only=False)).tolist():
-            row = self._messages[index]
-            row["text"], row["link"] = _harmless(self._lines[index]), row["link"] and _harmless(row["link"])
-            row["numbers"] = [(key, _harmless(value)) for key, value in row["numbers"]]
+            _make_harmless(self._messages[index])
         for row in self._messages:
             row["text"] = row["text"][:_LONGEST_TEXT]
         found = {"messages": self._messages, "applied": self._applied, "operations": self._operations}
@@ -221,28 +219,18 @@ class _Rows:
         self._operations.append({**row, "connection": connection})
 
 
+def _make_harmless(row: dict[str, Any]) -> None:
+    """Takes the secrets out of a row. What was cut out of a text goes where it went: alone it shows no name before it."""
+    text = row["text"] = SECRETS.redact(row["text"])
+    row["link"] = row["link"] and (row["link"] if row["link"] in text else SECRETS.redact(row["link"]))
+    row["numbers"] = [(key, value if value in text else REMOVED) for key, value in row["numbers"]]
+
+
 def _says(meaning: Meaning, text: str, function: str | None) -> re.Match[str] | None:
     for sign in meaning.signs:  # a loop, not any(): this runs several times for each line of interest
         if sign in text:
             return meaning.pattern.match(text) if meaning.function in (function or "") else None
     return None
-
-
-# A line may quote a value in base64, which no shape betrays: a hash of any scheme makes a run of 36 letters or more.
-_PACKED = re.compile(r"[A-Za-z0-9+/]{36,}")
-_MAYBE_SECRET = "|".join([r"[{$]", _PACKED.pattern, *sorted(map(re.escape, SECRETS.attributes))])
-
-
-def _harmless(text: str) -> str:
-    """The text without secrets."""
-    return _PACKED.sub(lambda run: REMOVED if _holds_secret(run[0], 2) else run[0], SECRETS.redact(text))
-
-
-def _holds_secret(packed: str, depth: int) -> bool:
-    text = base64.b64decode(packed[: len(packed) // 4 * 4]).decode("latin-1")
-    return SECRETS.holds_one(text) or (
-        depth > 1 and any(_holds_secret(run, depth - 1) for run in _PACKED.findall(text))
-    )
 
 
 def _is_errors_log(head: bytes, name: str) -> bool:

@@ -64,14 +64,9 @@ def decode_base64(text: bytes) -> bytes:
 
 
 def safe_excerpt(block: bytes) -> str:
-    """The first line that is not a comment, harmless to print; nothing of a line that names a secret attribute.
-
-    Not more than that line: in a damaged record the colon behind `userPassword` may be the very byte that is wrong.
-    """
+    """The first line that is not a comment, harmless to print."""
     lines = unfolded(block).split(b"\n")
-    first = next((line for line in lines if line and not line.startswith(b"#")), b"")
-    lower = first.lower()
-    return "" if any(name.encode() in lower for name in SECRETS.attributes) else excerpt(first, SECRETS)
+    return excerpt(next((line for line in lines if line and not line.startswith(b"#")), b""), SECRETS)
 
 
 def unfolded(block: bytes) -> bytes:

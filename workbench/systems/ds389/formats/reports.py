@@ -198,7 +198,7 @@ def _wrong_line(line: bytes, columns: int) -> str:
         return "not a line of comma-separated values"
     if len(cells) != columns:
         return f"{len(cells)} columns where the heading has {columns}"
-    return "" if csn_or_none(cells[2]) else "the third column is no CSN"
+    return "" if columns > 2 and csn_or_none(cells[2]) else "the third column is no CSN"
 
 
 def _lag_report(piece: Piece) -> Parsed:

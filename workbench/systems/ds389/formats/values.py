@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 
-from workbench.systems.ds389.formats.ldif import decode_base64
 from workbench.systems.ds389.secrets import SECRETS
 
 LONGEST = 1024
 """No shown value has more characters. A longer one keeps its beginning, its size and a part of its SHA-256."""
 
-# `{SSHA}` and `$6$` packed in base64 once more begin with these letters.
-PACKED = r"(?:e[0-3]|JD)[A-Za-z0-9+/]{10,}={0,2}"
-_PACKED_VALUE = re.compile(PACKED)
-
-SUSPECT_PART = r"(?i:\{[a-z0-9]|\$[\w-]+\$|" + "|".join(sorted(map(re.escape, SECRETS.attributes))) + ")"
-SUSPECT = f"{SUSPECT_PART}|^{PACKED}$"
-"""RE2: matches every value that `holds_secret` may call a secret, and few others."""
-
-
-def holds_secret(text: str) -> bool:
-    """True for a value that holds a password hash or the like, plain or packed in base64."""
-    if SECRETS.holds_one(text):
-        return True
-    if _PACKED_VALUE.fullmatch(text):
-        try:
-            return SECRETS.holds_one(decode_base64(text.encode()).decode("latin-1"))
-        except ValueError:
-            return False
-    return False
+SUSPECT = rf"{SECRETS.suspect()}|\n "
+"""RE2: matches every value that may hold a secret, and few others. A fold may lie inside the secret."""
 
 
 def clean(text: str) -> str:
@@ -48,7 +29,7 @@ def shown(value: bytes) -> str | None:
         text = value.decode()
     except UnicodeDecodeError:
         text = value.decode("latin-1")
-    return None if holds_secret(text) else shortened(value)
+    return None if SECRETS.holds_one(text) else shortened(value)
 
 
 def shortened(value: bytes) -> str:
