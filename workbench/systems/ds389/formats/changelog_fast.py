@@ -338,8 +338,8 @@ def read(piece: Piece) -> Parsed:
     }
     # One look at all of them where they stand, with whatever lies between; at each only where that finds something.
     doubted = np.flatnonzero(_found(buffer.slices(entry[0], np.maximum(change, entry[0])), SUSPECT))
-    for column in columns.values():
-        walk.ordinary[doubted] &= ~_found(column.take(pa.array(doubted)), SUSPECT)
+    texts = pa.concat_arrays([column.take(pa.array(doubted)) for column in columns.values()])
+    walk.ordinary[doubted] &= ~_found(texts, SUSPECT).reshape(len(columns), -1).any(axis=0)
 
     bodies = np.flatnonzero(packed & walk.ordinary)
     folds = walk.last_lines[bodies] - walk.fields[walk.now[bodies]]
