@@ -57,8 +57,11 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 
+# In a container the only user is often root; Jupyter then wants to be told that this is meant.
+AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
+
 lab: $(READY)
-	$(BIN)/jupyter lab --ip=127.0.0.1 --ServerApp.root_dir=notebooks
+	$(BIN)/jupyter lab --ip=127.0.0.1 --ServerApp.root_dir=notebooks $(AS_ROOT)
 
 bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.ingest

@@ -18,7 +18,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from workbench.engine.java import java_home
+from workbench.engine.java import find_java, launcher
 from workbench.engine.session import spark_session
 from workbench.model import Problem
 
@@ -129,7 +129,7 @@ def _process(folder: Path, name: str, what: str, *options: str) -> Iterator[Proc
     """One Java of Spark, stopped by its process id whatever happens."""
     spark_home = Path(pyspark.__file__).parent
     try:
-        java = java_home()
+        java = launcher(find_java())
     except Problem as problem:
         need(str(problem), False)
     environment = _bare_environment() | {

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from conftest import need
+from conftest import ROOT, need
 
-from workbench import __version__
+from workbench import __version__, cli
 from workbench.cli import main
 
 INCIDENT = Path(__file__).parent / "incidents" / "missed_behind_equal_vectors"
@@ -115,10 +116,40 @@ def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("A real incident")
     assert f"case: {tmp_path / 'case'}" in shown.stdout
-    assert "Next: " in shown.stdout
+    told = shown.stdout.partition("Next:\n")[2]
+    (files,) = re.findall(r"inspect (\S+/2-during)/\*", told)
+    assert (ROOT / files).is_dir()
+    assert "load FOLDER" in told
+    assert "make lab" in told
     again = run("demo", "--case", tmp_path / "case")
     assert again.exit_code == 0
     assert "known already" in again.stderr
+
+
+def test_what_to_do_next_is_told_as_this_shell_can_start_it(monkeypatch, tmp_path: Path) -> None:
+    program = tmp_path / ".venv" / "bin" / "workbench"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    for typed in (".venv/bin/workbench", str(program)):
+        monkeypatch.setattr(sys, "argv", [typed, "demo"])
+        assert cli._as_typed() == ".venv/bin/workbench"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert cli._as_typed() == "workbench"
+
+
+def test_long_work_without_a_terminal_tells_how_far_it_is_in_plain_lines(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cli._Reading, "EVERY", 0.0)
+    logs = [INCIDENT / "2-during" / name for name in ("s3.changelog.ldif", "s1.replica.ldif")]
+    size = sum(log.stat().st_size for log in logs) / 1e6
+    for shown in (run("inspect", *logs), run("load", INCIDENT / "2-during", "--case", tmp_path / "case")):
+        lines = [line for line in shown.stderr.splitlines() if line.startswith("reading: ")]
+        assert all(re.fullmatch(r"reading: [\d.]+ of [\d.]+ MB, [\d,]+ rows/s", line) for line in lines)
+        done, whole = re.findall(r"[\d.]+(?= of| MB)", lines[-1])
+        assert done == whole
+    assert f"reading: {size:,.1f} of {size:,.1f} MB, " in run("inspect", *logs).stderr
 
 
 def test_long_work_shows_bytes_and_rate_on_a_terminal_only(spark, tmp_path: Path) -> None:

@@ -136,6 +136,27 @@ def the_engine_knows_no_system_by_name(code: Code) -> list[str]:
     ]
 
 
+def a_system_knows_no_other(code: Code) -> list[str]:
+    return [
+        f"{name} imports {imported}"
+        for name, imported in edges(code)
+        if name.startswith("workbench.systems.")
+        and imported.startswith("workbench.systems.")
+        and name.split(".")[2] != imported.split(".")[2]
+    ]
+
+
+def readers_need_no_spark(code: Code) -> list[str]:
+    """Workers and `inspect` start at once and stay light: nothing they import, or that imports, knows Spark."""
+    spark = {name for name, imported in edges(code) if within(imported, "pyspark", "py4j")}
+    waiting = ["workbench.files", "workbench.engine.parts"]
+    for name in waiting:  # grows
+        waiting += [other for other in imports(name, code[name], code) if other in code and other not in waiting]
+    return [
+        f"{name} imports {other}" for name in waiting for other in imports(name, code[name], code) if other in spark
+    ]
+
+
 def model_and_rules_need_nothing(code: Code) -> list[str]:
     return [
         f"{name} imports {imported}"
@@ -241,6 +262,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (one_direction, "workbench.figures", "from widgets import views"),
     (the_engine_knows_no_system_by_name, "workbench.engine.diagnosis", "from ..systems.kanidm import rules"),
     (the_engine_knows_no_system_by_name, "workbench.engine.diagnosis", "from workbench.systems import kanidm"),
+    (a_system_knows_no_other, "workbench.systems.kanidm.formats", "from workbench.systems.ds389 import csn"),
+    (readers_need_no_spark, "workbench.tables", "def f():\n    from workbench.engine import session"),
+    (readers_need_no_spark, "workbench.engine.digests", "from workbench.engine.session import spark_session"),
     (model_and_rules_need_nothing, "workbench.rules.sending", "import numpy"),
     (model_and_rules_need_nothing, "workbench.rules.sending", "from workbench.tables import table"),
     (model_and_rules_need_nothing, "workbench.model", "from workbench import tables"),

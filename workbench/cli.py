@@ -9,6 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -117,6 +119,36 @@ def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
     return "\n".join(lines)
 
 
+class _Reading:
+    """How far the reading is: a bar on a terminal, elsewhere a plain line now and then, so that short work is silent."""
+
+    EVERY = 30.0
+    """Seconds from one plain line to the next."""
+
+    def __init__(self) -> None:
+        self.started = self._spoken = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> _Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, done: int, total: int, rows: int) -> None:
+        now = time.monotonic()
+        rate = f"{rows / (now - self.started):,.0f} rows/s"
+        if sys.stderr.isatty():
+            if self._bar is None:
+                self._bar = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, desc="reading", leave=False)
+            self._bar.set_postfix_str(rate, refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif now - self._spoken >= self.EVERY:
+            self._spoken = now
+            click.echo(f"reading: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB, {rate}", err=True)
+
+
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @_JSON
@@ -124,13 +156,20 @@ def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
 def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) -> None:
     """Say what each FILE holds: its format (told by its content), rows read and rejected, and what they show."""
     _only_one_stdout(json_to, csv_to)
-    results = []
-    bar = tqdm(files, unit="file", disable=not sys.stderr.isatty() or len(files) < 2, leave=False)
-    for path in bar:
-        try:
-            results.append(inspect_file(path))
-        except OSError as error:
-            results.append(unreadable(path, error))
+    results: list[dict[str, Any]] = []
+    # os.path, because a folder that may not be entered is no error here.
+    sizes = [os.path.getsize(path) if os.path.isfile(path) else 0 for path in files]
+    with _Reading() as reading:
+        for number, path in enumerate(files):
+            before, known = sum(sizes[:number]), sum(result["rows"] for result in results)
+
+            def watch(done: int, rows: int, before: int = before, known: int = known) -> None:
+                reading(before + done, sum(sizes), known + rows)
+
+            try:
+                results.append(inspect_file(path, watch))
+            except OSError as error:
+                results.append(unreadable(path, error))
     if json_to:
         _give(json.dumps(results, indent=1) + "\n", json_to, files)
     counts = ("file", "format", "bytes", "rows", "accepted", "rejected")
@@ -196,27 +235,14 @@ def load(
 
 
 def _load(case: Case, folders: Iterable[Path], master: str | None) -> Loaded:
-    started, bar = time.monotonic(), None
-
-    def progress(done: int, total: int, rows: int) -> None:
-        nonlocal bar
-        if bar is None and sys.stderr.isatty():
-            bar = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, desc="reading", leave=False)
-        if bar is not None:
-            bar.set_postfix_str(f"{rows / (time.monotonic() - started):,.0f} rows/s", refresh=False)
-            bar.update(done - bar.n)
-
     spark = None
     if master:
         from workbench.engine.session import spark_session
 
         spark = spark_session(remote=master) if master.startswith("sc://") else spark_session(master=master)
-    try:
-        loaded = case.load(folders, spark=spark, progress=progress)
-    finally:
-        if bar is not None:
-            bar.close()
-    seconds = time.monotonic() - started
+    with _Reading() as reading:
+        loaded = case.load(folders, spark=spark, progress=reading)
+    seconds = time.monotonic() - reading.started
     size = sum(one.bytes for one in loaded.added)
     known = f", {len(loaded.known)} known already" if loaded.known else ""
     click.echo(
@@ -297,8 +323,19 @@ def demo(case_folder: Path) -> None:
     case = Case.create(case_folder)
     snapshots = sorted(folder for folder in DEMO.iterdir() if folder.is_dir())
     _show_holdings(case, _load(case, snapshots, None), None, None)
+    here = Path.cwd()
+    folder = DEMO.relative_to(here) if DEMO.is_relative_to(here) else DEMO
+    command = _as_typed()
     click.echo(
-        f"\nNext: `workbench inspect {DEMO.relative_to(Path.cwd()) if DEMO.is_relative_to(Path.cwd()) else DEMO}/2-during/*` "
-        "says what each file holds;\n`workbench load FOLDER --case CASE` does the same with files of your own servers; "
-        "`make lab` opens the notebooks."
+        f"\nNext:\n  {command} inspect {folder}/2-during/*   says what each file holds\n"
+        f"  {command} load FOLDER --case CASE   does the same with the files of your own servers\n"
+        "  make lab   opens the notebooks: 00_tour goes through this case"
     )
+
+
+def _as_typed() -> str:
+    """How a user of this shell starts this program: `make` runs it from a place that is not on PATH."""
+    program = Path(sys.argv[0])
+    if program.name != "workbench" or shutil.which("workbench") == str(program.absolute()):
+        return "workbench"
+    return str(program.relative_to(Path.cwd()) if program.is_relative_to(Path.cwd()) else program)

@@ -30,6 +30,9 @@ LONGEST = 64 << 20
 
 TOO_LONG = {unit: f"{unit[:-1]} longer than {LONGEST >> 20} MiB" for unit in (RECORDS, LINES)}
 
+Watch = Callable[[int, int], None]
+"""Told how far a file is read, in bytes (at most its size: what is packed unpacks to more), and how many rows that were."""
+
 _ONE = {RECORDS: "record", LINES: "line", WHOLE: "document"}
 _MANY = 200
 
@@ -375,22 +378,28 @@ def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
     return path_text(path.resolve().parent.name) if not first or first in log_words or "." not in name else first
 
 
-def inspect_file(path: Path) -> dict[str, Any]:
+def inspect_file(path: Path, watch: Watch | None = None) -> dict[str, Any]:
     """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail.
 
     Of formats whose detail the contract fixes, other facts are left out: the case asks `facts_of` for them.
     """
-    seen = facts_of(path)
-    kind, _, _ = recognise(path)
+    kind, seen = _look(path, watch)
     if kind and kind.empty:
         seen["detail"] = {key: seen["detail"][key] for key in kind.empty}
     return seen
 
 
 def facts_of(path: Path) -> dict[str, Any]:
-    """As `inspect_file`, with every fact that the parser gives."""
+    """Every fact that the parser gives of one file."""
+    _, seen = _look(path)
+    facts: dict[str, Any] = seen["detail"]
+    return facts
+
+
+def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[str, Any]]:
     kind, name, why = recognise(path)
-    result = {"file": path_text(path), "format": name, "bytes": path.stat().st_size if path.is_file() else 0}
+    size = path.stat().st_size if path.is_file() else 0
+    result = {"file": path_text(path), "format": name, "bytes": size}
     rows, detail = 0, dict(kind.empty) if kind else {}
     rejects: list[Reject] = []
     if kind:
@@ -404,6 +413,8 @@ def facts_of(path: Path) -> dict[str, Any]:
             parsed = reader(piece)
             rows += parsed.rows
             rejects += parsed.rejects
+            if watch:
+                watch(min(piece.offset + len(piece.data), size), rows)
             detail = merge_facts([detail, parsed.facts])
     elif name == "text":
         for piece in pieces(path, Source(str(path), "", ""), LINES):
@@ -417,7 +428,7 @@ def facts_of(path: Path) -> dict[str, Any]:
         rows, rejects = 1, [Reject(0, why)]
     listed = [{"offset": reject.offset, "reason": reject.reason} for reject in sorted(rejects, key=lambda r: r.offset)]
     counts = {"rows": rows, "accepted": rows - len(rejects), "rejected": len(rejects)}
-    return {**result, **counts, "rejects": listed, "detail": detail}
+    return kind, {**result, **counts, "rejects": listed, "detail": detail}
 
 
 def unreadable(path: Path, error: OSError) -> dict[str, Any]:

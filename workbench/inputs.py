@@ -220,7 +220,7 @@ def name_suffixes(known: list[Input], new: list[Input]) -> None:
     held: dict[str, set[str]] = {}
     for one in known:
         if one.kind and format_with(one.kind).tells_suffix:
-            facts = one.facts or facts_of(Path(one.path))["detail"]
+            facts = one.facts or facts_of(Path(one.path))
             held.setdefault(one.server, set()).update(facts.get("suffixes", {}))
     for one in new:
         if one.suffix:

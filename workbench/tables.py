@@ -1,6 +1,6 @@
 """The evidence tables: the one place that says which columns they have and what these mean.
 
-Every table except `digests` begins with the source columns, added by the engine: a parser never writes them.
+Every table begins with the source columns, added by the engine: of these a parser writes `suffix` at most.
 `position`, `min` and `max` hold order keys (`workbench.model`). Times are UTC. A null means "the file does not say".
 """
 

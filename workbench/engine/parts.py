@@ -128,7 +128,7 @@ class _Writer:
         self._write("digests", digest(origin, hi, lo, self.system.bucket_shift))
 
     def _write(self, name: str, rows: pa.Table, *ends: tuple[int, int]) -> None:
-        self.parts.append(write_part(self.evidence, name, rows, self.share.source, *ends))
+        self.parts.append(write_part(self.evidence, name, rows, self.share.source, *ends, below=self.system.below))
 
 
 def _only(column: pa.ChunkedArray, value: str) -> bool:
@@ -141,40 +141,45 @@ def _constant(value: str | None, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array([value]))
 
 
-def _with_source(name: str, rows: pa.Table, source: Source) -> pa.Table:
+def _with_source(name: str, rows: pa.Table, source: Source, below: str) -> pa.Table:
     """The table with its source columns in front, in the order of the schema. A parser's own suffix goes before the file's."""
     columns: dict[str, Any] = {column: _constant(getattr(source, column), len(rows)) for column in SOURCE}
     if "suffix" in rows.column_names:
         columns["suffix"] = pc.coalesce(rows["suffix"], pa.scalar(source.suffix, pa.string()))
-    elif source.suffixes and "target" in rows.column_names:
-        columns["suffix"] = _suffix_of(rows["target"].cast(pa.string()), source)
+    elif source.suffixes and below and "target" in rows.column_names:
+        columns["suffix"] = _suffix_of(rows["target"].cast(pa.string()), source, below)
     for column, (kind, _) in COLUMNS[name].items():
         have = rows[column]
         columns[column] = have if pa.types.is_dictionary(have.type) else have.cast(kind)
     return pa.table({column: columns[column] for column in SCHEMAS[name].names})
 
 
-def _suffix_of(target: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
+def _suffix_of(target: pa.ChunkedArray, source: Source, below: str) -> pa.ChunkedArray:
     """The longest of the server's suffixes that each target lies below; that of the file where there is no target."""
     lower = pc.utf8_lower(target)
     found: Any = pa.scalar(None, pa.string())
     for suffix in sorted(source.suffixes, key=len):
-        below = pc.or_(pc.equal(lower, suffix.lower()), pc.ends_with(lower, f",{suffix.lower()}"))
-        found = pc.if_else(pc.fill_null(below, False), suffix, found)
+        inside = pc.or_(pc.equal(lower, suffix.lower()), pc.ends_with(lower, below + suffix.lower()))
+        found = pc.if_else(pc.fill_null(inside, False), suffix, found)
     return pc.if_else(pc.is_null(target), pa.scalar(source.suffix, pa.string()), found)
 
 
 def write_part(
-    evidence: Path, name: str, rows: pa.Table | list[dict[str, Any]], source: Source, *ends: tuple[int, int]
+    evidence: Path,
+    name: str,
+    rows: pa.Table | list[dict[str, Any]],
+    source: Source,
+    *ends: tuple[int, int],
+    below: str = "",
 ) -> dict[str, Any]:
     """Write rows of one source as a Parquet part of the table; returns what the manifest says of it.
 
-    `ends` are the lowest and the highest (hi, lo) of sorted positions. The folder `evidence` must exist: a task that
-    outlives its load must not bring back what the load has taken away.
+    `ends` are the lowest and the highest (hi, lo) of sorted positions; `below` is that of the system. The folder
+    `evidence` must exist: a task that outlives its load must not bring back what the load has taken away.
     """
     folder = evidence / name
     folder.mkdir(exist_ok=True)
-    whole = _with_source(name, table(name, rows) if isinstance(rows, list) else rows, source)
+    whole = _with_source(name, table(name, rows) if isinstance(rows, list) else rows, source, below)
     part = f"{uuid.uuid4().hex}.parquet"
     plain = {column: _PLAIN[column] for column in whole.column_names if column in _PLAIN}
     pq.write_table(

@@ -13,4 +13,5 @@ SYSTEM = System(
     moment=lambda csn: utc(seconds(csn)),
     bucket_shift=24,  # hi counts 1/65536 s: 256 s a bucket, the measured optimum at some ten changes a second
     log_words=frozenset({"access", "errors", "error", "audit", "auditfail"}),
+    below=",",
 )
