@@ -409,7 +409,7 @@ def test_rows_of_a_server_with_two_suffixes_go_by_their_targets(spark, tmp_path:
     folder = tmp_path / "now"
     folder.mkdir()
     csn = "6b005c13000000010000"
-    suffixes = ("dc=example,dc=com", "o=ipaca")
+    suffixes = ("dc=example,dc=com", "o=ipaca", "ou=a,dc=example,dc=com")
     (folder / "s1.replica.ldif").write_text("".join(TWO_SUFFIXES.format(suffix=suffix, csn=csn) for suffix in suffixes))
     (folder / "s1.access.log").write_text(
         "".join(
@@ -419,6 +419,12 @@ def test_rows_of_a_server_with_two_suffixes_go_by_their_targets(spark, tmp_path:
         )
     )
     record = "changetype: delete\ncsn: {}\nnsuniqueid: 1-2-3-4\ndn: uid=a,{}\n\n"
+    other = f"changetype: modify\ncsn: {csn}\nnsuniqueid: 1-2-3-4\ndn: uid=c,dc=example,dc=com\nchange::\n"
+    (folder / "s1.speaks-of-the-other.changelog.ldif").write_text(other + "replace: root\nroot: o=ipaca\n-\n\n")
+    (folder / "s1.nested.changelog.ldif").write_text(record.format(csn, "OU=a,dc=example,dc=com"))
+    export = "dn: nsuniqueid=ffffffff-ffffffff-ffffffff-ffffffff,{0}\nobjectClass: nsTombstone\nnscpEntryDN: {0}\n"
+    vector = "nsuniqueid: ffffffff-ffffffff-ffffffff-ffffffff\nnsds50ruv: {replicageneration} " + csn + "\n\n"
+    (folder / "s1.export.ldif").write_text("dn: o=ipaca\no: dc=example,dc=com\n\n" + export.format("o=ipaca") + vector)
     (folder / "s1.ca.changelog.ldif").write_text(record.format(csn, "o=ipaca"))
     (folder / "s1.main.changelog.ldif").write_text(record.format(csn, "dc=example,dc=com"))
     case = Case.create(tmp_path / "case")
@@ -428,8 +434,13 @@ def test_rows_of_a_server_with_two_suffixes_go_by_their_targets(spark, tmp_path:
     assert {row["file"]: row["suffix"] for row in case.arrow("positions").to_pylist()} == {
         "s1.ca.changelog.ldif": "o=ipaca",
         "s1.main.changelog.ldif": "dc=example,dc=com",
+        "s1.speaks-of-the-other.changelog.ldif": "dc=example,dc=com",
+        "s1.nested.changelog.ldif": "ou=a,dc=example,dc=com",
     }
-    assert {row["suffix"]: row["max"] for row in case.arrow("vectors").to_pylist()} == dict.fromkeys(suffixes, csn)
+    vectors = case.arrow("vectors").to_pylist()
+    assert {row["suffix"]: row["max"] for row in vectors if row["origin"]} == dict.fromkeys(suffixes, csn)
+    assert [row["suffix"] for row in vectors if row["file"] == "s1.export.ldif"] == ["o=ipaca"]
+    assert {row["suffix"] for row in vectors if row["file"] == "s1.replica.ldif"} == set(suffixes)
     assert [(row["suffix"], row["changes"]) for row in case.holdings()] == [(suffix, 1) for suffix in suffixes]
 
 

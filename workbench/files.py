@@ -19,7 +19,7 @@ from typing import Any
 import zstandard
 
 from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source, merge_facts
-from workbench.systems import systems
+from workbench.systems import format_with, systems
 from workbench.tables import joined
 
 PIECE = 8 << 20
@@ -394,6 +394,16 @@ def facts_of(path: Path) -> dict[str, Any]:
     _, seen = _look(path)
     facts: dict[str, Any] = seen["detail"]
     return facts
+
+
+def first_targets(path: Path, source: Source, key: str) -> list[str]:
+    """What the first changes of a changelog are about; nothing for files that hold no changes."""
+    kind = format_with(key)
+    if kind.unit != RECORDS:
+        return []
+    start, _ = head(path)
+    parsed = CarefulReader(kind)(Piece(source, start[: _cut(start, RECORDS)], 0, False))
+    return parsed.tables["changes"]["target"].drop_null().to_pylist() if "changes" in parsed.tables else []
 
 
 def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[str, Any]]:

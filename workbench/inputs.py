@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable, strict_yaml
-from workbench.files import facts_of, head, path_text, recognise, server_of
+from workbench.files import facts_of, first_targets, head, path_text, recognise, server_of
 from workbench.model import Problem, Source
-from workbench.systems import format_with, systems
+from workbench.systems import format_with, system_named, systems
 
 Named = tuple[str | None, str | None]
 """Server and suffix that case.yaml gives a file."""
@@ -213,7 +213,7 @@ def begins(one: Input) -> tuple[str, str]:
 
 
 def name_suffixes(known: list[Input], new: list[Input]) -> None:
-    """Give each new input the suffix it is about: its server's only one, or the only one that its beginning names.
+    """Give each new input the suffix it is about: its server's only one, or the one that all its first changes lie below.
 
     A log speaks of all suffixes of its server; its rows then go by their targets, and those without one stay unnamed.
     """
@@ -225,11 +225,19 @@ def name_suffixes(known: list[Input], new: list[Input]) -> None:
     for one in new:
         if one.suffix:
             continue
-        suffixes = sorted(held.get(one.server, ()), key=len, reverse=True)
-        if len(suffixes) > 1:
-            start = head(Path(one.path))[0].decode("utf-8", "replace").lower()
+        suffixes = sorted(held.get(one.server, ()))
+        if len(suffixes) == 1:
+            (one.suffix,) = suffixes
+        elif suffixes:
             one.suffixes = suffixes
-            suffixes = [suffix for suffix in suffixes if suffix.lower() in start]
-        # `dc=example,dc=com` stands in every name below `ou=x,dc=example,dc=com`: the longest counts, unless they differ.
-        if suffixes and all(suffixes[0].lower().endswith(suffix.lower()) for suffix in suffixes):
-            one.suffix = suffixes[0]
+            found = {_suffix_above(target, one) for target in first_targets(Path(one.path), one.source, one.kind)} - {
+                None
+            }
+            one.suffix = found.pop() if len(found) == 1 else None
+
+
+def _suffix_above(target: str, one: Input) -> str | None:
+    """The longest of the server's suffixes that the target lies below: one suffix may lie below another."""
+    below, lower = system_named(one.kind.split(".", 1)[0]).below, target.lower()
+    above = [suffix for suffix in one.suffixes if below and f"{below}{lower}".endswith(f"{below}{suffix.lower()}")]
+    return max(above, key=len, default=None)

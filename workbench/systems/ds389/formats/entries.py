@@ -279,9 +279,10 @@ class _Found:
         suffix = clean(entry.text("nscpEntryDN") or clean(entry.dn).partition(",")[2])
         self.suffixes = {suffix: 1}
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
-        self.vectors += vector_rows(values, modified, offset=entry.offset, kind="server", holder=server)
-        rows = (link_row(value, entry.offset, [suffix]) for value in entry.texts("nsds5agmtmaxcsn"))
-        self.links += [row for row in rows if row]
+        rows = vector_rows(values, modified, offset=entry.offset, kind="server", holder=server)
+        links = (link_row(value, entry.offset, [suffix]) for value in entry.texts("nsds5agmtmaxcsn"))
+        self.vectors += [{**row, "suffix": suffix or None} for row in rows]
+        self.links += [{**row, "suffix": suffix or None} for row in links if row]
 
 
 def _top(piece: Piece) -> dict[str, int]:
