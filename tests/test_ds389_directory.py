@@ -177,6 +177,15 @@ def test_two_suffixes_in_one_file_stay_two_vectors():
     }
 
 
+def test_a_suffix_is_one_in_whatever_letters_and_blanks_it_was_typed():
+    data = replica("nsDS5ReplicaRoot: DC=Example, dc = com", "nsds50ruv: {replicageneration} 6b005a21000100010000")
+    data += agreement("nsDS5ReplicaRoot: dc=example,DC=com", "nsDS5ReplicaHost: h")
+    found = parse(REPLICA, data)
+    assert found.facts["suffixes"] == {"dc=example,dc=com": 1}
+    assert list(found.facts["vectors"]) == ["s1"]
+    assert {row["suffix"] for name in ("vectors", "links") for row in rows(found, name)} == {"dc=example,dc=com"}
+
+
 def test_the_suffix_can_be_read_from_the_name_of_the_entry():
     data = replica("nsds50ruv: {replicageneration} 6B00592D000000010000").replace(b"objectClass: nsds5Replica\n", b"")
     assert REPLICA.sniff(data, "x")

@@ -19,7 +19,7 @@ from workbench import tables
 from workbench.model import Format, Parsed, Piece, Reject, Source
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.ldif import Entry
-from workbench.systems.ds389.formats.values import clean
+from workbench.systems.ds389.formats.values import clean, suffix_named
 from workbench.systems.ds389.formats.vectors import READ_ONLY, Row, link_row, vector_facts, vector_rows
 
 _CONFIG = r",cn=mapping tree,cn=config"
@@ -46,9 +46,9 @@ def _placed(pattern: re.Pattern[str], entry: Entry) -> re.Match[str] | None:
 def suffix_of(entry: Entry) -> str | None:
     """The suffix that a replica or an agreement belongs to: its nsDS5ReplicaRoot, else the one its name holds."""
     if root := entry.text("nsDS5ReplicaRoot"):
-        return clean(root)
+        return suffix_named(root)
     if found := _placed(_REPLICA_DN, entry) or _placed(_AGREEMENT_DN, entry):
-        return clean(_ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"')))
+        return suffix_named(_ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else m[2], found[1].strip('"')))
     return None
 
 

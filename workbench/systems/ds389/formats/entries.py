@@ -32,7 +32,7 @@ from workbench.systems.ds389.formats.entry_states import (
 )
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.line_arrays import Lines, Numbers
-from workbench.systems.ds389.formats.values import LONGEST, SUSPECT, clean, shortened, shown, shown_name
+from workbench.systems.ds389.formats.values import LONGEST, SUSPECT, clean, shortened, shown, shown_name, suffix_named
 from workbench.systems.ds389.formats.vectors import Row, link_row, vector_facts, vector_rows
 from workbench.systems.ds389.secrets import SECRETS
 
@@ -276,13 +276,13 @@ class _Found:
         self.entries += not grave
 
     def _take_vector(self, entry: Entry, server: str) -> None:
-        suffix = clean(entry.text("nscpEntryDN") or clean(entry.dn).partition(",")[2])
-        self.suffixes = {suffix: 1}
+        suffix = suffix_named(entry.text("nscpEntryDN") or clean(entry.dn).partition(",")[2])
+        self.suffixes = {suffix: 1} if suffix else {}
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
         rows = vector_rows(values, modified, offset=entry.offset, kind="server", holder=server)
-        links = (link_row(value, entry.offset, [suffix]) for value in entry.texts("nsds5agmtmaxcsn"))
-        self.vectors += [{**row, "suffix": suffix or None} for row in rows]
-        self.links += [{**row, "suffix": suffix or None} for row in links if row]
+        links = (link_row(value, entry.offset, self.suffixes) for value in entry.texts("nsds5agmtmaxcsn"))
+        self.vectors += [{**row, "suffix": suffix} for row in rows]
+        self.links += [{**row, "suffix": suffix} for row in links if row]
 
 
 def _top(piece: Piece) -> dict[str, int]:
@@ -291,7 +291,8 @@ def _top(piece: Piece) -> dict[str, int]:
         if piece.offset == 0 and _FIRST_ENTRY.match(piece.data, start):
             entry = ldif.read_block(piece.data[start:end], start, piece.ended and not whole)
             if isinstance(entry, Entry):
-                return {shown_name(entry.lines[0][1]): 1}
+                suffix = suffix_named(shown_name(entry.lines[0][1]))
+                return {suffix: 1} if suffix else {}
     return {}
 
 

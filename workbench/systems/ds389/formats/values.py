@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 
 from workbench.systems.ds389.secrets import SECRETS
 
 LONGEST = 1024
 """No shown value has more characters. A longer one keeps its beginning, its size and a part of its SHA-256."""
+
+_AROUND_SIGNS = re.compile(r"(?<!\\) *([,=+]) *")
 
 SUSPECT = rf"{SECRETS.suspect()}|\n "
 """RE2: matches every value that may hold a secret, and few others. A fold may lie inside the secret."""
@@ -17,6 +20,17 @@ SUSPECT = rf"{SECRETS.suspect()}|\n "
 def clean(text: str) -> str:
     """Text as it may stand in a table: no secrets, and no half characters, which JSON can spell and Arrow refuses."""
     return SECRETS.redact(text.encode("utf-8", "replace").decode())
+
+
+def suffix_named(text: str) -> str | None:
+    """The suffix of that name in the one spelling in which it is compared; None for an empty name.
+
+    Every server, and every agreement, prints it as somebody once typed it, and to the protocol all spellings are one.
+
+    >>> suffix_named("DC=Example, dc=com")
+    'dc=example,dc=com'
+    """
+    return _AROUND_SIGNS.sub(r"\1", clean(text).strip()[:LONGEST]).lower() or None
 
 
 def shown(value: bytes) -> str | None:
