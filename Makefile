@@ -58,7 +58,8 @@ test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 
 lab: $(READY)
-	$(BIN)/jupyter lab --ip=127.0.0.1 --ServerApp.root_dir=notebooks
+	$(BIN)/jupyter lab --ip=127.0.0.1 --ServerApp.root_dir=notebooks --LabApp.news_url=None \
+	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate
 
 bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.ingest
