@@ -61,7 +61,8 @@ test-slow: $(READY)
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 lab: $(READY)
-	$(BIN)/jupyter lab --ip=127.0.0.1 --ServerApp.root_dir=notebooks $(AS_ROOT)
+	$(BIN)/jupyter lab --ip=127.0.0.1 --ServerApp.root_dir=notebooks --LabApp.news_url=None \
+	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(AS_ROOT)
 
 bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.ingest
