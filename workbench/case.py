@@ -62,6 +62,9 @@ STAGING = ".load-"
 READ_HERE = 8 << 20
 """So many bytes are read before a Spark that is not running yet has started."""
 
+LARGE = 256 << 20
+"""From so many bytes on a session that lives long pays for a slower start."""
+
 _LINK = ["server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin"]
 Progress = Callable[[int, int, int], None]
 """Told how many bytes of how many are read, and how many rows they held."""
@@ -149,12 +152,13 @@ class Case:
         return self.folder / "evidence"
 
     def load(
-        self, folders: Iterable[str | Path], spark: SparkSession | None = None, progress: Progress | None = None
+        self, folders: Iterable[str | Path], spark: SparkSession | str | None = None, progress: Progress | None = None
     ) -> Loaded:
         """Read collected folders into the evidence tables; each folder is one snapshot, its files read without descending.
 
-        Without `spark` a few small files are read right here; for more a local session is started. If anything fails,
-        the case is as it was before.
+        `spark` is a session, or the address of the Spark to start one on (`spark://host:7077`, `sc://host:15002`).
+        Without it a few small files are read right here; for more a session is started as the environment says. If
+        anything fails, the case is as it was before.
         """
         with self._ours() as not_writable:
             if (self.folder / "case.yaml").exists():
@@ -305,7 +309,9 @@ class Case:
                 else "`workbench inspect FILE` shows what each file is",
             )
 
-    def _read(self, new: list[Input], staging: Path, spark: SparkSession | None, progress: Progress | None) -> None:
+    def _read(
+        self, new: list[Input], staging: Path, spark: SparkSession | str | None, progress: Progress | None
+    ) -> None:
         from workbench.engine.parts import shares_of
 
         readable = [number for number, one in enumerate(new) if one.kind]
@@ -507,7 +513,7 @@ def _hashing(inputs: list[Input]) -> Iterator[None]:
 
 
 def _results(
-    shares: list[Share], staging: Path, spark: SparkSession | None, progress: Progress | None
+    shares: list[Share], staging: Path, spark: SparkSession | str | None, progress: Progress | None
 ) -> list[dict[str, Any]]:
     """What the shares hold, read by Spark, or right here if that takes less time than starting it."""
     total = sum(share.size for share in shares)
@@ -525,7 +531,9 @@ def _results(
     from workbench.engine.evidence import read_files
     from workbench.engine.session import spark_session
 
-    spark = spark or spark_session(size="large" if total > 256 << 20 else "small")
+    if spark is None or isinstance(spark, str):
+        connect = spark if spark and spark.startswith("sc://") else None
+        spark = spark_session(None if connect else spark, connect, "large" if total > LARGE else "small")
     return read_files(spark, shares, staging, (lambda done, rows: progress(done, total, rows)) if progress else None)
 
 

@@ -235,13 +235,8 @@ def load(
 
 
 def _load(case: Case, folders: Iterable[Path], master: str | None) -> Loaded:
-    spark = None
-    if master:
-        from workbench.engine.session import spark_session
-
-        spark = spark_session(remote=master) if master.startswith("sc://") else spark_session(master=master)
     with _Reading() as reading:
-        loaded = case.load(folders, spark=spark, progress=reading)
+        loaded = case.load(folders, spark=master, progress=reading)
     seconds = time.monotonic() - reading.started
     size = sum(one.bytes for one in loaded.added)
     known = f", {len(loaded.known)} known already" if loaded.known else ""

@@ -145,7 +145,9 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "first_at": (TIME, "first time stamp of a log"),
         "last_at": (TIME, "last time stamp of a log"),
     },
-    "digests": {  # per changelog file, origin and bucket of hi
+    # Per changelog file, origin and bucket of hi. Files of one server repeat each other (several exports of one changelog):
+    # of each server and origin one file is compared, as in `Case.holdings`, never the sum of several.
+    "digests": {
         "origin": (TEXT, "who made the changes"),
         "bucket": (INT, "hi >> the system's bucket_shift"),
         "count": (INT, "number of positions"),
