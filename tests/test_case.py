@@ -358,6 +358,12 @@ def test_a_folder_may_say_itself_whose_files_it_holds(spark, tmp_path: Path) -> 
     seen = {(row["server"], row["suffix"]) for row in case.arrow("changes").to_pylist()}
     assert seen == {("ldap1", "dc=x"), ("ldap2", None)}
     assert not case.load([folder, folder], spark).added
+    about = (folder / "case.yaml").read_text()
+    (folder / "case.yaml").write_text(about.replace("suffix: dc=x", "suffix: DC=Y, dc=z"))
+    assert len(case.load([folder], spark).added) == 1
+    seen = {(row["server"], row["suffix"]) for row in case.arrow("changes").to_pylist()}
+    assert seen == {("ldap1", "dc=y,dc=z"), ("ldap2", None)}
+    assert not case.load([folder], spark).added
 
 
 @pytest.mark.parametrize(

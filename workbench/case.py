@@ -281,7 +281,8 @@ class Case:
         known, new = [], []
         for one in looked:
             old = held.get((one.snapshot, one.file))
-            if old and (old.sha256, old.kind, old.server) == (one.sha256, one.kind, one.server):
+            same_suffix = old and one.suffix in (None, old.suffix)
+            if old and same_suffix and (old.sha256, old.kind, old.server) == (one.sha256, one.kind, one.server):
                 old.path, old.changed = one.path, one.changed
                 known.append(old)
             else:

@@ -167,7 +167,7 @@ def untouched(old: Input, path: Path, named: Named = NOBODY) -> bool:
 def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True) -> Input:
     """What the file is and whose; nothing of it is read yet but its beginning and, where asked for, its hash."""
     kind, name, why = recognise(path)
-    words = next((system.log_words for system in systems() if kind in system.formats), frozenset())
+    system = next((system for system in systems() if kind in system.formats), None)
     size = changed = 0
     digest = ""
     try:
@@ -184,8 +184,8 @@ def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True)
         format=name,
         kind=kind.key if kind else "",
         snapshot=label,
-        server=named[0] or server_of(path, words),
-        suffix=named[1],
+        server=named[0] or server_of(path, system.log_words if system else frozenset()),
+        suffix=system.spelled(named[1]) if system and named[1] else named[1],
         suffixes=[],
         rows=0,
         rejected=0,

@@ -137,7 +137,8 @@ class System:
     order_key     (origin, hi, lo) -> order key; the integers are those of the table `changes`
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
-    below         what stands in a target's name before the suffix it lies below (389: a comma); empty: names show none
+    below         what stands in a target's name before the suffix it lies below; empty: names show none
+    spelled       a suffix as a person types it -> the one spelling that the tables have
     """
 
     name: str
@@ -149,6 +150,7 @@ class System:
     bucket_shift: int
     log_words: frozenset[str] = frozenset()
     below: str = ""
+    spelled: Callable[[str], str | None] = str
 
 
 def merge_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

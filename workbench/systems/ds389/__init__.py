@@ -3,6 +3,7 @@
 from workbench.model import System
 from workbench.systems.ds389.csn import order_key, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
+from workbench.systems.ds389.formats.values import suffix_named
 
 SYSTEM = System(
     name="ds389",
@@ -14,4 +15,5 @@ SYSTEM = System(
     bucket_shift=24,  # hi counts 1/65536 s: 256 s a bucket, the measured optimum at some ten changes a second
     log_words=frozenset({"access", "errors", "error", "audit", "auditfail"}),
     below=",",
+    spelled=suffix_named,
 )
