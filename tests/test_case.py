@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 from strategies import CANARY
 
-from workbench import Case, Problem, inputs
+from workbench import Case, Problem, files, inputs
 from workbench.boundary import strict_yaml
 from workbench.case_yaml import renewed
 from workbench.case_yaml import told as case_told
 from workbench.engine import evidence, parts
-from workbench.files import inspect_file
+from workbench.files import head, inspect_file
 from workbench.inputs import Input
 from workbench.journal import owned
 from workbench.systems.ds389.csn import order_key
@@ -500,6 +500,30 @@ def test_names_that_are_not_text_and_unreadable_files_do_not_stop_a_load(spark, 
     assert coverage["\\xff1.changelog.ldif.gz"] == ("ds389.changelog-ldif", 0)
     assert coverage["s2.access.log"] == ("unknown", 1)
     assert not Case.open(tmp_path / "case").load([folder], spark).rows
+
+
+def test_a_file_that_could_not_be_read_is_read_once_it_can_be(tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    for name in ("s1.changelog.ldif.gz", "s1.replica.ldif"):
+        shutil.copy(SNAPSHOTS[0] / name, folder)
+
+    def refused(path: Path, *_) -> str:
+        if path.name == "s1.changelog.ldif.gz":
+            raise PermissionError(13, "Permission denied")
+        return "some hash"
+
+    case = Case.create(tmp_path / "case")
+    with monkeypatch.context() as no_rights:  # file modes do not stop root
+        no_rights.setattr(files, "head", lambda path: (refused(path), "") if path.suffix == ".gz" else head(path))
+        no_rights.setattr(inputs, "sha256_of", refused)
+        no_rights.setattr("workbench.case.sha256_of", refused)
+        case.load([folder])
+        assert [row["reason"] for row in case.arrow("rejects").to_pylist()] == ["cannot be read: Permission denied"]
+        assert not case.load([folder]).added
+    assert "s1.changelog.ldif.gz" in [one.file for one in case.load([folder]).added]  # of the same size and time
+    assert case.holdings()[0]["changes"]
+    assert not case.load([folder]).added
 
 
 def test_what_is_not_read_is_named_with_the_reason(tmp_path: Path) -> None:

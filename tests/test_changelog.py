@@ -131,6 +131,8 @@ def test_ranges_of_any_size_give_every_record_once(size: int, tmp_path: Path) ->
         (lambda r: r.replace("dn: cn=x\n", "dn: cn=x\ndn: cn=y\n"), "dn: twice"),
         (lambda r: r.replace("dn: cn=x\n", "dn:: !!!!\n"), "dn: not valid base64"),
         (lambda r: r.replace("dn: cn=x\n", "dn:: /////w==\n"), "dn: not UTF-8"),
+        (lambda r: r.replace("dn: cn=x\n", "dn:: Y24ü\n"), "dn: not valid base64"),
+        (lambda r: r.replace("change:: ", "change:: ü"), "change: not valid base64"),
         (lambda r: r.replace("change:: ", "change:: A"), "change: not valid base64"),
         (lambda r: r.replace("change:: ", "change: "), "change: not base64"),
         (lambda r: r[:-1], "the file ends inside this record"),
@@ -212,6 +214,21 @@ def test_no_secret_leaves_the_parser(shape: str, where: str) -> None:
     out = everything(parsed)
     assert CANARY not in out
     assert base64.b64encode(CANARY.encode()).decode()[:14] not in out
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"description:\n :{base64.b64encode(b'{SSHA}C').decode()}\n",
+        f"description:\n \n : {base64.b64encode(b'{SSHA}C').decode()}\n",
+        f"userPa\n\n  ssword: {CANARY}\n",
+        f"description: {{ssh\n\n  a}}{CANARY}\n",
+    ],
+)
+def test_a_fold_within_a_sign_hides_no_secret(body: str) -> None:
+    packed = base64.b64encode(f"replace: x\n{body}-\n".encode()).decode()
+    text = f"changetype: modify\ncsn: 6b005c14001600030000\nnsuniqueid: 1-2-3-4\ndn: cn=x\nchange:: {packed}\n\n"
+    assert "[secret removed]" in changes(agree(text.encode()))[0]["body"]
 
 
 def test_what_is_no_secret_is_kept() -> None:

@@ -79,6 +79,12 @@ def test_load_shows_each_file_and_what_the_servers_hold(spark, tmp_path: Path) -
         (["load", "empty", "--case", "case"], "holds no files"),
         (["load", "empty", "--case", "full"], "has other files in it"),
         (["inspect", "full/x", "--json", "gone/out.json"], "cannot write"),
+        (["load", "full", "--case", "case", "--json", "gone/out.json"], "cannot write"),
+        (["load", "full", "--case", "case", "--csv", "empty"], "cannot write"),
+        (["load", "full", "--case", "case", "--csv", "full/x"], "overwrite an input"),
+        (["load", "full", "--case", "case", "--json", "full/out.json"], "overwrite an input"),
+        (["load", "full", "--case", "case", "--json", "case/case.yaml"], "or the case itself"),
+        (["load", "full", "--case", "case", "--csv", "case/evidence/manifest.json"], "or the case itself"),
         (["load", "full"], "Missing option '--case'"),
         (["inspect", "full/x", "--json", "-", "--csv", "-"], "cannot both go to standard output"),
         (["inspect", "full/x", "--json", "out", "--csv", "./out"], "cannot both go to the same file"),
@@ -109,6 +115,12 @@ def test_names_of_files_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     assert len(shown.splitlines()) == 2
     formula = run("inspect", path, "--csv", "-").stdout
     assert "\x1b" not in formula
+
+
+def test_names_of_files_stay_on_their_line_where_findings_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "s1\nforged row.changelog.ldif"
+    shutil.copy(INCIDENT / "2-during" / "s3.changelog.ldif", path)
+    assert "\nforged" not in run("inspect", path).stdout
 
 
 def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path: Path) -> None:

@@ -120,6 +120,18 @@ def test_a_flipped_bit_in_an_archive_is_a_reject_not_a_traceback(tmp_path: Path)
         assert seen["rejected"] or seen["format"] in ("text", "unknown") or seen["accepted"] == 3000
 
 
+@pytest.mark.parametrize("packs", [3, 300])
+def test_nothing_before_the_damage_of_an_archive_is_lost(packs: int, tmp_path: Path) -> None:
+    body = b"".join(RECORD.replace(b"cn=x", b"cn=" + os.urandom(400).hex().encode()) for _ in range(10 * packs))
+    whole = gzip.compress(body, 1)
+    path = tmp_path / "s1.changelog.ldif.gz"
+    path.write_bytes(whole[:-8] + bytes(8))  # only the check sum is wrong: all of the data is there
+    seen = inspect_file(path)
+    assert (seen["accepted"], seen["rejected"]) == (10 * packs, 1)
+    assert seen["rejects"][0]["offset"] == len(body)
+    assert "incorrect data check" in seen["rejects"][0]["reason"]
+
+
 def test_an_archive_bomb_is_refused_with_flat_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tracemalloc
 

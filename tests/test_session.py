@@ -240,6 +240,50 @@ def test_the_environment_is_left_as_it_was(elsewhere: Elsewhere) -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+INTERRUPTED = """
+import os, signal, threading
+from pyspark import java_gateway
+from workbench.engine.session import spark_session
+
+def ctrl_c_soon():
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+started, popen = [], java_gateway.Popen
+
+def start(*arguments, **options):
+    started.append(popen(*arguments, **options))
+    ctrl_c_soon()
+    return started[-1]
+"""
+
+
+def test_ctrl_c_while_java_starts_leaves_no_java_behind(elsewhere: Elsewhere) -> None:
+    done = elsewhere(
+        f"{INTERRUPTED}\n"
+        "java_gateway.Popen = start\n"
+        "try:\n"
+        "    spark_session('local[1]')\n"
+        "except KeyboardInterrupt:\n"
+        "    print(started[0].poll())\n"
+    )
+    assert (done.stdout, done.stderr) == ("-9\n", "")
+
+
+def test_ctrl_c_in_a_call_to_java_prints_no_pages(elsewhere: Elsewhere) -> None:
+    done = elsewhere(
+        f"{INTERRUPTED}\n"
+        "import logging\n"
+        "spark = spark_session('local[1]')\n"
+        "ctrl_c_soon()\n"
+        "try:\n"
+        "    spark._jvm.java.lang.Thread.sleep(20000)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('stopped')\n"
+        "logging.warning('news')\n"
+    )
+    assert (done.stdout, done.stderr) == ("stopped\n", "WARNING:root:news\n")
+
+
 def test_the_zip_for_workers_holds_the_package_and_only_that() -> None:
     import zipfile
 

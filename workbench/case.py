@@ -274,7 +274,9 @@ class Case:
         def look(entry: tuple[str, Path, Named]) -> Input:
             label, path, named = entry
             old = held.get((label, path_text(path.name)))
-            return old if old and untouched(old, path, named) else identify(label, path, named, hashed=old is not None)
+            # Without a hash it could not be read: rights may have come since, and they leave no mark on size and time.
+            same = old and old.sha256 and untouched(old, path, named)
+            return old if old and same else identify(label, path, named, hashed=old is not None)
 
         with ThreadPoolExecutor(4) as pool:  # hashing releases the interpreter lock
             looked = list(pool.map(look, found))

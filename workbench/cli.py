@@ -65,21 +65,30 @@ _JSON = click.option("--json", "json_to", metavar="FILE", help="Write JSON there
 _CSV = click.option("--csv", "csv_to", metavar="FILE", help="Write the table as CSV there; - is standard output.")
 
 
-def _only_one_stdout(json_to: str | None, csv_to: str | None) -> None:
-    """Refuse what would mix JSON and CSV in one stream or overwrite one by the other; before any work is done."""
+def _check_outputs(json_to: str | None, csv_to: str | None, kept: Iterable[Path]) -> None:
+    """Refuse, before any work is done, what could not be written or would do harm.
+
+    `kept` are files, and folders with the files right in them, that no output may overwrite.
+    """
     if json_to and csv_to and (json_to == csv_to or Path(json_to).resolve() == Path(csv_to).resolve()):
         where = "standard output" if json_to == "-" else "the same file"
         raise click.UsageError(f"--json and --csv cannot both go to {where}: give another file for one of them")
+    kept = {one.resolve() for one in kept}
+    for to in {json_to, csv_to} - {None, "-"}:
+        path = Path(str(to)).resolve()
+        if path in kept or path.parent in kept:
+            raise Problem("this would overwrite an input or the case itself", str(to), "give another file")
+        if path.is_dir() or not path.parent.is_dir():
+            what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+            raise Problem(f"cannot write: this {what}", str(to), "give a file in a folder that exists")
 
 
-def _give(text: str, to: str, inputs: Iterable[Path] = ()) -> None:
-    """Write the text there; a device or a pipe is written to, not replaced, and no input is overwritten."""
+def _give(text: str, to: str) -> None:
+    """Write the text there; a device or a pipe is written to, not replaced."""
     if to == "-":
         sys.stdout.write(text)
         return
     path = Path(to).resolve()
-    if path in {one.resolve() for one in inputs}:
-        raise Problem("this would overwrite an input", to, "give another file")
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
@@ -155,7 +164,7 @@ class _Reading:
 @_CSV
 def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) -> None:
     """Say what each FILE holds: its format (told by its content), rows read and rejected, and what they show."""
-    _only_one_stdout(json_to, csv_to)
+    _check_outputs(json_to, csv_to, (path for path in files if not os.path.isdir(path)))
     results: list[dict[str, Any]] = []
     # os.path, because a folder that may not be entered is no error here.
     sizes = [os.path.getsize(path) if os.path.isfile(path) else 0 for path in files]
@@ -171,10 +180,10 @@ def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) ->
             except OSError as error:
                 results.append(unreadable(path, error))
     if json_to:
-        _give(json.dumps(results, indent=1) + "\n", json_to, files)
+        _give(json.dumps(results, indent=1) + "\n", json_to)
     counts = ("file", "format", "bytes", "rows", "accepted", "rejected")
     if csv_to:
-        _give(_csv([{key: result[key] for key in counts} for result in results]), csv_to, files)
+        _give(_csv([{key: result[key] for key in counts} for result in results]), csv_to)
     if "-" not in (json_to, csv_to):
         click.echo(
             _columns(
@@ -202,7 +211,7 @@ def _said(result: dict[str, Any]) -> Iterable[str]:
         shown.append(f"  and {result['rejected'] - 5} more rejected rows: `--json FILE` lists them")
     if shown:
         yield ""
-        yield printable(f"{result['file']}: {result['format']}")
+        yield f"{_cell(result['file'])}: {result['format']}"
         yield from map(printable, shown)
 
 
@@ -228,8 +237,9 @@ def load(
     Each folder is one snapshot, in the order of time; its files are read without descending. Loading the same files
     again does nothing, loading more adds.
     """
-    _only_one_stdout(json_to, csv_to)
     case = Case.create(case_folder)
+    linked = (path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_symlink())
+    _check_outputs(json_to, csv_to, [*folders, *linked, case.folder / "case.yaml", case.evidence])
     loaded = _load(case, folders, master)
     _show_holdings(case, loaded, json_to, csv_to)
 

@@ -12,6 +12,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,12 @@ def _unpack(path: Path) -> Iterator[bytes]:
         while raw := file.read(1 << 10 if zstd else 1 << 18):
             taken += len(raw)
             while raw:
+                before = None if zstd else now.copy()
                 try:
                     out = now.decompress(raw) if zstd else now.decompress(raw, PIECE)
                 except (zlib.error, zstandard.ZstdError) as error:
+                    if before and (out := _up_to_the_damage(before, raw)):
+                        yield out
                     if whole and given:
                         raise _Broken("bytes behind the end of the compressed data") from None
                     raise _Broken(f"compressed data is damaged: {error}") from None
@@ -82,6 +86,15 @@ def _unpack(path: Path) -> Iterator[bytes]:
                         raw = b""
         if not whole:
             raise _Broken("compressed data ends early: the file was cut")
+
+
+def _up_to_the_damage(decoder: Any, raw: bytes) -> bytes:
+    """What zlib makes of the bytes before the one at which it fails: a call that fails gives nothing at all."""
+    out = bytearray()
+    with suppress(zlib.error):
+        for at in range(len(raw)):
+            out += decoder.decompress(raw[at : at + 1])
+    return bytes(out)
 
 
 def packed(path: Path) -> bool:

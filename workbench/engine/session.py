@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import re
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -25,6 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from traceback import walk_tb
 from typing import Literal
 
 import grpc
@@ -231,22 +234,40 @@ def _start_classic(place: _Place, size: Size, app_name: str, config: dict[str, s
             place.address,
             "Is the master running, and the port right? Without a cluster use local[*]",
         )
+    logging.getLogger().addFilter(_is_news)
     options = {**_RULES, **_ARROW, **_driver_options(place, size, app_name), **config}
     environment = _environment(place)
     if not java_runs:
         _java_size = size
         java = find_java()
         environment["JAVA_HOME"] = str(launcher(java))
-        logging = Path(__file__).with_name("quiet.log4j2.properties").as_uri()
-        started = [*(_FAST if size == "small" else []), f"-Dlog4j2.configurationFile={logging}"]
+        quiet = Path(__file__).with_name("quiet.log4j2.properties").as_uri()
+        started = [*(_FAST if size == "small" else []), f"-Dlog4j2.configurationFile={quiet}"]
         started += sharing_options(java, _SPARK_HOME, next(cache_folders()))
         theirs = config.get("spark.driver.extraJavaOptions", "")
         options["spark.driver.extraJavaOptions"] = " ".join([*map(_quoted, started), theirs]).strip()
     try:
         with _changed_environment(environment):
             return SparkSession.builder.config(map=dict(options)).getOrCreate()
+    except KeyboardInterrupt as stopped:
+        _end_half_started_java(stopped)
+        raise
     except (PySparkException, Py4JError, OSError) as error:
         raise Problem(f"Spark did not start: {_first_line(error)}", place.address, _advice(place)) from None
+
+
+def _end_half_started_java(stopped: BaseException) -> None:
+    """pyspark forgets the Java that it waits for when the wait is broken off; nobody would ever end it."""
+    for frame, _ in walk_tb(stopped.__traceback__):
+        java = frame.f_locals.get("proc") if frame.f_code.co_name == "launch_gateway" else None
+        if isinstance(java, subprocess.Popen):
+            java.kill()
+            java.wait()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for the pages that py4j writes when Ctrl-C breaks off a call: it raises or answers an error as well."""
+    return record.module != "java_gateway"
 
 
 def _driver_options(place: _Place, size: Size, app_name: str) -> dict[str, str]:

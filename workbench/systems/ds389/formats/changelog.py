@@ -11,7 +11,6 @@ record without one was cut, and is rejected rather than half believed.
 
 from __future__ import annotations
 
-import binascii
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -76,7 +75,7 @@ def _looked_into(line: str) -> str:
         return line
     try:
         value = pybase64.b64decode(packed.removeprefix(" "), validate=True).decode("latin-1")
-    except (binascii.Error, ValueError):
+    except ValueError:
         return f"{name}: {REMOVED}"  # what cannot be looked at is not kept
     return f"{name}: {REMOVED}" if SECRETS.holds_one(value) else line
 
@@ -88,10 +87,10 @@ def _unfold(text: str) -> list[str]:
 def _unpack(value: str, field: str) -> str:
     try:
         return pybase64.b64decode(value.replace(" ", ""), validate=True).decode()
-    except binascii.Error:
-        raise Bad(f"{field}: not valid base64") from None
     except UnicodeDecodeError:
         raise Bad(f"{field}: not UTF-8 inside the base64") from None
+    except ValueError:  # not only binascii.Error: a letter outside ASCII is a plain ValueError
+        raise Bad(f"{field}: not valid base64") from None
 
 
 def read_record(raw: bytes) -> dict[str, Any]:

@@ -198,7 +198,10 @@ def _suspects(bodies: pa.StringArray) -> np.ndarray:
 
     if folded.any():  # a name may go on behind the fold
         torn = np.unique(owners(buffer.ends[:-1][folded]))
-        suspect[torn] |= _found(pc.replace_substring(bodies.take(pa.array(torn)), "\n ", ""), exact.SUSPECT_BODY)
+        texts = bodies.take(pa.array(torn))
+        # A torn `::` is not among the pairs below, and `\n\n  ` leaves a fold that `redact_body` takes out as well.
+        suspect[torn] |= _found(texts, r":(?:\n )+:")
+        suspect[torn] |= _found(pc.replace_substring(texts, "\n ", ""), rf"{exact.SUSPECT_BODY}|\n ")
     packed = buffer.pairs(b"::")
     if len(packed):
         ends = np.flatnonzero(~folded)  # of the lines that do not go on
