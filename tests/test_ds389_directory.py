@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 
 from workbench.files import inspect_file
 from workbench.model import Format
+from workbench.systems.ds389.csn import ruv_element
 from workbench.systems.ds389.formats.changelog_facts import changelog_facts
 from workbench.systems.ds389.formats.vectors import link_row
 
@@ -485,3 +486,10 @@ def test_inspect_counts_the_real_dbscan():
         0,
         5950,
     )
+
+
+def test_a_login_in_an_address_goes_with_its_password() -> None:
+    low, high = "6b005c14001600030000", "6b005c14001600030001"
+    element = ruv_element(f"{{replica 3 ldap://cn=admin:Canary@h.example:389}} {low} {high}")
+    assert (element.url, element.min, element.max) == ("ldap://h.example:389", low, high)
+    assert "Canary" not in repr(element)

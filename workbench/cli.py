@@ -7,6 +7,7 @@ Exit codes: 0 clean, 1 findings at or above the threshold, 2 could not run or ba
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -45,7 +46,10 @@ class Verbs(click.Group):
             context.exit(0)
         except OSError as error:
             where = f" ({printable(str(error.filename))})" if error.filename else ""
-            click.echo(f"workbench: {error.strerror or type(error).__name__}{where}", err=True)
+            what = error.strerror or type(error).__name__
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                what, where = "the disk is full", f"{where}. Free some space and start again; nothing was changed"
+            click.echo(f"workbench: {what}{where}", err=True)
             context.exit(2)
         except KeyboardInterrupt:
             click.echo("workbench: stopped; what was published before is unchanged", err=True)
