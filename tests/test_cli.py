@@ -263,3 +263,15 @@ def test_a_case_that_cannot_be_written_is_read_as_ever(tmp_path: Path) -> None:
     finally:
         for path in folders:
             path.chmod(0o755)
+
+
+def test_what_could_not_be_read_whole_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    log = tmp_path / "s1.access.log"
+    log.write_text("[20/Nov/2026:14:00:00.000000001 +0000] conn=7 op=1 RESULT err=0 tag=120 nentries=0 etime=0.1\n")
+    shutil.copy(log, folder)
+    (folder / "s2.bin").write_bytes(bytes(range(256)))
+    shown = run("load", str(folder), "--case", str(tmp_path / "case"))
+    assert shown.exit_code == 0
+    assert "not whole: 1 binary data of no known format - now/s2.bin" in shown.stderr

@@ -54,6 +54,12 @@ def test_a_result_with_csn_is_a_change_with_its_time_code_and_target() -> None:
     }
 
 
+def test_a_byte_order_mark_costs_no_line() -> None:
+    parsed = ACCESS_LOG.reader()(Piece(SOURCE, b"\xef\xbb\xbf" + f"{ADD}\n{RESULT} csn={CSN}\n".encode(), 0, True))
+    assert (parsed.rows, parsed.rejects) == (2, [])
+    assert parsed.tables["applied"]["target"].to_pylist() == ["uid=a,dc=example,dc=com"]
+
+
 def test_a_refused_change_keeps_its_csn_and_its_code() -> None:
     line = RESULT.replace("err=0", "err=32").replace("tag=105", "tag=103") + f" csn={CSN}"
     (row,) = rows(ACCESS_LOG, OPEN, START, line)

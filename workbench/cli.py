@@ -272,7 +272,8 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
         _give(json.dumps({**about, **tables}, indent=1) + "\n", json_to)
     if csv_to:
         _give(_csv(holdings), csv_to)
-    for line in _not_read(loaded.passed_over):
+    wrong = [PassedOver(one.snapshot, one.file, one.why) for one in loaded.added if one.why]
+    for line in [*_by_reason("not read", loaded.passed_over), *_by_reason("not whole", wrong)]:
         click.echo(line, err=True)
     if "-" in (json_to, csv_to):
         return
@@ -290,14 +291,14 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
     click.echo(f"\ncase: {case.folder}")
 
 
-def _not_read(passed_over: Iterable[PassedOver], named: int = 5) -> Iterable[str]:
-    """One line for each kind of thing in the folders that a load does not read, with the first names."""
+def _by_reason(what: str, passed_over: Iterable[PassedOver], named: int = 5) -> Iterable[str]:
+    """One line for each reason why things in the folders are `what` (`not read`), with the first names."""
     kinds: dict[str, list[str]] = {}
     for one in passed_over:
         kinds.setdefault(one.why, []).append(f"{one.snapshot}/{one.name}")
     for why, names in sorted(kinds.items()):
         more = f" and {len(names) - named:,} more" if len(names) > named else ""
-        yield f"not read: {len(names):,} {_cell(why)} - {_cell(', '.join(sorted(names)[:named]))}{more}"
+        yield f"{what}: {len(names):,} {_cell(why)} - {_cell(', '.join(sorted(names)[:named]))}{more}"
 
 
 def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from workbench.boundary import excerpt
 from workbench.model import Piece, Reject
+from workbench.systems.ds389.formats.ldif import BYTE_ORDER_MARK
 from workbench.systems.ds389.formats.log_kinds import is_title
 from workbench.systems.ds389.secrets import SECRETS
 
@@ -71,6 +72,8 @@ class Lines:
         self.unfinished = piece.ended and end > int(self.starts[-1])
         if end == self.starts[-1]:
             self.starts, self.ends = self.starts[:-1], self.ends[:-1]
+        if piece.offset == 0 and piece.data.startswith(BYTE_ORDER_MARK):
+            self.starts[0] += len(BYTE_ORDER_MARK)
         if b"\r" in piece.data:
             self.ends -= (self.buffer[self.ends - 1] == 13) & (self.ends > self.starts)
         self.rejects: list[Reject] = []
