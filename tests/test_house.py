@@ -103,8 +103,15 @@ ONLY_IMPORTER = {
 }
 
 FORBIDDEN = {  # who -> whom it may not import
-    "workbench.systems": ("workbench.engine", "workbench.case", "workbench.cli", "workbench.runs", "workbench.report"),
-    "workbench.engine": ("workbench.case", "workbench.cli", "workbench.runs", "workbench.report"),
+    "workbench.systems": (
+        "workbench.engine",
+        "workbench.loading",
+        "workbench.case",
+        "workbench.cli",
+        "workbench.runs",
+        "workbench.report",
+    ),
+    "workbench.engine": ("workbench.loading", "workbench.case", "workbench.cli", "workbench.runs", "workbench.report"),
     "workbench": ("widgets", "benchmarks", "tests"),
     "widgets": ("benchmarks", "tests"),
 }

@@ -16,13 +16,11 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,44 +28,33 @@ import pyarrow.parquet as pq
 
 from workbench.boundary import printable, strict_yaml
 from workbench.case_yaml import renewed, told
-from workbench.files import inspect, path_text
+from workbench.files import path_text
 from workbench.inputs import (
     FOLDER,
     NOBODY,
     Collected,
     Input,
     Named,
-    begins,
     identify,
     look_into,
-    name_suffixes,
     named_in,
-    sha256_of,
     untouched,
 )
 from workbench.journal import DRAFT, OWNER, owned, write_together
-from workbench.model import Problem, merge_facts
+from workbench.loading import Progress, read_inputs
+from workbench.model import Problem
 from workbench.tables import SCHEMAS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from workbench.engine.parts import Share
 
 LAYOUT = 1
 MANIFEST = "manifest.json"
 STAGING = ".load-"
 """A folder beside the tables where one load writes its parts until all of them are there."""
 
-READ_HERE = 8 << 20
-"""So many bytes are read before a Spark that is not running yet has started."""
-
-LARGE = 256 << 20
-"""From so many bytes on a session that lives long pays for a slower start."""
-
 _LINK = ["server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin"]
-Progress = Callable[[int, int, int], None]
-"""Told how many bytes of how many are read, and how many rows they held."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +167,9 @@ class Case:
                 self._check_systems(new, sum(one.why == FOLDER for one in passed_over))
                 staging = self.evidence / f"{STAGING}{uuid.uuid4().hex}"
                 staging.mkdir()
-                self._read(new, staging, spark, progress)
+                read_inputs(new, self.inputs, staging, spark, progress)
+                order = list(self.snapshots)
+                self.inputs = sorted([*self.inputs, *new], key=lambda one: (order.index(one.snapshot), one.file))
                 self._move(new, staging)
             if not not_writable:
                 self._publish(renew=bool(new) or self.snapshots != places)
@@ -311,40 +300,6 @@ class Case:
                 if folders
                 else "`workbench inspect FILE` shows what each file is",
             )
-
-    def _read(
-        self, new: list[Input], staging: Path, spark: SparkSession | str | None, progress: Progress | None
-    ) -> None:
-        from workbench.engine.parts import shares_of
-
-        readable = [number for number, one in enumerate(new) if one.kind]
-        name_suffixes([*self.inputs, *new], [new[number] for number in readable])
-        for one in new:
-            if not one.kind:
-                (seen,) = inspect([one.path])
-                one.format, one.rows, one.rejected = seen["format"], seen["rows"], seen["rejected"]
-                one.why = seen["rejects"][0]["reason"] if seen["rejects"] else ""
-        shares = [
-            share
-            for number in sorted(readable, key=lambda n: begins(new[n]))
-            for share in shares_of(number, Path(new[number].path), new[number].source, new[number].kind)
-        ]
-        with _hashing([one for one in new if not one.sha256]):
-            results = _results(shares, staging, spark, progress)
-        for result in sorted(results, key=lambda r: r["number"]):
-            one = new[result["number"]]
-            one.rows += result["rows"]
-            one.rejected += result["rejected"]
-            one.facts = merge_facts([one.facts, result["facts"]])
-            one.parts += result["parts"]
-        for one in new:
-            _one_digest(one, staging)
-            if one.kind and not untouched(one, Path(one.path)):
-                # Without a hash, because nobody knows whether it was made of what was read.
-                one.why, one.changed, one.sha256 = "the file changed while it was read: load it again", 0, ""
-                one.rows, one.rejected = one.rows + 1, one.rejected + 1
-        self.inputs = sorted([*self.inputs, *new], key=lambda one: (list(self.snapshots).index(one.snapshot), one.file))
-        _write_coverage(new, staging)
 
     def _move(self, new: list[Input], staging: Path) -> None:
         """Put the parts of this load where their tables are; they belong to the case with the next manifest."""
@@ -492,88 +447,3 @@ def _vanish(staging: Path) -> None:
     with suppress(OSError):
         staging = staging.rename(gone)
     shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def _hashing(inputs: list[Input]) -> Iterator[None]:
-    """Hash the inputs while the block runs, and wait for the rest; if the block fails, the hashing ends as well."""
-    failed = Event()
-
-    def one_hash(one: Input) -> None:
-        with suppress(OSError):  # gone meanwhile: whoever reads it says so
-            one.sha256 = sha256_of(Path(one.path), failed.is_set)
-
-    with ThreadPoolExecutor(2) as pool:  # hashing releases the interpreter lock
-        jobs = [pool.submit(one_hash, one) for one in inputs]
-        try:
-            yield
-        except BaseException:
-            failed.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-        for job in jobs:
-            job.result()
-
-
-def _results(
-    shares: list[Share], staging: Path, spark: SparkSession | str | None, progress: Progress | None
-) -> list[dict[str, Any]]:
-    """What the shares hold, read by Spark, or right here if that takes less time than starting it."""
-    total = sum(share.size for share in shares)
-    if spark is None and total <= READ_HERE:
-        from workbench.engine.parts import read_shares, streams
-
-        results: list[dict[str, Any]] = []
-        ordered = [share for stream in streams(shares) for share in stream]
-        for result in read_shares(ordered, staging):
-            results.append(result)
-            if progress:
-                done = sum(share.size for share in ordered[: len(results)])
-                progress(done, total, sum(one["rows"] for one in results))
-        return results
-    from workbench.engine.evidence import read_files
-    from workbench.engine.session import spark_session
-
-    if spark is None or isinstance(spark, str):
-        connect = spark if spark and spark.startswith("sc://") else None
-        spark = spark_session(None if connect else spark, connect, "large" if total > LARGE else "small")
-    return read_files(spark, shares, staging, (lambda done, rows: progress(done, total, rows)) if progress else None)
-
-
-def _write_coverage(new: list[Input], staging: Path) -> None:
-    from workbench.engine.parts import write_part
-
-    for one in new:
-        span = one.facts.get("time", {})
-        row = {
-            "format": one.format,
-            "bytes": one.bytes,
-            "sha256": one.sha256 or None,
-            "rows": one.rows,
-            "accepted": one.accepted,
-            "rejected": one.rejected,
-            "first_at": _time(span.get("min")),
-            "last_at": _time(span.get("max")),
-        }
-        one.parts.append(write_part(staging, "coverage", [row], one.source))
-        if one.why:
-            reject = {"offset": 0, "reason": one.why, "excerpt": ""}
-            one.parts.append(write_part(staging, "rejects", [reject], one.source))
-
-
-def _one_digest(one: Input, staging: Path) -> None:
-    """Fold the digests of a file's parts into one part: a bucket may lie across the border of two ranges."""
-    from workbench.engine.digests import fold
-    from workbench.engine.parts import write_part
-
-    mine = [part for part in one.parts if part["table"] == "digests"]
-    if len(mine) > 1:
-        columns = [name for name in SCHEMAS["digests"].names if name not in ("snapshot", "server", "suffix", "file")]
-        tables = [pq.read_table(staging / "digests" / part["name"], columns=columns) for part in mine]
-        folded = fold(pa.concat_tables(tables))
-        one.parts = [part for part in one.parts if part["table"] != "digests"]
-        one.parts.append(write_part(staging, "digests", folded, one.source))
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
