@@ -517,7 +517,7 @@ def test_a_file_that_could_not_be_read_is_read_once_it_can_be(tmp_path: Path, mo
     with monkeypatch.context() as no_rights:  # file modes do not stop root
         no_rights.setattr(files, "head", lambda path: (refused(path), "") if path.suffix == ".gz" else head(path))
         no_rights.setattr(inputs, "sha256_of", refused)
-        no_rights.setattr("workbench.case.sha256_of", refused)
+        no_rights.setattr("workbench.loading.sha256_of", refused)
         case.load([folder])
         assert [row["reason"] for row in case.arrow("rejects").to_pylist()] == ["cannot be read: Permission denied"]
         assert not case.load([folder]).added
