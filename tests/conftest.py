@@ -17,7 +17,9 @@ from typing import Any
 
 import pyspark
 import pytest
+from case_samples import SNAPSHOTS
 
+from workbench import Case
 from workbench.engine.java import find_java, launcher
 from workbench.engine.session import spark_session
 from workbench.model import Problem
@@ -41,6 +43,14 @@ def spark() -> Iterator[Any]:
     session = spark_session("local[2]", app_name="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def case(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """The incident, loaded once through Spark; nobody loads more into it."""
+    made = Case.create(tmp_path_factory.mktemp("case") / "incident")
+    made.load(SNAPSHOTS, spark)
+    return made
 
 
 @pytest.fixture(scope="session")
