@@ -82,10 +82,10 @@ def read_files(
                     done = [mark.name.split("-") for mark in progress.iterdir()]
                     watch(sum(int(size) for *_, size, _ in done), sum(int(rows) for *_, rows in done))
         except BaseException:  # Ctrl-C: without this the pool would wait for the whole job
-            while (
-                not running.done()
-            ):  # again and again: Spark may not have begun yet, and then there is nothing to interrupt
-                spark.interruptTag(tag)  # and not all: other jobs of a notebook's session are none of our business
+            # Again and again, because Spark may not have begun yet and then there is nothing to interrupt; by its tag,
+            # because other jobs of a notebook's session are none of our business.
+            while not running.done():
+                spark.interruptTag(tag)
                 wait_for([running], timeout=0.3)
             raise
     try:

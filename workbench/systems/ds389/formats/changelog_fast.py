@@ -2,8 +2,9 @@
 
 How it goes: find the lines, walk the fields of all records side by side (the server writes them in one order), take
 the values as slices of the buffer in one copy per column, and decode all base64 bodies in a single call. Then look for
-secrets: an attribute name at the beginning of a line, `{` or `$` as hashes carry them, and the same inside values that
-are base64 once more. Suspicious bodies are redacted one by one; on ordinary data that is one in a hundred.
+secrets with the expressions that belong to the rules of `Secrets`: in names, in bodies without their folds, and in what
+the values behind `::` stand for. A record with a suspicious name goes to the exact reader; suspicious bodies are redacted
+one by one: on ordinary data that is one in a hundred.
 
 This module never decides that a record is bad. It only decides that a record is ordinary.
 """
