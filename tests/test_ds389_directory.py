@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
+import re
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -24,8 +26,9 @@ from directory_samples import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.files import inspect_file
-from workbench.model import Format
+from workbench import files
+from workbench.files import inspect_file, pieces
+from workbench.model import RECORDS, Format, Source
 from workbench.systems.ds389.csn import ruv_element
 from workbench.systems.ds389.formats.changelog_facts import changelog_facts
 from workbench.systems.ds389.formats.vectors import link_row
@@ -332,16 +335,28 @@ def test_piece_borders_change_nothing_in_dbscan(ending: bytes):
         assert (found.tables, found.facts, found.rows) == (whole.tables, whole.facts, whole.rows)
 
 
-def test_an_empty_line_inside_a_raw_value_is_no_border_of_dbscan():
+def test_an_empty_line_inside_a_raw_value_is_no_border_of_dbscan(tmp_path, monkeypatch):
     first = record("6b005935000000020000", "jpegPhoto: \x01\x02", "title: a").replace(b"\x02", b"\xff\n\n\xfe")
     second = record("6b005936000000020000", "description: one", "title: b").replace(b"one", b"one\n\ntwo")
-    found = parse(DBSCAN, first + second)
-    assert (found.rows, found.rejects, found.facts["csns"]) == (2, [], 2)
+    data = first + second + first.replace(b"6b005935", b"6b005937")
+    found = parse(DBSCAN, data)
+    assert (found.rows, found.rejects, found.facts["csns"]) == (3, [], 3)
     bodies = [row["body"] for row in rows(found, "changes")]
-    assert bodies[0].startswith("jpegPhoto: [2 bytes that are not text, sha256 ")
-    assert bodies[1] == "description: one"
-    split = (first + second).index(b"\n\n") + 2
-    assert parse(DBSCAN, (first + second)[:split], (first + second)[split:]).tables == found.tables
+    assert re.fullmatch(r"jpegPhoto: \[5 bytes that are not text, sha256 \w+\]\ntitle: a", bodies[0])
+    assert bodies[1] == "description: one\n\ntwo\ntitle: b"
+    assert bodies[2] == bodies[0]
+    plain, packed = tmp_path / "s1.dbscan", tmp_path / "s1.dbscan.gz"
+    plain.write_bytes(data)
+    packed.write_bytes(gzip.compress(data))
+    for size in range(1, len(data), 7):
+        monkeypatch.setattr(files, "PIECE", size)
+        for path in (plain, packed):
+            cut = [piece.data for piece in pieces(path, Source("x", "now", "s1"), RECORDS, opens=DBSCAN.opens)]
+            assert b"".join(cut) == data
+            assert all(piece.startswith(b"dbid: ") for piece in cut)
+            again = parse(DBSCAN, *cut)
+            assert (again.rows, again.rejects, again.tables) == (3, [], found.tables)
+    assert parse(DBSCAN, first, b"lost beginning\n\t\ttitle: c\n\n").rows == 2
 
 
 @pytest.mark.parametrize(

@@ -164,8 +164,12 @@ def _reader_of(data: bytes) -> Callable[[int, int], bytes]:
     return lambda offset, length: data[offset : offset + length]
 
 
-def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: str) -> int:
-    """The first border at or behind `position`: the end of an empty line, or of a line; `size` if there is none."""
+def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: str, opens: bytes = b"") -> int:
+    """The first border at or behind `position`: the end of an empty line (before `opens`), or of a line; else `size`."""
+
+    def is_border(place: int) -> bool:
+        return place >= position and (not opens or place >= size or read(place, len(opens)) == opens)
+
     if position <= 0:
         return 0
     at = max(position - 3, 0) if unit == RECORDS else position - 1
@@ -179,7 +183,7 @@ def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: s
             found = []
             for mark in (b"\n\n", b"\n\r\n"):
                 index = window.find(mark)
-                while index >= 0 and at + index + len(mark) < position:
+                while index >= 0 and not is_border(at + index + len(mark)):
                     index = window.find(mark, index + 1)
                 found.append(index + len(mark) if index >= 0 else 0)
         if ends := [at + end for end in found if end]:
@@ -188,7 +192,7 @@ def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: s
     return size
 
 
-def _plain(path: Path, source: Source, unit: str, start: int, end: int) -> Iterator[Piece | Reject]:
+def _plain(path: Path, source: Source, unit: str, start: int, end: int, opens: bytes) -> Iterator[Piece | Reject]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         size = os.fstat(descriptor).st_size
@@ -196,13 +200,13 @@ def _plain(path: Path, source: Source, unit: str, start: int, end: int) -> Itera
         def read(offset: int, length: int) -> bytes:
             return os.pread(descriptor, length, offset)
 
-        here = _border(read, size, start, unit)
-        last = size if end >= size else _border(read, size, end, unit)
+        here = _border(read, size, start, unit, opens)
+        last = size if end >= size else _border(read, size, end, unit, opens)
         while here < last:
-            there = _border(read, size, min(here + PIECE, last), unit)
+            there = _border(read, size, min(here + PIECE, last), unit, opens)
             if there - here > LONGEST:
                 # The oversized unit is the last one of this piece; what stands before it is read as usual.
-                long_one = here + _cut(read(here, min(PIECE, there - here)), unit)
+                long_one = here + _cut(read(here, min(PIECE, there - here)), unit, opens)
                 if long_one == here:
                     yield Reject(here, TOO_LONG[unit])
                     here = there
@@ -218,14 +222,15 @@ def _plain(path: Path, source: Source, unit: str, start: int, end: int) -> Itera
         os.close(descriptor)
 
 
-def _cut(data: bytes, unit: str) -> int:
+def _cut(data: bytes, unit: str, opens: bytes = b"") -> int:
     """How much of the data is whole units."""
     if unit == LINES:
         return data.rfind(b"\n") + 1
-    return max(0, *(data.rfind(mark) + len(mark) if mark in data else 0 for mark in (b"\n\n", b"\n\r\n")))
+    marks = (b"\n\n", b"\n\r\n")
+    return max(0, *(data.rfind(mark + opens) + len(mark) if mark + opens in data else 0 for mark in marks))
 
 
-def _stream(chunks: Iterable[bytes], source: Source, unit: str) -> Iterator[Piece | Reject]:
+def _stream(chunks: Iterable[bytes], source: Source, unit: str, opens: bytes) -> Iterator[Piece | Reject]:
     """The pieces of a compressed file. What was read before the packing broke still counts."""
     kept: list[bytes] = []
     length = offset = 0
@@ -241,9 +246,9 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str) -> Iterator[Piec
         if chunk and length < PIECE:
             continue
         data = b"".join(kept)
-        whole = _cut(data, unit) if chunk or broken else len(data)
+        whole = _cut(data, unit, b"" if broken else opens) if chunk or broken else len(data)
         if skipping and (whole or not chunk):
-            first = _border(_reader_of(data), len(data), 1, unit)
+            first = _border(_reader_of(data), len(data), 1, unit, opens)
             offset, data, whole, skipping = offset + first, data[first:], max(whole - first, 0), False
         if whole:
             yield Piece(source, data[:whole], offset, not chunk and not broken)
@@ -260,8 +265,13 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str) -> Iterator[Piec
             return
 
 
-def pieces(path: Path, source: Source, unit: str, start: int = 0, end: int | None = None) -> Iterator[Piece | Reject]:
-    """The file as whole units that begin in [start, end); a Reject stands for a unit that could not even be cut out."""
+def pieces(
+    path: Path, source: Source, unit: str, start: int = 0, end: int | None = None, opens: bytes = b""
+) -> Iterator[Piece | Reject]:
+    """The file as whole units that begin in [start, end); a Reject stands for a unit that could not even be cut out.
+
+    `unit` and `opens` are those of the `Format`.
+    """
     if packed(path):
         if unit == WHOLE:
             unit_bytes, broken = b"", ""
@@ -274,14 +284,14 @@ def pieces(path: Path, source: Source, unit: str, start: int = 0, end: int | Non
                 broken = str(error)
             yield Reject(0, broken) if broken else Piece(source, unit_bytes, 0, True)
         else:
-            yield from _stream(_unpack(path), source, unit)
+            yield from _stream(_unpack(path), source, unit, opens)
     elif unit == WHOLE:
         if path.stat().st_size > LARGEST_DOCUMENT:
             yield Reject(0, f"document larger than {LARGEST_DOCUMENT >> 20} MiB")
         else:
             yield Piece(source, path.read_bytes(), 0, True)
     else:
-        yield from _plain(path, source, unit, start, path.stat().st_size if end is None else end)
+        yield from _plain(path, source, unit, start, path.stat().st_size if end is None else end, opens)
 
 
 class CarefulReader:
@@ -325,7 +335,7 @@ class CarefulReader:
         if isinstance(found, Parsed):
             self._read += found.rows
             return [found]
-        half = _half(piece.data, self._kind.unit)
+        half = _half(piece.data, self._kind.unit, self._kind.opens)
         if not half:
             self._failed += 1
             return self._refused(piece, f"this {_ONE[self._kind.unit]} could not be read ({found}): please report it")
@@ -345,7 +355,7 @@ class CarefulReader:
             return type(error).__name__
 
     def _refused(self, piece: Piece, why: str) -> list[Parsed]:
-        units = _units(piece.data, self._kind.unit)
+        units = _units(piece.data, self._kind.unit, self._kind.opens)
         rejects = [Reject(piece.offset + at, why, self._excerpt(unit)) for at, unit in units]
         refused = Parsed(len(rejects), rejects)
         if not piece.ended or self._kind.splittable or self._kind.unit == WHOLE:
@@ -361,23 +371,23 @@ class CarefulReader:
             return ""
 
 
-def _half(data: bytes, unit: str) -> int:
+def _half(data: bytes, unit: str, opens: bytes) -> int:
     """A border near the middle of the data; 0 if it holds one unit only."""
     if unit == WHOLE:
         return 0
     middle = max(len(data) // 2, 1)
-    behind = _border(_reader_of(data), len(data), middle, unit)
-    return behind if behind < len(data) else _cut(data[:middle], unit)
+    behind = _border(_reader_of(data), len(data), middle, unit, opens)
+    return behind if behind < len(data) else _cut(data[:middle], unit, opens)
 
 
-def _units(data: bytes, unit: str) -> Iterator[tuple[int, bytes]]:
+def _units(data: bytes, unit: str, opens: bytes) -> Iterator[tuple[int, bytes]]:
     """(place, bytes) of each unit. Empty lines are lines, but no records."""
     if unit == WHOLE:
         yield 0, data
         return
     read, here = _reader_of(data), 0
     while here < len(data):
-        there = _border(read, len(data), here + 1, unit)
+        there = _border(read, len(data), here + 1, unit, opens)
         said = data[here:there].lstrip(b"\r\n" if unit == RECORDS else b"")
         if said:
             yield there - len(said), said
@@ -415,7 +425,7 @@ def first_targets(path: Path, source: Source, key: str) -> list[str]:
     if kind.unit != RECORDS:
         return []
     start, _ = head(path)
-    parsed = CarefulReader(kind)(Piece(source, start[: _cut(start, RECORDS)], 0, False))
+    parsed = CarefulReader(kind)(Piece(source, start[: _cut(start, RECORDS, kind.opens)], 0, False))
     return parsed.tables["changes"]["target"].drop_null().to_pylist() if "changes" in parsed.tables else []
 
 
@@ -429,7 +439,7 @@ def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[s
         log_words = next(system.log_words for system in systems() if kind in system.formats)
         source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, log_words))
         reader = CarefulReader(kind)
-        for piece in pieces(path, source, kind.unit):
+        for piece in pieces(path, source, kind.unit, opens=kind.opens):
             if isinstance(piece, Reject):
                 rows, rejects = rows + 1, [*rejects, piece]
                 continue

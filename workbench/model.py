@@ -107,6 +107,7 @@ class Format:
     variant    tells formats of one name apart that must be read in different ways
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
     begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
+    opens      what each record begins with, where a value may hold empty lines: of these only those before it are borders
     excerpt    a unit on which the reader failed -> a short harmless beginning; nothing, unless the format knows its secrets
     """
 
@@ -119,6 +120,7 @@ class Format:
     variant: str = ""
     tells_suffix: bool = False
     begins: Callable[[bytes], str | None] | None = None
+    opens: bytes = b""
     excerpt: Callable[[bytes], str] = _nothing
 
     @property

@@ -218,7 +218,8 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
             reader, stream = CarefulReader(kind), key
         writer, rows, rejects = _Writer(share, evidence), 0, 0
         facts: dict[str, Any] = {}
-        for piece in _whatever_comes(pieces(Path(share.path), share.source, kind.unit, share.start, share.end)):
+        found = pieces(Path(share.path), share.source, kind.unit, share.start, share.end, kind.opens)
+        for piece in _whatever_comes(found):
             if isinstance(piece, Reject):
                 rows += 1
                 bad = [piece]

@@ -38,6 +38,7 @@ ENTRY_COUNT, PURGE, MAX = "0000006f000000000000", "000000de000000000000", "00000
 _HELPERS = {ENTRY_COUNT: (b"entry count: ", ""), PURGE: (b"purge ruv:", "log_purge"), MAX: (b"max ruv:", "log_max")}
 
 _UNIQUE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{8}){3}")
+_OPENS = b"dbid: "
 _KEY = re.compile(rb"dbid: ([^\n]*)\n")
 _HEAD = re.compile(rb"\s*dbid: [0-9a-fA-F]{20}\r?\n\t")
 _FIELD = re.compile(rb"^\t([a-z]+): ?([^\n]*)\n", re.MULTILINE)
@@ -129,6 +130,16 @@ def _is_rest_of_value(block: bytes) -> bool:
     return b"\n\t\t" in block or (text := _decoded(block)) is None or bool(_NOT_TEXT.search(text))
 
 
+def _places(data: bytes) -> list[tuple[int, int, bool]]:
+    """(start, end, whole) of each record, with what stands behind an empty line inside one of its values."""
+    places: list[tuple[int, int, bool]] = []
+    for start, end, whole in ldif.blocks(data):
+        if places and not data.startswith(_OPENS, start) and _is_rest_of_value(data[start:end].replace(b"\r\n", b"\n")):
+            start = places.pop()[0]
+        places.append((start, end, whole))
+    return places
+
+
 def _first_line(block: bytes) -> str:
     return excerpt(block.partition(b"\n")[0], SECRETS)
 
@@ -140,14 +151,12 @@ def read_dbscan(piece: Piece) -> Parsed:
     changes: list[Row] = []
     vectors: dict[str, list[Row]] = {}
     helpers = 0
-    places = list(ldif.blocks(piece.data))
+    places = _places(piece.data)
     blocks = [piece.data[start:end].replace(b"\r\n", b"\n") for start, end, _ in places]
     special = np.asarray(pc.match_substring_regex(pa.array(blocks, pa.binary()), _SPECIAL)).tolist()
     for block, (start, _, whole), doubtful in zip(blocks, places, special, strict=True):
         offset = piece.offset + start
         found = _KEY.match(block)
-        if not found and offset > 0 and _is_rest_of_value(block):
-            continue
         rows += 1
         try:
             # The tool writes no empty line behind the last record, so only a line without end shows the cut.
@@ -183,5 +192,12 @@ def _is_dbscan(head: bytes, name: str) -> bool:
 
 
 DBSCAN = Format(
-    "ds389.dbscan", _is_dbscan, lambda: read_dbscan, RECORDS, splittable=True, empty=EMPTY, excerpt=_first_line
+    "ds389.dbscan",
+    _is_dbscan,
+    lambda: read_dbscan,
+    RECORDS,
+    splittable=True,
+    empty=EMPTY,
+    opens=_OPENS,
+    excerpt=_first_line,
 )
