@@ -77,7 +77,7 @@ def floor(vectors: Iterable[Vector]) -> dict[str, str | None]:
     """
     vectors = list(vectors)
     origins = dict.fromkeys(origin for vector in vectors for origin in vector)
-    return {origin: min((last(vector, origin) or "" for vector in vectors)) or None for origin in origins}
+    return {origin: min(last(vector, origin) or "" for vector in vectors) or None for origin in origins}
 
 
 IN_SYNC, BEHIND, AHEAD, ONLY_LEFT, ONLY_RIGHT, NEITHER = (
