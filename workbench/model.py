@@ -137,6 +137,8 @@ class System:
     show          order key -> the position as the system writes it
     moment        order key -> when the change was made, by the clock of its origin; None if positions carry no time
     order_key     (origin, hi, lo) -> order key; the integers are those of the table `changes`
+    halves        order key -> (hi, lo)
+    origin_of     order key -> who made the change
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
@@ -147,6 +149,8 @@ class System:
     title: str
     formats: tuple[Format, ...]
     order_key: Callable[[str, int, int], str]
+    halves: Callable[[str], tuple[int, int]]
+    origin_of: Callable[[str], str]
     show: Callable[[str], str]
     moment: Callable[[str], datetime | None]
     bucket_shift: int

@@ -1,7 +1,7 @@
 """389 Directory Server: its files, and how its positions (CSNs) read as order keys."""
 
 from workbench.model import System
-from workbench.systems.ds389.csn import order_key, seconds, utc
+from workbench.systems.ds389.csn import halves, order_key, origin_of, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
 from workbench.systems.ds389.formats.values import suffix_named
 
@@ -10,6 +10,8 @@ SYSTEM = System(
     title="389 Directory Server",
     formats=FORMATS,
     order_key=order_key,
+    halves=halves,
+    origin_of=origin_of,
     show=str,
     moment=lambda csn: utc(seconds(csn)),
     bucket_shift=24,  # hi counts 1/65536 s: 256 s a bucket, the measured optimum at some ten changes a second

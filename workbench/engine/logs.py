@@ -1,0 +1,268 @@
+"""The log of one server as a case holds it, asked without Spark and without reading it: `workbench.rules.sending.Log`.
+
+How many changes of an origin lie below a position is a sum of digest counts plus a look into the one bucket that holds the
+position; the bucket's positions are read from the few sorted parts that overlap it. So counts, neighbours and pages of a
+hundred million changes cost a handful of small reads, and the same question again costs none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from workbench.model import Problem, System
+from workbench.rules.sending import Bound, Tally
+from workbench.tables import Numbers, joined
+
+_PARTS_KEPT = 8
+_BUCKETS_KEPT = 1024
+
+
+@dataclass(frozen=True)
+class Index:
+    """How many positions of one origin lie in each bucket; `before` has one more entry, the sum of all."""
+
+    buckets: Numbers
+    before: Numbers
+
+    def below(self, bucket: int) -> int:
+        """Positions in the buckets before this one."""
+        return int(self.before[np.searchsorted(self.buckets, bucket)])
+
+    def holding(self, number: int) -> tuple[int, int]:
+        """The bucket that holds the so-manieth position, and which one it is there; both from 0."""
+        at = int(np.searchsorted(self.before, number, "right")) - 1
+        return int(self.buckets[at]), number - int(self.before[at])
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Positions between two bounds, sorted."""
+
+    origin: pa.DictionaryArray
+    hi: Numbers
+    lo: Numbers
+
+
+class StoredLog:
+    """The changes that one file of a case shows.
+
+    parts    of the table `positions`, with their paths and ends, as `Case.parts` gives them
+    digests  the paths of its parts of the table `digests`
+    marks    positions of records that can be a starting point and are no changes
+    """
+
+    def __init__(
+        self,
+        system: System,
+        parts: Sequence[Mapping[str, Any]],
+        digests: Iterable[str],
+        marks: Iterable[str] = (),
+    ) -> None:
+        self.system = system
+        self.parts = sorted(parts, key=lambda part: tuple(part["first"]))
+        self.marks = sorted(marks)
+        self._digests = list(digests)
+        self._index: dict[str, Index] | None = None
+        self._tables: OrderedDict[str, pa.Table] = OrderedDict()
+        self._buckets: OrderedDict[int, Stretch] = OrderedDict()
+        self._kept: dict[tuple[int, str | None], tuple[Numbers, Numbers]] = {}
+
+    # --- what the rules ask
+
+    def origin_of(self, position: str) -> str:
+        """Who made the change."""
+        return self.system.origin_of(position)
+
+    def origins(self) -> Iterable[str]:
+        """The origins of its changes."""
+        return self._indexes()
+
+    def holds(self, position: str) -> bool:
+        """True if there is a record, change or mark, of exactly this position."""
+        return self._rank(None, position, included=True) > self._rank(None, position, included=False) or (
+            position in self.marks
+        )
+
+    def after(self, position: str) -> str | None:
+        """The first record, change or mark, above the position."""
+        following = self._at(None, self._rank(None, position, included=True))
+        mark = next(iter(self.marks[bisect_right(self.marks, position) :]), None)
+        return min(filter(None, (following, mark)), default=None)
+
+    def first_of(self, origin: str) -> str | None:
+        """The first change of the origin."""
+        return self._at(origin, 0)
+
+    def behind(self, origin: str, position: str) -> Iterator[str]:
+        """The changes of the origin above the position, in order; read only as far as needed."""
+        number = self._rank(origin, position, included=True)
+        while found := self._at(origin, number):
+            yield found
+            number += 1
+
+    def tally(self, origin: str, low: Bound, high: str | None) -> Tally:
+        """The changes of the origin from the bound to `high`, this one included; None: to the end."""
+        begin = self._rank(origin, low.position, included=not low.included)
+        index = self._indexes().get(origin)
+        if index is None:
+            return Tally()
+        end = int(index.before[-1]) if high is None else self._rank(origin, high, included=True)
+        return Tally(end - begin, self._at(origin, begin), self._at(origin, end - 1)) if begin < end else Tally()
+
+    # --- pages
+
+    def page(self, bound: Bound, limit: int) -> Stretch:
+        """The first so many positions from the bound on, of all origins."""
+        low = self.system.halves(bound.position)
+        begin = self._rank(None, bound.position, included=not bound.included)
+        end = min(begin + limit, int(self._total.before[-1]))
+        if begin >= end:
+            return _stretch([], low, low)
+        bucket = self._total.holding(end - 1)[0]
+        found = self._between(low, ((bucket + 1) << self.system.bucket_shift, 0))
+        skip = 0 if bound.included else _place(found.hi, found.lo, low, "right")
+        there = slice(skip, skip + limit)
+        return Stretch(found.origin[there], found.hi[there], found.lo[there])
+
+    # --- ranks
+
+    def _indexes(self) -> dict[str, Index]:
+        if self._index is None:
+            columns = ["origin", "bucket", "count"]
+            tables = [_read(path, columns) for path in self._digests]
+            whole = joined(tables) if tables else pa.table({name: [] for name in columns})
+            origin = whole["origin"].combine_chunks()
+            origin = origin if pa.types.is_dictionary(origin.type) else origin.dictionary_encode()
+            codes = np.asarray(origin.indices) if len(origin) else np.array([], np.int64)
+            bucket, count = (whole[name].to_numpy() for name in columns[1:])
+            names = origin.dictionary.to_pylist() if len(origin) else []
+            self._index = {
+                name: _index(bucket[codes == code], count[codes == code])
+                for code, name in sorted(enumerate(names), key=lambda pair: pair[1])
+            }
+            self._whole = _index(bucket, count)
+        return self._index
+
+    @property
+    def _total(self) -> Index:
+        self._indexes()
+        return self._whole
+
+    def _rank(self, origin: str | None, position: str, included: bool) -> int:
+        """How many positions (of the origin, or of all) lie below this one; itself too, with `included`."""
+        index = self._indexes().get(origin) if origin is not None else self._total
+        if index is None:
+            return 0
+        pair = self.system.halves(position)
+        bucket = pair[0] >> self.system.bucket_shift
+        return index.below(bucket) + _place(*self._held(bucket, origin), pair, "right" if included else "left")
+
+    def _at(self, origin: str | None, number: int) -> str | None:
+        """The so-manieth position of the origin, or of all, from 0."""
+        index = self._indexes().get(origin) if origin is not None else self._total
+        if index is None or not 0 <= number < int(index.before[-1]):
+            return None
+        bucket, place = index.holding(number)
+        hi, lo = self._held(bucket, origin)
+        if origin is None:
+            origin = self._bucket(bucket).origin[place].as_py()
+        return self.system.order_key(origin, int(hi[place]), int(lo[place]))
+
+    def _held(self, bucket: int, origin: str | None) -> tuple[Numbers, Numbers]:
+        """The positions in one bucket, of the origin or of all."""
+        key = bucket, origin
+        if key not in self._kept:
+            there = self._bucket(bucket)
+            mine = slice(None) if origin is None else np.asarray(pc.equal(there.origin, origin))
+            self._kept[key] = there.hi[mine], there.lo[mine]
+        return self._kept[key]
+
+    def _bucket(self, bucket: int) -> Stretch:
+        if bucket not in self._buckets:
+            shift = self.system.bucket_shift
+            self._buckets[bucket] = self._between((bucket << shift, 0), ((bucket + 1) << shift, 0))
+            if len(self._buckets) > _BUCKETS_KEPT:
+                gone, _ = self._buckets.popitem(last=False)
+                self._kept = {key: held for key, held in self._kept.items() if key[0] != gone}
+        return self._buckets[bucket]
+
+    # --- reading
+
+    def _between(self, low: tuple[int, int], high: tuple[int, int]) -> Stretch:
+        """The positions from `low`, included, to `high`, excluded."""
+        tables = [
+            self._table(part["path"])
+            for part in self.parts
+            if tuple(part["first"]) < high and low <= tuple(part["last"])
+        ]
+        return _stretch(tables, low, high)
+
+    def _table(self, path: str) -> pa.Table:
+        if path not in self._tables:
+            self._tables[path] = _read(path, ["origin", "hi", "lo"])
+            if len(self._tables) > _PARTS_KEPT:
+                self._tables.popitem(last=False)
+        self._tables.move_to_end(path)
+        return self._tables[path]
+
+
+def _stretch(tables: list[pa.Table], low: tuple[int, int], high: tuple[int, int]) -> Stretch:
+    cut = []
+    for table in tables:
+        hi, lo = table["hi"].to_numpy(), table["lo"].to_numpy()
+        begin, end = _place(hi, lo, low), _place(hi, lo, high)
+        if begin < end:
+            cut.append(table.slice(begin, end - begin))
+    if not cut:
+        nothing = np.array([], np.int64)
+        return Stretch(pa.array([], pa.string()).dictionary_encode(), nothing, nothing)
+    whole = joined(cut).combine_chunks()
+    origin = whole["origin"].combine_chunks()
+    origin = origin if pa.types.is_dictionary(origin.type) else origin.dictionary_encode()
+    hi, lo = whole["hi"].to_numpy(), whole["lo"].to_numpy()
+    if len(cut) > 1:
+        order = np.lexsort((lo, hi))
+        origin, hi, lo = origin.take(pa.array(order)), hi[order], lo[order]
+    return Stretch(origin, hi, lo)
+
+
+def _place(hi: Numbers, lo: Numbers, pair: tuple[int, int], side: Literal["left", "right"] = "left") -> int:
+    """How many of the sorted positions lie below the pair; with `right`, those equal to it count too."""
+    begin, end = int(np.searchsorted(hi, pair[0], "left")), int(np.searchsorted(hi, pair[0], "right"))
+    return begin + int(np.searchsorted(lo[begin:end], pair[1], side))
+
+
+def _index(bucket: Numbers, count: Numbers) -> Index:
+    if not len(bucket):
+        return Index(np.array([], np.int64), np.array([0], np.int64))
+    order = np.argsort(bucket, kind="stable")
+    bucket, count = bucket[order], count[order]
+    first = np.flatnonzero(np.concatenate([[True], bucket[1:] != bucket[:-1]]))
+    sums = np.add.reduceat(count, first)
+    return Index(bucket[first], np.concatenate([[0], np.cumsum(sums)]))
+
+
+def _read(path: str, columns: list[str]) -> pa.Table:
+    try:
+        return pq.read_table(path, columns=columns, read_dictionary=["origin"], use_threads=False)
+    except (OSError, pa.ArrowInvalid):
+        raise Problem("a part of the evidence is damaged or gone", path, "load the inputs into a new case") from None
+
+
+def marks_of(paths: Iterable[str]) -> list[str]:
+    """The positions of the dummy records in these parts of the table `changes`: starting points that are no changes."""
+    found: list[str] = []
+    for path in paths:
+        # Parts without any are told by the statistics of the column: nothing of them is read.
+        table = pq.read_table(path, columns=["position"], filters=pc.field("kind") == "anchor")
+        found += table["position"].cast(pa.string()).to_pylist()
+    return sorted(found)
