@@ -74,6 +74,7 @@ class StoredLog:
         self._index: dict[str, Index] | None = None
         self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._buckets: OrderedDict[int, Stretch] = OrderedDict()
+        self._ranks: dict[tuple[str | None, str, bool], int] = {}
         self._kept: dict[tuple[int, str | None], tuple[Numbers, Numbers]] = {}
 
     # --- what the rules ask
@@ -129,16 +130,25 @@ class StoredLog:
             return _stretch([], low, low)
         bucket = self._total.holding(end - 1)[0]
         found = self._between(low, ((bucket + 1) << self.system.bucket_shift, 0))
-        skip = 0 if bound.included else _place(found.hi, found.lo, low, "right")
+        skip = 0 if bound.included else place(found.hi, found.lo, low, "right")
         there = slice(skip, skip + limit)
         return Stretch(found.origin[there], found.hi[there], found.lo[there])
+
+    def of_origin(self, origin: str, above: str, upto: str) -> Iterator[str]:
+        """The changes of the origin above one position and up to another, by reading all that lies between the two."""
+        low, high = (self.system.halves(position) if position else (-1, 0) for position in (above, upto))
+        there = self._between(low, (high[0], high[1] + 1))
+        begin = place(there.hi, there.lo, low, "right")
+        mine = np.flatnonzero(np.asarray(pc.equal(there.origin, origin)))
+        for at in mine[mine >= begin].tolist():
+            yield self.system.order_key(origin, int(there.hi[at]), int(there.lo[at]))
 
     # --- ranks
 
     def _indexes(self) -> dict[str, Index]:
         if self._index is None:
             columns = ["origin", "bucket", "count"]
-            tables = [_read(path, columns) for path in self._digests]
+            tables = [read_positions(path, columns) for path in self._digests]
             whole = joined(tables) if tables else pa.table({name: [] for name in columns})
             origin = whole["origin"].combine_chunks()
             origin = origin if pa.types.is_dictionary(origin.type) else origin.dictionary_encode()
@@ -159,12 +169,17 @@ class StoredLog:
 
     def _rank(self, origin: str | None, position: str, included: bool) -> int:
         """How many positions (of the origin, or of all) lie below this one; itself too, with `included`."""
+        known = self._ranks.get((origin, position, included))
+        if known is not None:
+            return known
         index = self._indexes().get(origin) if origin is not None else self._total
         if index is None:
             return 0
         pair = self.system.halves(position)
         bucket = pair[0] >> self.system.bucket_shift
-        return index.below(bucket) + _place(*self._held(bucket, origin), pair, "right" if included else "left")
+        rank = index.below(bucket) + place(*self._held(bucket, origin), pair, "right" if included else "left")
+        self._ranks[origin, position, included] = rank
+        return rank
 
     def _at(self, origin: str | None, number: int) -> str | None:
         """The so-manieth position of the origin, or of all, from 0."""
@@ -208,7 +223,7 @@ class StoredLog:
 
     def _table(self, path: str) -> pa.Table:
         if path not in self._tables:
-            self._tables[path] = _read(path, ["origin", "hi", "lo"])
+            self._tables[path] = read_positions(path, ["origin", "hi", "lo"])
             if len(self._tables) > _PARTS_KEPT:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(path)
@@ -219,7 +234,7 @@ def _stretch(tables: list[pa.Table], low: tuple[int, int], high: tuple[int, int]
     cut = []
     for table in tables:
         hi, lo = table["hi"].to_numpy(), table["lo"].to_numpy()
-        begin, end = _place(hi, lo, low), _place(hi, lo, high)
+        begin, end = place(hi, lo, low), place(hi, lo, high)
         if begin < end:
             cut.append(table.slice(begin, end - begin))
     if not cut:
@@ -235,7 +250,7 @@ def _stretch(tables: list[pa.Table], low: tuple[int, int], high: tuple[int, int]
     return Stretch(origin, hi, lo)
 
 
-def _place(hi: Numbers, lo: Numbers, pair: tuple[int, int], side: Literal["left", "right"] = "left") -> int:
+def place(hi: Numbers, lo: Numbers, pair: tuple[int, int], side: Literal["left", "right"] = "left") -> int:
     """How many of the sorted positions lie below the pair; with `right`, those equal to it count too."""
     begin, end = int(np.searchsorted(hi, pair[0], "left")), int(np.searchsorted(hi, pair[0], "right"))
     return begin + int(np.searchsorted(lo[begin:end], pair[1], side))
@@ -251,9 +266,11 @@ def _index(bucket: Numbers, count: Numbers) -> Index:
     return Index(bucket[first], np.concatenate([[0], np.cumsum(sums)]))
 
 
-def _read(path: str, columns: list[str]) -> pa.Table:
+def read_positions(path: str, columns: list[str]) -> pa.Table:
+    """Columns of one part of the tables `positions` or `digests`; those with few texts as dictionaries."""
+    few = [name for name in ("file", "origin") if name in columns]
     try:
-        return pq.read_table(path, columns=columns, read_dictionary=["origin"], use_threads=False)
+        return pq.read_table(path, columns=columns, read_dictionary=few, use_threads=False, partitioning=None)
     except (OSError, pa.ArrowInvalid):
         raise Problem("a part of the evidence is damaged or gone", path, "load the inputs into a new case") from None
 
