@@ -54,8 +54,6 @@ MANIFEST = "manifest.json"
 STAGING = ".load-"
 """A folder beside the tables where one load writes its parts until all of them are there."""
 
-_LINK = ["server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin"]
-
 
 @dataclass(frozen=True)
 class PassedOver:
@@ -127,6 +125,12 @@ class Case:
             return cls.open(folder)
         _check_free(folder)
         return cls(folder, name or folder.resolve().name, {}, [])
+
+    def about(self) -> dict[str, Any]:
+        """What case.yaml says: what load found out, and what people changed there."""
+        about = self.folder / "case.yaml"
+        content = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
+        return content if isinstance(content, dict) else {}
 
     @property
     def system(self) -> str | None:
@@ -314,9 +318,8 @@ class Case:
         about = self.folder / "case.yaml"
         texts: dict[Path, str] = {}
         if renew or not about.exists():
-            links = self.arrow("links").select(_LINK).to_pylist()
-            urls = self.arrow("vectors").select(["suffix", "origin", "url"]).to_pylist()
-            now = told(self.name, LAYOUT, self.snapshots, self.inputs, links, [tuple(url.values()) for url in urls])
+            links, vectors = (self.arrow(name).to_pylist() for name in ("links", "vectors"))
+            now = told(self.name, LAYOUT, self.snapshots, self.inputs, links, vectors)
             old = about.read_text(encoding="utf-8", errors="replace") if about.exists() else ""
             if (text := renewed(old, str(about), self.told, now)) != old:
                 texts[about] = text

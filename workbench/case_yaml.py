@@ -12,7 +12,7 @@ out stays: it is told from what load wrote by comparing the file with what load 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from workbench.boundary import strict_yaml, to_yaml
 from workbench.files import path_text
 from workbench.inputs import Input
 from workbench.model import Problem
+from workbench.topology import links_of, origins_of
 
 HEADER = "# What this case holds. `workbench load` renews what it wrote here; what you change or add stays.\n"
 
@@ -36,19 +37,16 @@ def told(
     snapshots: Mapping[str, str],
     inputs: list[Input],
     links: list[dict[str, Any]],
-    urls: list[Any],
+    vectors: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """What load has to say; every value is a text, a list or a mapping. `links` and `urls` are rows of the tables.
-
-    `urls` are (suffix, origin, url) of the vectors: some agreements name their consumer by its address only.
-    """
+    """What load has to say; every value is a text, a list or a mapping. `links` and `vectors` are rows of the tables."""
     about: dict[str, Any] = {
         "layout": str(layout),
         "name": path_text(name),
         "system": next((one.kind.split(".", 1)[0] for one in inputs if one.kind), "none yet"),
         "snapshots": [_snapshot(label, folder, inputs) for label, folder in snapshots.items()],
         "servers": _servers(inputs),
-        "links": _links(inputs, links, urls),
+        "links": [_link(link) for link in links_of(inputs, links, vectors)],
     }
     if len(to_yaml(about).encode()) > _LONGEST:
         for server in about["servers"]:
@@ -76,7 +74,7 @@ def _servers(inputs: list[Input]) -> list[dict[str, Any]]:
         if any(part["table"] not in ("coverage", "rejects") for part in one.parts):
             files.setdefault(one.server, []).append(f"{one.snapshot}/{one.file}")
     origins: dict[str, dict[str, str]] = {}
-    for (server, suffix), origin in _origins(inputs).items():
+    for (server, suffix), origin in origins_of(inputs).items():
         origins.setdefault(server, {})[suffix] = origin
     servers = []
     for name in sorted(files):
@@ -86,37 +84,8 @@ def _servers(inputs: list[Input]) -> list[dict[str, Any]]:
     return servers
 
 
-def _origins(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
-    """(server, suffix) -> the origin of the changes made there, as the server's own entry says."""
-    return {
-        (one.server, suffix): origin
-        for one in inputs  # in the order of time: the last one counts
-        for suffix, origin in one.facts.get("origins", {}).items()
-    }
-
-
-def _links(inputs: list[Input], rows: list[dict[str, Any]], urls: list[Any]) -> list[dict[str, Any]]:
-    servers = {(suffix.lower(), origin): server for (server, suffix), origin in _origins(inputs).items()}
-    address_of = {
-        ((suffix or "").lower(), url.partition("://")[2].lower()): origin for suffix, origin, url in urls if url
-    }
-    known: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in rows:  # a server's agreement, its status and its replica entry each tell a part
-        about = known.setdefault((row["server"], row["suffix"] or "", row["name"] or ""), {})
-        about |= {key: value for key, value in row.items() if value is not None}
-    links = []
-    for supplier, suffix, name in sorted(known):
-        row = known[supplier, suffix, name]
-        link = {"supplier": supplier, "name": name} | ({"suffix": suffix} if suffix else {})
-        if "consumer_host" in row:
-            port = f":{row['consumer_port']}" if "consumer_port" in row else ""
-            link["address"] = f"{row['consumer_host']}{port}"
-        at = (suffix.lower(), link.get("address", "").lower())
-        origin = row.get("consumer_origin") or address_of.get(at)
-        if consumer := servers.get((suffix.lower(), origin or "")):
-            link["consumer"] = consumer
-        links.append(link)
-    return links
+def _link(link: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: link[key] for key in ("supplier", "name", "suffix", "address", "consumer") if link[key]}
 
 
 def renewed(text: str, where: str, before: dict[str, Any], now: dict[str, Any]) -> str:

@@ -121,6 +121,8 @@ class Format:
     tells_suffix: bool = False
     begins: Callable[[bytes], str | None] | None = None
     opens: bytes = b""
+    evidence: str = ""
+    is_log: bool = False
     excerpt: Callable[[bytes], str] = _nothing
 
     @property
@@ -143,6 +145,8 @@ class System:
     log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
+    supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
+    detectors     gives what looks for findings of its own: (case, topology) -> findings
     """
 
     name: str
@@ -157,6 +161,32 @@ class System:
     log_words: frozenset[str] = frozenset()
     below: str = ""
     spelled: Callable[[str], str | None] = str
+    supplying: Callable[[], Any] | None = None
+    detectors: Callable[[], Iterable[Callable[[Any, Any], Iterable[Finding]]]] = tuple
+
+
+SEVERITIES = ("info", "warning", "error")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a person must know, in the shape of the contract.
+
+    items     the positions it is about
+    evidence  rows that prove it, each a flat mapping
+    fix       what to do: `repair`, `why`, and `caution` or None
+    """
+
+    code: str
+    severity: str
+    summary: str
+    server: str | None = None
+    link: str | None = None
+    origin: str | None = None
+    suffix: str | None = None
+    items: tuple[str, ...] = ()
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    fix: tuple[Mapping[str, Any], ...] = ()
 
 
 def merge_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

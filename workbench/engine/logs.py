@@ -135,13 +135,15 @@ class StoredLog:
         return Stretch(found.origin[there], found.hi[there], found.lo[there])
 
     def of_origin(self, origin: str, above: str, upto: str) -> Iterator[str]:
-        """The changes of the origin above one position and up to another, by reading all that lies between the two."""
-        low, high = (self.system.halves(position) if position else (-1, 0) for position in (above, upto))
-        there = self._between(low, (high[0], high[1] + 1))
-        begin = place(there.hi, there.lo, low, "right")
-        mine = np.flatnonzero(np.asarray(pc.equal(there.origin, origin)))
-        for at in mine[mine >= begin].tolist():
-            yield self.system.order_key(origin, int(there.hi[at]), int(there.lo[at]))
+        """The changes of the origin above one position and up to another, without the digests; read as far as needed."""
+        low, high = (self.system.halves(position) if position else (0, -1) for position in (above, upto))
+        width = 1 << self.system.bucket_shift
+        while low < high:
+            edge = min((low[0] + width, 0), (high[0], high[1] + 1))
+            there = self._between((low[0], low[1] + 1), edge)
+            for at in np.flatnonzero(np.asarray(pc.equal(there.origin, origin))).tolist():
+                yield self.system.order_key(origin, int(there.hi[at]), int(there.lo[at]))
+            low, width = (edge[0], edge[1] - 1), 2 * width
 
     # --- ranks
 

@@ -111,7 +111,8 @@ class SlotLog:
     def holds(self, position: str) -> bool:
         """True if there is a record, change or mark, of exactly this position."""
         return position in self._log.marks or any(
-            self._slot(origin, self._begin(origin, Bound(position, True))).first == position for origin in self._counted
+            self._slot(origin, self._begin(origin, Bound(position, True))[0]).first == position
+            for origin in self._counted
         )
 
     def after(self, position: str) -> str | None:
@@ -135,44 +136,49 @@ class SlotLog:
         """The changes of the origin from the bound to `high`, this one included; None: to the end."""
         if origin not in self._counted:
             return Tally()
-        begin, end, inside = self._begin(origin, low), 2 * len(self._points[origin]) + 1, list[str]()
-        if high is not None:
-            end, whole = self._end(origin, high)
-            if not whole and begin <= end:
-                inside = list(self._log.of_origin(origin, self._points[origin][end // 2 - 1] if end else "", high))
+        begin, skipped = self._begin(origin, low)
+        end, more = (2 * len(self._points[origin]) + 1, None) if high is None else self._end(origin, high)
         filled, sums = self._filled[origin], self._sums[origin]
         left, right = bisect_left(filled, begin), bisect_left(filled, end)
         slots = [self._counted[origin][filled[at]] for at in (left, right - 1)] if left < right else []
-        if inside:
-            slots.append(Tally(len(inside), inside[0], inside[-1]))
-        if not slots:
-            return Tally()
-        return Tally(sums[max(left, right)] - sums[left] + len(inside), slots[0].first, slots[-1].last)
+        changes = sums[max(left, right)] - sums[left]
+        if skipped is not None and slots:  # the bound lies inside the first slot
+            slots[0] = Tally(0, next(self._log.of_origin(origin, low.position, slots[0].last or ""), None))
+            changes -= sum(1 for _ in self._log.of_origin(origin, skipped, low.position))
+        if more is not None and begin <= end:  # `high` lies inside the slot behind
+            inside = list(self._log.of_origin(origin, max(more, low.position), high or ""))
+            if inside:
+                slots.append(Tally(len(inside), inside[0], inside[-1]))
+                changes += len(inside)
+        return Tally(changes, slots[0].first, slots[-1].last) if slots else Tally()
 
-    def _begin(self, origin: str, low: Bound) -> int:
-        """The first slot from the bound on."""
+    def _begin(self, origin: str, low: Bound) -> tuple[int, str | None]:
+        """The first slot from the bound on. If the bound lies inside it: the point before the slot, else None."""
         points = self._points[origin]
         at = bisect_left(points, low.position)
         if at < len(points) and points[at] == low.position:
-            return 2 * at + (1 if low.included else 2)
+            return 2 * at + (1 if low.included else 2), None
         slot = self._slot(origin, 2 * at)
         # A start that came out of `after`: no change of any origin lies between the point before it and itself.
         if slot.first is None or slot.first > low.position or (low.included and slot.first == low.position):
-            return 2 * at
-        if slot.last is not None and slot.last < low.position:
-            return 2 * at + 1
-        raise LookupError(f"nobody asked where {low.position} lies among the changes of {origin}")
+            return 2 * at, None
+        if slot.last is not None and slot.last <= low.position and not low.included:
+            return 2 * at + 1, None
+        if low.included:
+            raise LookupError(f"nobody asked where {low.position} lies among the changes of {origin}")
+        return 2 * at, points[at - 1] if at else ""
 
-    def _end(self, origin: str, high: str) -> tuple[int, bool]:
-        """The slot behind the last one up to `high`; False if `high` lies inside that slot, which counts in part then."""
+    def _end(self, origin: str, high: str) -> tuple[int, str | None]:
+        """The slot behind the last one up to `high`. If `high` lies inside that slot: the point before it, else None."""
         points = self._points[origin]
         at = bisect_left(points, high)
         if at < len(points) and points[at] == high:
-            return 2 * at + 2, True
+            return 2 * at + 2, None
         slot = self._slot(origin, 2 * at)
         if slot.last is None or slot.last <= high:
-            return 2 * at + 1, True
-        return 2 * at, slot.first is not None and slot.first > high
+            return 2 * at + 1, None
+        outside = slot.first is not None and slot.first > high
+        return 2 * at, None if outside else points[at - 1] if at else ""
 
 
 def exact_logs(

@@ -143,6 +143,22 @@ class Rules(Protocol):
         """Begin a session: the consumer has just said what it holds."""
 
 
+@dataclass(frozen=True)
+class Supplying:
+    """What the suppliers of one system do.
+
+    rule_sets  by name; the first is that of the real servers
+    refuses    generations of supplier and consumer -> why the two may exchange nothing; None: they may
+    contacts   the supplier's vector, and what it remembers of the consumer's (None: nothing) -> does it open a session?
+    absent     an anchor that the log lacks, the supplier's vector, how far the log was trimmed -> the class of its absence
+    """
+
+    rule_sets: Mapping[str, Callable[[], Rules]]
+    refuses: Callable[[str | None, str | None], str | None]
+    contacts: Callable[[Vector, Vector | None], bool]
+    absent: Callable[[str, Vector, Mapping[str, str | None]], str]
+
+
 class Event(NamedTuple):
     """Something that happens while a session runs: `changelog_add`, `changelog_delete` or `supplier_ruv_advance`."""
 

@@ -348,6 +348,7 @@ ACCESS_LOG = Format(
     AccessLogReader,
     LINES,
     begins=first_time,
+    evidence="access_log",
     excerpt=harmless_start,
     empty={"results_with_csn": 0, "results_without_csn_on_replication": 0, "by_origin": {}},
 )

@@ -11,6 +11,7 @@ This module never decides that a record is bad. It only decides that a record is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -508,14 +509,14 @@ def _joined(piece: Piece, table: pa.Table, rest: np.ndarray) -> Parsed:
 
 
 CHANGELOG_LDIF = Format(
-    "ds389.changelog-ldif", exact.is_packed, lambda: read, RECORDS, splittable=True, empty=EMPTY, excerpt=harmless_start
-)
-CHANGELOG_DECODED = Format(
-    "ds389.changelog-decoded",
-    exact.is_decoded,
+    "ds389.changelog-ldif",
+    exact.is_packed,
     lambda: read,
     RECORDS,
     splittable=True,
     empty=EMPTY,
+    evidence="changelog",
+    is_log=True,
     excerpt=harmless_start,
 )
+CHANGELOG_DECODED = replace(CHANGELOG_LDIF, name="ds389.changelog-decoded", sniff=exact.is_decoded)

@@ -199,5 +199,7 @@ DBSCAN = Format(
     splittable=True,
     empty=EMPTY,
     opens=_OPENS,
+    evidence="changelog",
+    is_log=True,
     excerpt=_first_line,
 )

@@ -20,7 +20,7 @@ from workbench.model import Format, Parsed, Piece, Reject, Source
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import clean, suffix_named
-from workbench.systems.ds389.formats.vectors import READ_ONLY, Row, link_row, vector_facts, vector_rows
+from workbench.systems.ds389.formats.vectors import NUMBER, READ_ONLY, Row, link_row, vector_facts, vector_rows
 
 _CONFIG = r",cn=mapping tree,cn=config"
 _REPLICA_DN = re.compile(rf"cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
@@ -154,8 +154,12 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts: dict[str, Any] = {"vectors": holders, "suffixes": suffixes, "replica": replicas}
     # A read-only replica has the ID 65535, as every other one of them: it is the origin of nothing.
     facts["origins"] = {
-        suffix: about["id"] for suffix, about in replicas.items() if about["id"] not in (None, READ_ONLY)
+        suffix: str(int(about["id"]))  # it may be written with leading zeros
+        for suffix, about in replicas.items()
+        if about["id"] not in (None, READ_ONLY) and NUMBER.fullmatch(about["id"])
     }
+    # nsDS5Flags says whether a changelog is kept: suppliers and hubs do, read-only consumers do not.
+    facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     made = {"vectors": vectors, "links": links}
     return {name: tables.table(name, rows) for name, rows in made.items() if rows}, facts

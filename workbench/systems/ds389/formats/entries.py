@@ -325,5 +325,6 @@ ENTRIES = Format(
     RECORDS,
     splittable=True,
     empty={"vectors": {}},
+    evidence="entry_state",
     excerpt=ldif.safe_excerpt,
 )

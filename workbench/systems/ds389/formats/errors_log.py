@@ -248,6 +248,7 @@ ERRORS_LOG = Format(
     LINES,
     splittable=True,
     begins=first_time,
+    evidence="errors_log",
     excerpt=harmless_start,
 )
 
@@ -258,6 +259,7 @@ ERRORS_LOG_PRETTY = Format(
     LINES,
     variant="pretty",
     begins=first_time,
+    evidence="errors_log",
     excerpt=harmless_start,
 )
 """The same with nsslapd-errorlog-log-format json-pretty: its objects cross the borders of pieces."""

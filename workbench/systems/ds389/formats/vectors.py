@@ -15,7 +15,7 @@ READ_ONLY = "65535"
 """The replica ID that every hub and every consumer has: it names none of them."""
 
 _LONGEST_RAW = 500
-_NUMBER = re.compile(r"[0-9]{1,5}")
+NUMBER = re.compile(r"[0-9]{1,5}")
 _ORIGIN = re.compile(r"[0-9]{1,5}|unavailable", re.IGNORECASE)
 _BARE = re.compile(r"\{replica\s+\d+\s*\}", re.IGNORECASE)
 
@@ -94,7 +94,7 @@ def link_row(value: str, offset: int, suffixes: Collection[str]) -> Row | None:
     front, host, port, origin, position = parts
     known = next((suffix for suffix in suffixes if front.lower().startswith(suffix.lower() + ";")), None)
     name = front[len(known) + 1 :] if known is not None else front.rpartition(";")[2]
-    if not (name and ";" in front and _NUMBER.fullmatch(port) and _ORIGIN.fullmatch(origin)):
+    if not (name and ";" in front and NUMBER.fullmatch(port) and _ORIGIN.fullmatch(origin)):
         return None
     return {
         "offset": offset,

@@ -1,0 +1,265 @@
+"""What a case shows, in the shape of `findings.json`: who would send what to whom, why not, and what is wrong.
+
+The counts of the pairs come from the digests and a few reads, without Spark; with a session given they are counted again
+by a pass over all positions, and the two must agree.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from workbench.case import Case
+from workbench.engine.logs import StoredLog, Stretch, marks_of, place
+from workbench.inputs import Input
+from workbench.model import SEVERITIES, Finding, Problem
+from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, Bound, Log, Plan, Rules, plan
+from workbench.systems import system_named
+from workbench.topology import Link, Replica, Topology, topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REFUSED, UNKNOWN = "refused", "unknown"
+_REJECTS_SHOWN = 1000
+
+Pair = tuple[Replica, Replica, Link | None]
+
+
+def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = None) -> dict[str, Any]:
+    """Everything that `workbench diagnose --json` writes, about the last snapshot of the case.
+
+    `rules` names the rule set for the pairs; by default it is that of the real servers. With a Spark session every count
+    is made once more from all positions; a disagreement is a Problem, for then the evidence is damaged.
+    """
+    began = time.monotonic()
+    if not case.system:
+        raise Problem("the case holds no evidence", str(case.folder), "`workbench load` something into it")
+    shown = topology(case)
+    pairs = pair_matrix(case, shown, rules)
+    if spark is not None:
+        _check_equal(pairs, pair_matrix(case, shown, rules, spark))
+    findings = [finding for detector in shown.system.detectors() for finding in detector(case, shown)]
+    return {
+        "schema": 1,
+        "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
+        "servers": [_server(replica) for replica in shown.replicas],
+        "pairs": pairs,
+        "findings": [asdict(finding) for finding in sorted(findings, key=_rank)],
+        "coverage": [_coverage(one) for one in case.inputs],
+        "rejects": list(_rejects(case)),
+        "run": {
+            "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            "seconds": round(time.monotonic() - began, 3),
+            "judged": ["servers", "pairs", "findings"],
+        },
+    }
+
+
+def pair_matrix(
+    case: Case, shown: Topology, rules: str | None = None, spark: SparkSession | None = None
+) -> list[dict[str, Any]]:
+    """What every server would send to every other one of its suffix now, as if the session were open, in one load.
+
+    Each row has what the other rule sets would do instead, where that differs, under `others`. Without a session the
+    digests answer, on the driver; with one, a pass over all positions.
+    """
+    supplying = shown.supplying
+    if rules is not None and rules not in supplying.rule_sets:
+        raise Problem(f"there is no rule set {rules}", "", f"the rule sets are {', '.join(supplying.rule_sets)}")
+    sets = {name: make() for name, make in supplying.rule_sets.items()}
+    chosen = sets.pop(rules or next(iter(sets)))
+    logs = {one.log.file: stored_log(case, one.log) for one in shown.replicas if one.log}
+    pairs = list(shown.pairs())
+    asked: Mapping[str, Log] = logs
+    if spark is not None:
+        from workbench.engine.pairs import exact_logs
+
+        askers: dict[str, list[Any]] = {}
+        for pair in pairs:
+            if pair[0].log:
+                for one in (chosen, *sets.values()):
+                    askers.setdefault(pair[0].log.file, []).append(partial(_plan, one, pair))
+        asked = exact_logs(spark, logs, askers)
+    return [_row(shown, chosen, sets.values(), pair, asked) for pair in pairs]
+
+
+def stored_log(case: Case, log: Input) -> StoredLog:
+    """The changes that one file of the case shows, to be asked without Spark."""
+    evidence = case.evidence
+    paths: dict[str, list[dict[str, Any]]] = {}
+    for part in log.parts:
+        paths.setdefault(part["table"], []).append({**part, "path": str(evidence / part["table"] / part["name"])})
+    marks = marks_of(part["path"] for part in paths.get("changes", ())) if log.facts.get("helpers") else []
+    digests = [part["path"] for part in paths.get("digests", ())]
+    return StoredLog(system_named(case.system or ""), paths.get("positions", []), digests, marks)
+
+
+def _plan(rules: Rules, pair: Pair, log: Log) -> Plan:
+    supplier, consumer, _ = pair
+    return plan(rules, log, supplier.vector, consumer.vector, consumer.origin or "")
+
+
+def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, logs: Mapping[str, Log]) -> dict[str, Any]:
+    supplier, consumer, link = pair
+    row: dict[str, Any] = {
+        "supplier": supplier.server,
+        "consumer": consumer.server,
+        "suffix": supplier.suffix,
+        "link": link.name if link else None,
+        "rules": rules.name,
+        "would_contact": shown.supplying.contacts(supplier.vector, link.remembered) if link else None,
+        "others": {},
+    }
+    why = shown.supplying.refuses(supplier.generation, consumer.generation)
+    if why:
+        return {**row, **_nothing(REFUSED), "reasons": [{"rule": why, "says": why, "values": {}}]}
+    row |= _decided(shown, rules, pair, logs)
+    for other in others:
+        theirs = _decided(shown, other, pair, logs)
+        keys = ("decision", "anchor", "to_send")
+        if any(theirs[key] != row[key] for key in keys):
+            row["others"][other.name] = {key: theirs[key] for key in (*keys, "counts", "reasons")}
+    return row
+
+
+def _nothing(decision: str) -> dict[str, Any]:
+    nothing: dict[str, Any] = {"anchor": None, "anchor_included": False, "anchor_class": None}
+    return {"decision": decision, **nothing, "stop": {}, "counts": {}, "to_send": {}}
+
+
+def _decided(shown: Topology, rules: Rules, pair: Pair, logs: Mapping[str, Log]) -> dict[str, Any]:
+    supplier, show = pair[0], shown.system.show
+    log = logs[supplier.log.file] if supplier.log else StoredLog(shown.system, [], [])
+    planned = _plan(rules, pair, log)
+    row = _nothing(planned.decision)
+    if planned.decision != NOTHING and supplier.log is None and supplier.keeps_log:
+        reason = {"rule": UNKNOWN, "says": "its log was not collected: is the anchor in it?", "values": {}}
+        return {**row, "decision": UNKNOWN, "anchor": planned.anchor and show(planned.anchor), "reasons": [reason]}
+    row["reasons"] = [
+        {"rule": reason.rule, "says": rules.says[reason.rule], "values": dict(reason.values)}
+        for reason in planned.reasons
+    ]
+    row |= {"anchor": planned.anchor and show(planned.anchor), "anchor_included": planned.included}
+    if planned.decision == ANCHOR_NOT_FOUND and planned.anchor:
+        purged = supplier.purged
+        if purged is None:
+            # The log does not say how far it was trimmed: what it shows first is taken for that, and called an assumption.
+            seen = supplier.log.facts.get("by_origin", {}) if supplier.log else {}
+            purged, row["anchor_class_assumed"] = {origin: one["min"] for origin, one in seen.items()}, True
+        row["anchor_class"] = shown.supplying.absent(planned.anchor, supplier.vector, purged)
+    row["stop"] = {origin: show(stop) for origin, stop in sorted(planned.stops.items())}
+    row["counts"] = dict(sorted(planned.counts.items()))
+    row["to_send"] = {
+        origin: {"count": found.changes, "first": show(found.first or ""), "last": show(found.last or "")}
+        for origin, found in sorted(planned.to_send.items())
+    }
+    return row
+
+
+def _check_equal(from_digests: list[dict[str, Any]], counted: list[dict[str, Any]]) -> None:
+    for one, other in zip(from_digests, counted, strict=True):
+        if one != other:
+            keys = [key for key in one if one[key] != other[key]]
+            raise Problem(
+                f"the digests and the positions disagree on {one['supplier']} -> {one['consumer']}: {', '.join(keys)}",
+                "evidence",
+                "the evidence is damaged: load the inputs into a new case",
+            )
+
+
+def outcomes(case: Case, supplier: str, consumer: str, suffix: str | None = None, rules: str | None = None) -> Outcomes:
+    """The outcome of every single change that this pair's session would read, a page at a time."""
+    shown = topology(case)
+    for pair in shown.pairs():
+        if (pair[0].server, pair[1].server) == (supplier, consumer) and suffix in (None, pair[0].suffix):
+            break
+    else:
+        known = ", ".join(sorted({replica.server for replica in shown.replicas if replica.vector}))
+        raise Problem(f"there is no pair {supplier} -> {consumer}", case.name, f"servers with a vector are {known}")
+    if pair[0].log is None:
+        raise Problem(f"no log of {supplier} was collected", case.name, "collect its changelog and load it")
+    sets = shown.supplying.rule_sets
+    if rules is not None and rules not in sets:
+        raise Problem(f"there is no rule set {rules}", "", f"the rule sets are {', '.join(sets)}")
+    return Outcomes(stored_log(case, pair[0].log), sets[rules or next(iter(sets))](), pair)
+
+
+class Outcomes:
+    """What becomes of each change that a session of this pair reads. Nothing is held but the page that is asked for."""
+
+    def __init__(self, log: StoredLog, rules: Rules, pair: Pair) -> None:
+        supplier, consumer, _ = pair
+        self._log = log
+        self._talk = rules.open(log, supplier.vector, consumer.vector, consumer.origin or "")
+        self.decision = self._talk.start.decision
+
+    def page(self, after: str | None = None, limit: int = 1000) -> pa.Table:
+        """The next changes behind the position `after` (None: from the anchor on): position, origin, outcome."""
+        start = self._talk.start.bound
+        if start is None:
+            return pa.table({"position": [], "origin": [], "outcome": []})
+        bound = start if after is None or after < start.position else Bound(after, False)
+        found = self._log.page(bound, limit)
+        return pa.table(
+            {"position": self._shown(found), "origin": found.origin.cast(pa.string()), "outcome": self._judged(found)}
+        )
+
+    def _shown(self, found: Stretch) -> pa.Array:
+        system = self._log.system
+        keys = map(system.order_key, found.origin.to_pylist(), found.hi.tolist(), found.lo.tolist())
+        return pa.array([system.show(key) for key in keys], pa.string())
+
+    def _judged(self, found: Stretch) -> pa.Array:
+        """The bands of each origin laid over its positions of the page."""
+        outcome = np.full(len(found.hi), "", object)
+        for origin in pc.unique(found.origin).to_pylist():
+            mine = np.flatnonzero(np.asarray(pc.equal(found.origin, origin)))
+            hi, lo, begin = found.hi[mine], found.lo[mine], 0
+            for band in self._talk.bands(origin):
+                end = len(mine) if band.upto is None else place(hi, lo, self._log.system.halves(band.upto), "right")
+                outcome[mine[begin:end]] = band.outcome
+                begin = max(begin, end)
+        return pa.array(outcome, pa.string())
+
+
+def _server(replica: Replica) -> dict[str, Any]:
+    seen = replica.log.facts.get("by_origin", {}) if replica.log else {}
+    return {
+        "name": replica.server,
+        "origin": replica.origin,
+        "suffix": replica.suffix,
+        "vector": {origin: {"min": span.min, "max": span.max} for origin, span in sorted(replica.vector.items())},
+        "changes": sum(one["count"] for one in seen.values()),
+        "evidence": list(replica.evidence),
+    }
+
+
+def _rank(finding: Finding) -> tuple[Any, ...]:
+    place = (finding.code, finding.server or "", finding.origin or "", finding.link or "", finding.summary)
+    return (-SEVERITIES.index(finding.severity), *place)
+
+
+def _coverage(one: Input) -> dict[str, Any]:
+    return {key: getattr(one, key) for key in ("snapshot", "file", "format", "bytes", "rows", "accepted", "rejected")}
+
+
+def _rejects(case: Case) -> Iterator[dict[str, Any]]:
+    """The first rejects, in the order of the inputs."""
+    left = _REJECTS_SHOWN
+    for one in case.inputs:
+        for part in one.parts:
+            if part["table"] == "rejects" and left > 0:
+                path = case.evidence / "rejects" / part["name"]
+                rows = pq.read_table(path, columns=["file", "offset", "reason"]).slice(0, left)
+                left -= len(rows)
+                yield from rows.sort_by("offset").to_pylist()
