@@ -72,12 +72,12 @@ up the remote element before the local one; neither shows in what it claims afte
 RULE_SETS = {rules.name: rules for rules in (BEFORE_359, SINCE_359, PRIMARY_CSN)}
 
 
+@dataclass(frozen=True)
 class Replica:
     """One replica (suffix) of the server at the start: the replica ID of its own changes, and its RUV."""
 
-    def __init__(self, local_rid: str | int, vector: Mapping[str, Span]) -> None:
-        self.local_rid = str(local_rid)
-        self.vector = dict(vector)
+    local_rid: str | int
+    vector: Mapping[str, Span]
 
 
 @dataclass
@@ -190,7 +190,7 @@ class Server:
         self.contexts: dict[Hashable, Context] = {}
         self.history: list[Done] = []
         self._why: list[Why] = []
-        self._local = [replica.local_rid for replica in replicas]
+        self._local = [str(replica.local_rid) for replica in replicas]
         self._ruvs = [
             {rid: Element(span.min, span.max) for rid, span in replica.vector.items()} for replica in replicas
         ]
@@ -324,7 +324,7 @@ class Server:
     def _commit_alone(self, replica: int, csn: str) -> str:
         rid = origin_of(csn)
         element = self._ruvs[replica].get(rid)
-        if element and all(entry.csn != csn for entry in element.pending):
+        if element is not None and all(entry.csn != csn for entry in element.pending):
             self._because("no_entry", replica, rid, (csn,))
             return NOT_FOUND
         return self._update(Context(csn, replica), replica, rid)
