@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict
 
 from workbench.model import Problem
 
@@ -255,3 +256,9 @@ def strict_yaml(text: str, where: str) -> Any:
         raise Problem(f"not valid YAML: {printable(error.problem or 'unreadable')}", place, "mend that line") from None
     except yaml.YAMLError as error:
         raise Problem(f"not valid YAML: {printable(str(error))[:200]}", where) from None
+
+
+class Inputs(BaseModel):
+    """What a person or a program hands in: every field is of the type it says, nothing is guessed; more is ignored."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
