@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from workbench.boundary import printable
 from workbench.case import Case
 from workbench.engine.logs import StoredLog, Stretch, marks_of, place
 from workbench.inputs import Input
@@ -28,6 +29,8 @@ from workbench.topology import Link, Replica, Topology, topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from workbench.engine.pairs import Asker
 
 REFUSED, UNKNOWN = "refused", "unknown"
 _REJECTS_SHOWN = 1000
@@ -45,9 +48,10 @@ def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = 
     if not case.system:
         raise Problem("the case holds no evidence", str(case.folder), "`workbench load` something into it")
     shown = topology(case)
-    pairs = pair_matrix(case, shown, rules)
+    logs = logs_of(case, shown)
+    pairs = pair_matrix(shown, logs, rules)
     if spark is not None:
-        _check_equal(pairs, pair_matrix(case, shown, rules, spark))
+        _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
     findings = [finding for detector in shown.system.detectors() for finding in detector(case, shown)]
     return {
         "schema": 1,
@@ -65,32 +69,42 @@ def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = 
     }
 
 
-def pair_matrix(
-    case: Case, shown: Topology, rules: str | None = None, spark: SparkSession | None = None
-) -> list[dict[str, Any]]:
+def logs_of(case: Case, shown: Topology) -> dict[str, StoredLog]:
+    """The present log of every replica that has one, by the name of its file, to be asked without Spark.
+
+    They remember what they read: keep them for the next question.
+    """
+    return {one.log.file: stored_log(case, one.log) for one in shown.replicas if one.log}
+
+
+def pair_matrix(shown: Topology, logs: Mapping[str, Log], rules: str | None = None) -> list[dict[str, Any]]:
     """What every server would send to every other one of its suffix now, as if the session were open, in one load.
 
-    Each row has what the other rule sets would do instead, where that differs, under `others`. Without a session the
-    digests answer, on the driver; with one, a pass over all positions.
+    Each row has what the other rule sets would do instead, where that differs, under `others`.
     """
-    supplying = shown.supplying
-    if rules is not None and rules not in supplying.rule_sets:
-        raise Problem(f"there is no rule set {rules}", "", f"the rule sets are {', '.join(supplying.rule_sets)}")
-    sets = {name: make() for name, make in supplying.rule_sets.items()}
-    chosen = sets.pop(rules or next(iter(sets)))
-    logs = {one.log.file: stored_log(case, one.log) for one in shown.replicas if one.log}
-    pairs = list(shown.pairs())
-    asked: Mapping[str, Log] = logs
-    if spark is not None:
-        from workbench.engine.pairs import exact_logs
+    chosen, others = _rule_sets(shown, rules)
+    return [_row(shown, chosen, others, pair, logs) for pair in shown.pairs()]
 
-        askers: dict[str, list[Any]] = {}
-        for pair in pairs:
-            if pair[0].log:
-                for one in (chosen, *sets.values()):
-                    askers.setdefault(pair[0].log.file, []).append(partial(_plan, one, pair))
-        asked = exact_logs(spark, logs, askers)
-    return [_row(shown, chosen, sets.values(), pair, asked) for pair in pairs]
+
+def counted_logs(spark: SparkSession, shown: Topology, logs: Mapping[str, StoredLog]) -> Mapping[str, Log]:
+    """The same logs, with all that the pair matrix asks of them counted by a pass of Spark over every position."""
+    from workbench.engine.pairs import exact_logs
+
+    chosen, others = _rule_sets(shown, None)
+    askers: dict[str, list[Asker]] = {}
+    for pair in shown.pairs():
+        if pair[0].log:
+            askers.setdefault(pair[0].log.file, []).extend(partial(_plan, one, pair) for one in (chosen, *others))
+    return exact_logs(spark, logs, askers)
+
+
+def _rule_sets(shown: Topology, name: str | None) -> tuple[Rules, list[Rules]]:
+    """The chosen rule set, and the others."""
+    known = shown.supplying.rule_sets
+    if name is not None and name not in known:
+        raise Problem(f"there is no rule set {printable(name)}", "", f"the rule sets are {', '.join(known)}")
+    name = name or next(iter(known))
+    return known[name](), [make() for other, make in known.items() if other != name]
 
 
 def stored_log(case: Case, log: Input) -> StoredLog:
@@ -188,10 +202,7 @@ def outcomes(case: Case, supplier: str, consumer: str, suffix: str | None = None
         raise Problem(f"there is no pair {supplier} -> {consumer}", case.name, f"servers with a vector are {known}")
     if pair[0].log is None:
         raise Problem(f"no log of {supplier} was collected", case.name, "collect its changelog and load it")
-    sets = shown.supplying.rule_sets
-    if rules is not None and rules not in sets:
-        raise Problem(f"there is no rule set {rules}", "", f"the rule sets are {', '.join(sets)}")
-    return Outcomes(stored_log(case, pair[0].log), sets[rules or next(iter(sets))](), pair)
+    return Outcomes(stored_log(case, pair[0].log), _rule_sets(shown, rules)[0], pair)
 
 
 class Outcomes:
