@@ -130,6 +130,24 @@ class Format:
 
 
 @dataclass(frozen=True)
+class Kind:
+    """One kind of what-if case.
+
+    question  what it answers, in one sentence
+    inputs    the model of what has to be known (a class of `workbench.checked`)
+    answer    inputs of that model -> the result of the contract, ready to be written as JSON
+    """
+
+    question: str
+    inputs: type
+    answer: Callable[[Any], dict[str, Any]]
+
+
+def _no_kinds() -> Mapping[str, Kind]:
+    return {}
+
+
+@dataclass(frozen=True)
 class System:
     """One replicated system: a folder under `workbench/systems` whose package has `SYSTEM`, found by being there.
 
@@ -141,6 +159,7 @@ class System:
     log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
+    scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
     name: str
@@ -153,6 +172,7 @@ class System:
     log_words: frozenset[str] = frozenset()
     below: str = ""
     spelled: Callable[[str], str | None] = str
+    scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 
 def merge_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
