@@ -9,7 +9,8 @@ from __future__ import annotations
 import binascii
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import yaml
@@ -262,24 +263,24 @@ class _StrictTypedLoader(_StrictLoader):
 
 def strict_yaml(text: str, where: str) -> Any:
     """YAML in which every scalar is text. Raises Problem with line and column for anything ambiguous or over 64 KiB."""
-    documents = _yaml(text, where, _StrictLoader, 64 << 10)
-    if len(documents) > 1:
-        raise Problem("not valid YAML: more than one document", where)
-    return documents[0] if documents else None
+    with _yaml_problems(text, where, 64 << 10):
+        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - it only makes text, lists and mappings
 
 
 def yaml_documents(text: str, where: str) -> list[Any]:
     """The documents of a YAML text with null, true, false and short numbers in them; as strict otherwise, up to 1 MiB."""
-    return _yaml(text, where, _StrictTypedLoader, 1 << 20)
+    with _yaml_problems(text, where, 1 << 20):
+        return list(yaml.load_all(text, Loader=_StrictTypedLoader))  # noqa: S506 - as above
 
 
-def _yaml(text: str, where: str, loader: type[_StrictLoader], longest: int) -> list[Any]:
+@contextmanager
+def _yaml_problems(text: str, where: str, longest: int) -> Iterator[None]:
     if len(text.encode()) > longest:
         raise Problem(
             f"YAML of more than {longest >> 10} KiB", where, "what a person writes is shorter: is it the right file?"
         )
     try:
-        return list(yaml.load_all(text, Loader=loader))
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where

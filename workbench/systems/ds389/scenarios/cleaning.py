@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
 
 from workbench.checked import Inputs
 from workbench.systems.ds389.rules.cleaning import (
     PROCEEDS,
+    CleanTask,
     Server,
     clean_task,
     lost_by_cleaning,
@@ -18,10 +19,17 @@ from workbench.systems.ds389.rules.cleaning import (
 from workbench.systems.ds389.scenarios.fields import Csn
 
 
-def _task(text: str) -> str:
-    if clean_task(text) is None:
+def _task(text: str) -> CleanTask:
+    task = clean_task(text)
+    if task is None:
         raise ValueError("is not a task (rid:maxcsn:yes|no:0|1)")
-    return text
+    return task
+
+
+if TYPE_CHECKING:
+    Task = CleanTask
+else:
+    Task = Annotated[str, AfterValidator(_task), WithJsonSchema({"format": "value of nsds5ReplicaCleanRUV"})]
 
 
 class ServerGiven(Inputs):
@@ -42,7 +50,7 @@ class Abort(Inputs):
 class CleanAllRuv(Inputs):
     """A clean task, all known changes of its replica ID, and who has what of them."""
 
-    task: Annotated[str, AfterValidator(_task)]
+    task: Task
     changes: list[Csn]
     servers: dict[str, ServerGiven]
     abort: Abort | None = None
@@ -50,8 +58,7 @@ class CleanAllRuv(Inputs):
 
 def cleanallruv(given: CleanAllRuv) -> dict[str, Any]:
     """What the task does now; once it proceeds, nobody is sent the changes of the replica ID any more."""
-    task = clean_task(given.task)
-    assert task, "the model lets no other text through"
+    task = given.task
     servers = {
         name: Server(one.reach, one.agreement_enabled, one.online, one.ruv_max) for name, one in given.servers.items()
     }

@@ -59,9 +59,9 @@ PerRid = Annotated[dict[Rid, Value], BeforeValidator(_each_once)]
 
 if TYPE_CHECKING:
     Ruv = ReadRuv
-else:
+else:  # a list of nsds50ruv values, taken as the server takes them
     Ruv = Annotated[
-        list[str], AfterValidator(read_ruv), WithJsonSchema({"type": "array", "format": "RUV (list of nsds50ruv values)"})
+        list[str], AfterValidator(read_ruv), WithJsonSchema({"type": "array", "format": "RUV"})
     ]
 
 
