@@ -39,7 +39,7 @@ def checked(model: type[Model], given: Any, where: str) -> Model:
     except ValidationError as error:
         first, *others = error.errors(include_url=False)
         more = f" (and {len(others)} more)" if others else ""
-        raise Problem(f"{_path(where, first['loc'])}{_complaint(first)}{more}") from None
+        raise Problem(f"{_path(where, given, first['loc'])}{_complaint(first)}{more}") from None
 
 
 def quoted(value: Any) -> str:
@@ -55,12 +55,15 @@ def quoted(value: Any) -> str:
     return f"'{text}'" if isinstance(value, str) else text
 
 
-def _path(where: str, steps: Sequence[int | str]) -> str:
-    for step in steps:
+def _path(where: str, given: Any, steps: Sequence[int | str]) -> str:
+    for number, step in enumerate(steps, 1):
         if step == "[key]":  # the key itself is wrong, and is quoted behind the path
             return where.rpartition(".")[0] + ": the key "
-        name = quoted(str(step))[1:-1]
-        where += f"[{step}]" if isinstance(step, int) else f".{name}"
+        inside = isinstance(given, Mapping) if isinstance(step, str) else isinstance(given, list)
+        if not inside or (isinstance(step, str) and step not in given and number < len(steps)):
+            continue  # the name of one form of several that the value may have
+        where += f"[{step}]" if isinstance(step, int) else f".{quoted(step)[1:-1]}"
+        given = given.get(step) if isinstance(given, Mapping) else given[int(step)]
     return where + ": "
 
 
@@ -69,12 +72,19 @@ def _complaint(error: Any) -> str:
     if kind == "missing":
         return "is missing"
     if kind == "value_error":
-        return f"{value} {context['error']}"
+        whole = isinstance(error["input"], (Mapping, list))
+        return f"{context['error']}" if whole else f"{value} {context['error']}"
     if kind == "literal_error":
         return f"{value} is not {context['expected']}"
+    if kind == "union_tag_invalid":
+        return (
+            f"{context['discriminator'][1:-1]} is '{quoted(context['tag'])[1:-1]}', none of {context['expected_tags']}"
+        )
+    if kind == "union_tag_not_found":
+        return f"{context['discriminator'][1:-1]} is missing"
     if kind in ("too_short", "too_long"):
         wanted = context.get("min_length", context.get("max_length"))
-        return f"has {context['actual_length']} entries, not {wanted}"
+        return f"has {context['actual_length']} of {wanted} entries"
     said = {
         "string_type": "is not text" + (": put it in quotes" if isinstance(error["input"], (int, float)) else ""),
         "int_type": "is not a whole number",
@@ -82,7 +92,9 @@ def _complaint(error: Any) -> str:
         "list_type": "is not a list",
         "dict_type": "is not an object of names and values",
         "model_type": "is not an object of names and values",
+        "model_attributes_type": "is not an object of names and values",
         "greater_than_equal": f"is less than {context.get('ge')}",
+        "less_than_equal": f"is more than {context.get('le')}",
     }
     return f"{value} {said[kind]}" if kind in said else f"{value}: {error['msg'][:1].lower()}{error['msg'][1:]}"
 
@@ -103,8 +115,8 @@ def _in_words(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
         return str(schema["format"])
     if "$ref" in schema:
         return _in_words(parts[schema["$ref"].rpartition("/")[2]], parts)
-    if "anyOf" in schema:
-        return " or ".join(_in_words(one, parts) for one in schema["anyOf"])
+    if forms := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(_in_words(one, parts) for one in forms)
     if "enum" in schema:
         return "|".join(map(str, schema["enum"]))
     if "const" in schema:

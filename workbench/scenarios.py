@@ -69,7 +69,7 @@ def evaluate(cases: Iterable[Any], only: Iterable[str] = ()) -> Iterator[dict[st
     A case without an id goes by its number. Those of other kinds than `only`, if there are any, are passed over.
     """
     only = frozenset(only)
-    places: dict[tuple[type, Any], int] = {}
+    places: dict[Any, int] = {}
     for number, case in enumerate(cases, 1):
         kind = case.get("kind") if isinstance(case, dict) else None
         kind = kind if isinstance(kind, str) else None
@@ -86,9 +86,9 @@ def evaluate(cases: Iterable[Any], only: Iterable[str] = ()) -> Iterator[dict[st
             if not usable:
                 what = "has no id" if named is None else f"has {quoted(named)} as its id"
                 raise Problem(f"case {number} of the file {what}: give it a text or a number")
-            if first := places.get((type(named), named)):
+            if first := places.get(named):
                 raise Problem(f"case {number} of the file has the id of case {first}: give it another")
-            places[(type(named), named)] = number
+            places[named] = number
             missing = [key for key in ("kind", "inputs") if key not in case]
             if missing:
                 raise Problem(f"{missing[0]} is missing")
@@ -188,12 +188,14 @@ def _lines(path: Path) -> Iterator[Any]:
 
 
 def _laid_out(path: Path, where: str) -> Iterator[Any] | None:
-    """Objects one behind the other, whatever the line ends; None if not even the first one is whole."""
+    """Objects one behind the other, whatever the line ends; None if the first one is not whole, or ends in its line."""
     try:
         text = _document(path, where)
     except Problem:
         return None
-    return None if isinstance(_Decoder().value(text, 0)[0], Unreadable) else _sequence(text, 0)
+    begin = _blank(text, 0)
+    _, end = _Decoder().value(text, begin)
+    return _sequence(text, begin) if end and "\n" in text[begin:end] else None
 
 
 def _array(text: str) -> Iterator[Any]:
@@ -280,8 +282,8 @@ class _Decoder(json.JSONDecoder):
             value, end = self.raw_decode(text, at)
         except json.JSONDecodeError as error:
             cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-            column = error.pos - text.rfind("\n", 0, error.pos)
-            what = "not whole: was it cut?" if cut else f"broken JSON in column {column}: {error.msg}"
+            here = quoted(text[error.pos : error.pos + 99])
+            what = "not whole: was it cut?" if cut else f"broken JSON at {here}: {error.msg}"
             return Unreadable("", what), None
         except RecursionError:
             return Unreadable("", "nested too deeply"), None

@@ -1,7 +1,7 @@
 """The what-if kinds of 389 Directory Server: their inputs as models, their answers by `rules`. A kind is one line here."""
 
 from workbench.model import Kind
-from workbench.systems.ds389.scenarios import changes, changelogs, cleaning, positions, ruvs
+from workbench.systems.ds389.scenarios import changelogs, changes, cleaning, positions, ruvs
 
 KINDS = {
     "csn_decode": Kind("When and where was this change made?", positions.CsnDecode, positions.csn_decode),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from workbench.checked import Inputs
 from workbench.rules.arrivals import first_arrivals, hops, spread
 from workbench.systems.ds389.csn import origin_of
@@ -31,7 +33,7 @@ class MissedChange(Inputs):
     changes_on_supplier: list[Csn]
     consumer_changelog: list[Csn]
     consumer_access_log: list[Answer]
-    consumer_first_kept_csn: PerRid[Csn] = {}
+    consumer_first_kept_csn: PerRid[Csn] = Field(default_factory=dict)
 
 
 class ArrivalAt(Inputs):

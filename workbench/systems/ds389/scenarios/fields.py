@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -60,8 +59,4 @@ PerRid = Annotated[dict[Rid, Value], BeforeValidator(_each_once)]
 if TYPE_CHECKING:
     Ruv = ReadRuv
 else:  # a list of nsds50ruv values, taken as the server takes them
-    Ruv = Annotated[
-        list[str], AfterValidator(read_ruv), WithJsonSchema({"type": "array", "format": "RUV"})
-    ]
-
-
+    Ruv = Annotated[list[str], AfterValidator(read_ruv), WithJsonSchema({"type": "array", "format": "RUV"})]
