@@ -19,7 +19,7 @@ from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, need
+from conftest import ROOT, Elsewhere, need
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -31,6 +31,7 @@ Rule = Callable[[Code], list[str]]
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LONGEST_MODULE = 600
+STRICT_LOADERS = ("_StrictLoader", "_StrictTypedLoader")
 
 
 def code_of_the_house() -> Code:
@@ -126,6 +127,17 @@ def one_importer_each(code: Code) -> list[str]:
     ]
 
 
+def models_are_for_inputs(code: Code) -> list[str]:
+    """pydantic is slow to load: what only reads files does without it."""
+    return [
+        f"{name} imports {imported}"
+        for name, imported in edges(code)
+        if within(imported, "pydantic", "pydantic_core")
+        and name != "workbench.checked"
+        and not re.fullmatch(r"workbench\.systems\.\w+\.scenarios(\.\w+)*", name)
+    ]
+
+
 def one_direction(code: Code) -> list[str]:
     return [
         f"{name} imports {imported}"
@@ -171,6 +183,19 @@ def model_and_rules_need_nothing(code: Code) -> list[str]:
         if within(name, "workbench.model", "workbench.rules")
         and imported.split(".")[0] not in sys.stdlib_module_names
         and not within(imported, "workbench.model", "workbench.rules")
+    ]
+
+
+def rules_of_a_system_are_pure(code: Code) -> list[str]:
+    """They need the standard library and what is as pure: each module of the house that they lead to."""
+    waiting = [name for name in code if re.match(r"workbench\.systems\.\w+\.rules\b", name)]
+    for name in waiting:  # grows
+        waiting += [other for other in imports(name, code[name], code) if other in code and other not in waiting]
+    return [
+        f"{name} imports {imported}"
+        for name in waiting
+        for imported in sorted(imports(name, code[name], code))
+        if imported not in code and imported.split(".")[0] not in sys.stdlib_module_names
     ]
 
 
@@ -240,7 +265,7 @@ def nothing_from_data_is_executed(code: Code) -> list[str]:
                 broken.append(f"{name} calls {function}")
             if options.get("shell", "False") != "False":
                 broken.append(f"{name} calls {function} with a shell")
-            if re.fullmatch(r"yaml\.\w*load\w*", function) and options.get("Loader") != "_StrictLoader":
+            if re.fullmatch(r"yaml\.\w*load\w*", function) and options.get("Loader") not in STRICT_LOADERS:
                 broken.append(f"{name} calls {function} without the strict loader")
     return broken
 
@@ -263,6 +288,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (one_importer_each, "workbench.case", "from yaml import safe_load"),
     (one_importer_each, "workbench.engineering", "import pyspark"),
     (one_importer_each, "workbench.runs", "import importlib\nimportlib.import_module('plotly.express')"),
+    (models_are_for_inputs, "workbench.boundary", "def f():\n    import pydantic"),
+    (models_are_for_inputs, "workbench.systems.kanidm.formats", "from pydantic import BaseModel"),
+    (models_are_for_inputs, "workbench.scenarios", "from pydantic import BaseModel"),
     (one_direction, "workbench.systems.kanidm.formats", "from workbench import cli"),
     (one_direction, "workbench.systems.kanidm.formats", "from ...engine import session"),
     (one_direction, "workbench.engine.evidence", "import workbench.case"),
@@ -275,6 +303,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (model_and_rules_need_nothing, "workbench.rules.sending", "import numpy"),
     (model_and_rules_need_nothing, "workbench.rules.sending", "from workbench.tables import table"),
     (model_and_rules_need_nothing, "workbench.model", "from workbench import tables"),
+    (rules_of_a_system_are_pure, "workbench.systems.kanidm.rules", "import numpy"),
+    (rules_of_a_system_are_pure, "workbench.systems.kanidm.rules.supply", "from pydantic import BaseModel"),
+    (rules_of_a_system_are_pure, "workbench.systems.ds389.csn", "import pyarrow"),
     (a_system_is_one_folder, "workbench.case", "def load_ds389(): ..."),
     (a_system_is_one_folder, "workbench.case", "from workbench.systems import ds389 as system"),
     (a_system_is_one_folder, "workbench.figures", "draw(is_389=True)"),
@@ -306,6 +337,14 @@ def test_the_rule_sees_what_breaks_it(rule: Rule, name: str, text: str) -> None:
     rooms = ("workbench.cli", "workbench.systems.kanidm", "workbench.systems.ds389", "widgets.views")
     code = {**{room: ast.parse("") for room in rooms}, **code_of_the_house(), name: ast.parse(text)}
     assert any(said.startswith(name) for said in rule(code)), "the rule does not see this"
+
+
+def test_reading_files_loads_no_models(elsewhere: Elsewhere) -> None:
+    code = "import sys, workbench.files, workbench.systems; workbench.systems.systems()\n"
+    seen = elsewhere(code + "sys.exit('pydantic' in sys.modules)")
+    assert seen.returncode == 0, seen.stderr
+    seen = elsewhere(code + "workbench.systems.system_named('ds389').scenarios(); sys.exit('pydantic' in sys.modules)")
+    assert seen.returncode == 1, "the kinds came without their models: nothing was proven above"
 
 
 # What is installed

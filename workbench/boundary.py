@@ -9,11 +9,11 @@ from __future__ import annotations
 import binascii
 import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 
 from workbench.model import Problem
 
@@ -226,12 +226,14 @@ class _StrictLoader(yaml.BaseLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
             if key.value in keys:
                 raise yaml.MarkedYAMLError(
                     problem=f"the key {key.value!r} stands here twice", problem_mark=key.start_mark
                 )
             keys.add(key.value)
-        return super().construct_mapping(node, deep=True)
+        return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
 
 def to_yaml(value: Any) -> str:
@@ -242,23 +244,48 @@ def to_yaml(value: Any) -> str:
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _StrictLoader.construct_mapping)
 
 
+class _StrictTypedLoader(_StrictLoader):
+    """As above, but what stands without quotes for null, true, false or a number of at most 15 digits is that.
+
+    Longer numbers stay text, for a CSN without a letter looks like one (`66000001000000010000`), and so do `0011`, `1.5`,
+    `1e5`, `no` and all keys.
+    """
+
+    _MEANT: ClassVar = {"": None, "~": None, "null": None, "true": True, "false": False}
+    _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
+
+    def construct_scalar(self, node: Any) -> Any:
+        text = super().construct_scalar(node)
+        if node.style is not None:
+            return text
+        return int(text) if self._NUMBER.fullmatch(text) else self._MEANT.get(text, text)
+
+
 def strict_yaml(text: str, where: str) -> Any:
     """YAML in which every scalar is text. Raises Problem with line and column for anything ambiguous or over 64 KiB."""
-    if len(text.encode()) > 64 * 1024:
+    with _yaml_problems(text, where, 64 << 10):
+        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - it only makes text, lists and mappings
+
+
+def yaml_documents(text: str, where: str) -> list[Any]:
+    """The documents of a YAML text with null, true, false and short numbers in them; as strict otherwise, up to 1 MiB."""
+    with _yaml_problems(text, where, 1 << 20):
+        return list(yaml.load_all(text, Loader=_StrictTypedLoader))
+
+
+@contextmanager
+def _yaml_problems(text: str, where: str, longest: int) -> Iterator[None]:
+    if len(text.encode()) > longest:
         raise Problem(
-            "the file is larger than 64 KiB", where, "a parameters or case file is short: is it the right file?"
+            f"YAML of more than {longest >> 10} KiB", where, "what a person writes is shorter: is it the right file?"
         )
     try:
-        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - the loader above only makes text, lists and mappings
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
         raise Problem(f"not valid YAML: {printable(error.problem or 'unreadable')}", place, "mend that line") from None
     except yaml.YAMLError as error:
         raise Problem(f"not valid YAML: {printable(str(error))[:200]}", where) from None
-
-
-class Inputs(BaseModel):
-    """What a person or a program hands in: every field is of the type it says, nothing is guessed; more is ignored."""
-
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    except RecursionError:
+        raise Problem("not valid YAML: nested too deeply", where) from None

@@ -321,6 +321,69 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
 
 
 @main.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path, readable=False, allow_dash=True))
+@_JSON
+@click.option("--kind", "only", metavar="KIND", multiple=True, help="Answer the cases of this kind only; repeatable.")
+@click.option("--list", "listed", is_flag=True, help="List every kind: what it answers, and its inputs.")
+def scenario(file: Path | None, json_to: str | None, only: tuple[str, ...], listed: bool) -> None:
+    """Answer the what-if cases of FILE: what would be sent, what is missed, what would a clean or a trim cost?
+
+    A case is {id, kind, inputs}. FILE is JSON lines, a JSON array or YAML, packed or not; - is standard input. One line
+    of JSON answers each case, in order. A case that cannot be answered gets its error there; the others are answered.
+    """
+    from workbench.checked import quoted
+    from workbench.scenarios import evaluate, kind_named, read_cases
+
+    if listed:
+        click.echo(_kinds_text(only))
+        return
+    if file is None:
+        raise click.UsageError("give a FILE of cases, - for standard input, or --list")
+    for name in only:
+        kind_named(name)
+    _check_outputs(json_to, None, [file])
+    to_file = json_to not in (None, "-")
+    answered = wrong = 0
+    kept: list[str] = []
+    for answer in evaluate(read_cases(file), only):
+        line = json.dumps(answer, separators=(",", ":")) + "\n"
+        answered += 1
+        if to_file:
+            kept.append(line)
+        else:
+            sys.stdout.write(line)
+        if "error" in answer:
+            wrong += 1
+            if wrong <= _NAMED_ERRORS:
+                about = quoted(answer["id"]) + (f" ({answer['kind'][:40]})" if answer["kind"] else "")
+                click.echo(f"workbench: case {_cell(about)}: {_cell(answer['error'])}", err=True)
+    if to_file:
+        _give("".join(kept), str(json_to))
+    if only and not answered:
+        raise Problem(f"no case of the kind {' or '.join(only)}", str(file), "leave out --kind to answer all")
+    if wrong > _NAMED_ERRORS:
+        click.echo(f"workbench: {wrong:,} cases could not be answered; the first {_NAMED_ERRORS} are above", err=True)
+    if wrong:
+        raise click.exceptions.Exit(2)
+
+
+_NAMED_ERRORS = 5
+
+
+def _kinds_text(only: Sequence[str]) -> str:
+    from workbench.checked import described
+    from workbench.scenarios import kind_named, kinds
+
+    told = []
+    for name in only or kinds():
+        kind = kind_named(name)
+        inputs = described(kind.inputs)
+        width = max(map(len, inputs), default=0)
+        told.append("\n".join([f"{name}: {kind.question}", *(f"    {one:{width}}  {inputs[one]}" for one in inputs)]))
+    return "\n\n".join(told)
+
+
+@main.command()
 @click.option(
     "--case", "case_folder", default="demo-case", type=click.Path(path_type=Path), help="Where to make the case."
 )

@@ -132,6 +132,24 @@ class Format:
 
 
 @dataclass(frozen=True)
+class Kind:
+    """One kind of what-if case.
+
+    question  what it answers, in one sentence
+    inputs    the model of what has to be known (a class of `workbench.checked`)
+    answer    inputs of that model -> the result of the contract, ready to be written as JSON
+    """
+
+    question: str
+    inputs: type
+    answer: Callable[[Any], dict[str, Any]]
+
+
+def _no_kinds() -> Mapping[str, Kind]:
+    return {}
+
+
+@dataclass(frozen=True)
 class System:
     """One replicated system: a folder under `workbench/systems` whose package has `SYSTEM`, found by being there.
 
@@ -147,6 +165,7 @@ class System:
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
     detectors     gives what looks for findings of its own: (case, topology) -> findings
+    scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
     name: str
@@ -163,6 +182,7 @@ class System:
     spelled: Callable[[str], str | None] = str
     supplying: Callable[[], Any] | None = None
     detectors: Callable[[], Iterable[Callable[[Any, Any], Iterable[Finding]]]] = tuple
+    scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 
 SEVERITIES = ("info", "warning", "error")

@@ -1,9 +1,30 @@
-"""389 Directory Server: its files, and how its positions (CSNs) read as order keys."""
+"""389 Directory Server: its files, how its positions (CSNs) read as order keys, and what its servers do."""
 
-from workbench.model import System
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from workbench.model import Kind, System
 from workbench.systems.ds389.csn import halves, order_key, origin_of, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
 from workbench.systems.ds389.formats.values import suffix_named
+
+if TYPE_CHECKING:
+    from workbench.rules.sending import Supplying
+
+
+def _scenarios() -> Mapping[str, Kind]:
+    from workbench.systems.ds389.scenarios import KINDS  # here, because the models are slow to load
+
+    return KINDS
+
+
+def _supplying() -> Supplying:
+    from workbench.systems.ds389.rules.supplying import SUPPLYING  # readers of files need no rules
+
+    return SUPPLYING
+
 
 SYSTEM = System(
     name="ds389",
@@ -18,4 +39,6 @@ SYSTEM = System(
     log_words=frozenset({"access", "errors", "error", "audit", "auditfail"}),
     below=",",
     spelled=suffix_named,
+    supplying=_supplying,
+    scenarios=_scenarios,
 )

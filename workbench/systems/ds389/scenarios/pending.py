@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from workbench.boundary import Inputs
+from workbench.checked import Inputs
 from workbench.rules.pending import BEFORE_359, PRIMARY_CSN, SINCE_359, Replica, Rules, Server, Step, origin_of
 from workbench.rules.vectors import Span
-from workbench.systems.ds389.scenarios.fields import Csn
+from workbench.systems.ds389.scenarios.fields import Csn, PerRid, RidNumber
 
 VERSIONS = {"before_359": BEFORE_359, "since_359": SINCE_359, "current": PRIMARY_CSN}
 
-RidNumber = Annotated[int, Field(ge=0, le=65535)]
-
-
-def _rid(text: str) -> str:
-    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
-        raise ValueError("not a replica ID: a decimal number up to 65535")
-    return str(int(text))
-
-
-Rid = Annotated[str, AfterValidator(_rid)]
 MinMax = Annotated[list[Csn | None], Field(min_length=2, max_length=2)]
 
 
@@ -51,7 +41,7 @@ class ReplicaAtStart(Inputs):
     """A replica before the first step."""
 
     local_rid: RidNumber
-    ruv_min_max: dict[Rid, MinMax | None]
+    ruv_min_max: PerRid[MinMax | None]
 
 
 class PendingList(Inputs):

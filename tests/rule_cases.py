@@ -1,0 +1,32 @@
+"""Worked what-if cases (`tests/cases/*.jsonl.gz`): each has inputs and the keys that its answer must have."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from workbench.scenarios import evaluate
+
+CASES = Path(__file__).parent / "cases"
+
+
+def worked_cases(file: str) -> list[dict[str, Any]]:
+    """The cases of one file."""
+    with gzip.open(CASES / file, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def disagreements(cases: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """(id, key, expected, got) of every key that is not as expected; compared as JSON, where true is not 1."""
+    found: list[tuple[Any, ...]] = []
+    for case, said in zip(cases, evaluate(cases), strict=True):
+        if "error" in said:
+            found.append((case["id"], "error", None, said["error"]))
+            continue
+        for key, expected in case["expected"].items():
+            got = said["result"].get(key, "absent")
+            if json.dumps(got, sort_keys=True) != json.dumps(expected, sort_keys=True):
+                found.append((case["id"], key, expected, got))
+    return found

@@ -1,0 +1,82 @@
+"""CleanAllRUV: whom the task waits for, and which changes of the cleaned replica ID nobody will be sent again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+SELF, DIRECT, INDIRECT = "self", "direct", "indirect"
+WAITS, PROCEEDS, ABORT_WAITS, ABORT_ENDS = "waits", "proceeds", "abort_waits", "abort_ends"
+
+_TASK = re.compile(r"0*([0-9]{1,5}):([0-9a-fA-F]{20}):(yes|no):([01])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class CleanTask:
+    """A value of nsds5ReplicaCleanRUV: it survives a restart of the server."""
+
+    rid: str
+    max_csn: str
+    force: bool
+    original: bool
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a server is to the task; `reach` is seen from where the task runs, `max` the last CSN it claims of the rid."""
+
+    reach: str
+    enabled: bool
+    online: bool
+    max: str | None
+
+    def covers(self, csn: str) -> bool:
+        """True if its vector claims the CSN."""
+        return self.max is not None and csn <= self.max
+
+
+def clean_task(value: str) -> CleanTask | None:
+    """The task that a value `rid:maxcsn:force:original` stands for; None if it is no such value."""
+    found = _TASK.fullmatch(value.strip())
+    if not found:
+        return None
+    return CleanTask(str(int(found[1])), found[2].lower(), found[3].lower() == "yes", found[4] == "1")
+
+
+def waits_for(task: CleanTask, servers: Mapping[str, Server]) -> list[str]:
+    """The servers without which the task does not go on; a forced one asks nobody, not even its own server.
+
+    Those behind a disabled agreement and those more than one hop away are never waited for: they are who loses.
+    """
+
+    def awaited(server: Server) -> bool:
+        if server.reach == SELF:
+            return not server.covers(task.max_csn)
+        asked = server.reach == DIRECT and server.enabled
+        return asked and not (server.online and server.covers(task.max_csn))
+
+    return [] if task.force else sorted(name for name, server in servers.items() if awaited(server))
+
+
+def state_of(
+    task: CleanTask, servers: Mapping[str, Server], aborted: bool, certify_all: bool = False
+) -> tuple[str, list[str]]:
+    """What the task does now, and whom it waits for. An abort that is certified waits for every server, however far."""
+    if aborted:
+        offline = sorted(name for name, server in servers.items() if not server.online) if certify_all else []
+        return (ABORT_WAITS if offline else ABORT_ENDS), offline
+    names = waits_for(task, servers)
+    return (WAITS if names else PROCEEDS), names
+
+
+def lost_by_cleaning(changes: Iterable[str], servers: Mapping[str, Server]) -> dict[str, list[str]]:
+    """Server -> the changes that it lacks: once the rid is cleaned, no session sends them to it."""
+    changes = sorted(set(changes))
+    lacking = {name: [csn for csn in changes if not server.covers(csn)] for name, server in servers.items()}
+    return {name: csns for name, csns in lacking.items() if csns}
+
+
+def safe_to_clean(task: CleanTask, servers: Mapping[str, Server]) -> bool:
+    """True if every server is there and has everything of the rid."""
+    return all(server.online and server.covers(task.max_csn) for server in servers.values())

@@ -1,0 +1,13 @@
+"""Clocks that disagree: CSNs are made from them, and a peer's clock that is ahead pulls the own one forward."""
+
+from __future__ import annotations
+
+_HOUR, _DAY = 3600, 86400
+
+_CODES = ((24 * _HOUR, "DSSKEWLE0003"), (12 * _HOUR, "DSSKEWLE0002"), (6 * _HOUR, "DSSKEWLE0001"))
+_CODES_IGNORING = ((365 * _DAY, "DSSKEWLE0004"),)
+
+
+def time_skew_code(skew: int, ignored: bool) -> str | None:
+    """What the health check says of a skew of so many seconds, forward or back; `ignored`: nsslapd-ignore-time-skew is on."""
+    return next((code for limit, code in (_CODES_IGNORING if ignored else _CODES) if abs(skew) >= limit), None)
