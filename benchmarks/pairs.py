@@ -12,7 +12,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +183,9 @@ def main() -> None:
             theirs = timed("DuckDB, one query", lambda: _by_duckdb(case, shown, _anchors(shown, matrix)))
             assert again == matrix == exact and later != matrix
             assert _counts(matrix) == theirs, "the counts differ"
-        print(f"\n{SERVERS} servers x {changes:,} changes, {len(matrix)} pairs, {sum(map(_sum, matrix)):,} outcomes counted")
+        print(
+            f"\n{SERVERS} servers x {changes:,} changes, {len(matrix)} pairs, {sum(map(_sum, matrix)):,} outcomes counted"
+        )
         for name, seconds in best.items():
             print(f"{name:40} {seconds:8.4f}  DuckDB / this: {best['DuckDB, one query'] / seconds:8.1f}")
     spark.stop()

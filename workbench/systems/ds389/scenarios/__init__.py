@@ -1,9 +1,27 @@
 """The what-if kinds of 389 Directory Server: their inputs as models, their answers by `rules`. A kind is one line here."""
 
 from workbench.model import Kind
-from workbench.systems.ds389.scenarios import changelogs, changes, cleaning, positions, ruvs
+from workbench.systems.ds389.scenarios import changelogs, changes, cleaning, pending, positions, ruvs, sessions
 
 KINDS = {
+    "session": Kind(
+        "What would this supplier send to this consumer now, from where, and why is each other record skipped?",
+        sessions.SendSession,
+        sessions.session,
+    ),
+    "design_session": Kind(
+        "What would the design document have sent?", sessions.DesignSession, sessions.design_session
+    ),
+    "missing_anchor_class": Kind(
+        "Is a lost anchor purged, missing, or simply not there yet?",
+        sessions.MissingAnchorClass,
+        sessions.missing_anchor_classes,
+    ),
+    "missed_after_init": Kind(
+        'Which supplier can still bring this consumer up to date, and what would "ignore missing" lose?',
+        sessions.MissedAfterInit,
+        sessions.missed_after_init,
+    ),
     "csn_decode": Kind("When and where was this change made?", positions.CsnDecode, positions.csn_decode),
     "csn_order": Kind("Which change came first?", positions.CsnOrder, positions.csn_order),
     "time_skew_class": Kind("How bad is this clock skew?", positions.TimeSkew, positions.time_skew_class),
