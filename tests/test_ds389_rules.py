@@ -420,6 +420,7 @@ def test_a_ruv_says_what_the_server_takes() -> None:
         "{replicageneration}",
         "  padded",
         f"{{replicageneration}} {c1.upper()}",
+        f"{{replicageneration}} {c2}",
     ]
     result = answer("ruv_parse", {"values": values, "lookup_rids": ["3", "0003", "65535", "ffff", "4", "", "٣"]})
     assert result["generation"] == c1

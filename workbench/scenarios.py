@@ -242,7 +242,7 @@ def _line(text: str, at: int) -> str:
 
 def _behind_brackets(text: str, at: int) -> int | None:
     """Where the object that begins here ends, if it does; its inside may be anything but a lone quote."""
-    if text[at] not in "[{":
+    if not text.startswith(("[", "{"), at):
         return None
     depth = 0
     for found in re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]').finditer(text, at):
