@@ -4,6 +4,10 @@ Lists, dicts and linear scans over the inputs of the kinds ``session`` and ``des
 cases; nothing of ``workbench`` is imported. Comments name the line of the rules they follow: 1b.* is the reference of
 389 Directory Server, "design n" the numbered reading of the design document. A CSN is 20 lower-case hex digits, whose
 order as text is their order; "no CSN" is the empty text, which is lower than any.
+
+Beyond the cases an input may have ``start_iteration_records``: dummy records (1a), which are read and judged like changes
+and then dropped. Beyond them a result has ``against``, the consumer's and the supplier's maximum at each outcome, and
+``stops``, those of the first load; and a session that comes back to a load in a state that it was in before ends there.
 """
 
 import re
@@ -26,7 +30,7 @@ def read_ruv(values):
     return ruv
 
 
-def happen(events, log, ruv):
+def happen(events, log, dummies, ruv):
     for event in events:
         csn = event["csn"]
         if event["do"] == "changelog_add":
@@ -36,6 +40,7 @@ def happen(events, log, ruv):
         elif event["do"] == "changelog_delete":
             if csn in log:
                 log.remove(csn)
+                dummies.discard(csn)
         else:
             element = ruv.setdefault(rid_of(csn), [NO_CSN, NO_CSN])
             if element[0] == NO_CSN or csn < element[0]:
@@ -44,9 +49,15 @@ def happen(events, log, ruv):
                 element[1] = csn
 
 
+def blocks_without_prev(blocks):
+    """What the judgement of the next buffer depends on; prev is set anew behind it."""
+    return [(block["rid"], block["cons"], block["loc"], block["min"]) for block in blocks]
+
+
 def session(inputs):
     """What the real server does: 1b.3 to 1b.7."""
-    log = sorted(set(inputs["supplier_changelog"]))
+    dummies = set(inputs.get("start_iteration_records", [])) - set(inputs["supplier_changelog"])
+    log = sorted({*inputs["supplier_changelog"], *dummies})
     supplier = read_ruv(inputs["supplier_ruv"])
     consumer = read_ruv(inputs["consumer_ruv"])
     events = dict(inputs["events_after_n_changes_sent"])
@@ -97,6 +108,8 @@ def session(inputs):
         "outcome_in_order": [],
         "session_end": None,
         "buffer_loads": 0,
+        "against": [],
+        "stops": {},
         "consumer_rid_ignored": ignore_own,
     }
 
@@ -124,11 +137,18 @@ def session(inputs):
         result["decision"] = "anchor_not_found"
         return result
 
+    result["stops"] = {block["rid"]: block["loc"] for block in blocks}
+    states = []
     while True:
+        state = repr((at, log, supplier, blocks_without_prev(blocks), events))
+        if state in states:
+            result["session_end"] = "would_never_end"
+            return result
+        states.append(state)
         buffer = log[at : at + inputs["records_per_buffer"]]
         result["buffer_loads"] += 1
         if result["buffer_loads"] == 1:
-            happen(events.pop("0", []), log, supplier)
+            happen(events.pop("0", []), log, dummies, supplier)
         blocked = set()
         for csn in buffer:
             current = csn
@@ -137,11 +157,13 @@ def session(inputs):
             for each in blocks:
                 if each["rid"] == rid:
                     block = each
+            against = [block["cons"] or None, block["loc"]] if block else [None, None]
             # 1b.6, in the order of its rows
             if rid == own and ignore_own:
                 outcome = "consumer_rid"
             elif csn[:8] in ("0000006f", "000000de"):
                 outcome = "helper"
+                against = [None, None]
             elif block is None:
                 outcome = "unknown_rid"
             elif rid in blocked:
@@ -159,10 +181,13 @@ def session(inputs):
             else:
                 outcome = "beyond_local_max"
                 blocked.add(rid)
+            if csn in dummies:
+                continue
             result["outcome_in_order"].append({"csn": csn, "outcome": outcome})
+            result["against"].append(against)
             if outcome in ("sent", "sent_promoted"):
                 result["sent"].append(csn)
-                happen(events.pop(str(len(result["sent"])), []), log, supplier)
+                happen(events.pop(str(len(result["sent"])), []), log, dummies, supplier)
 
         # 1b.7
         refresh()
@@ -191,7 +216,8 @@ def session(inputs):
 
 def design_session(inputs):
     """What the design document would have sent, as the contract reads it (design 1 to 9)."""
-    log = sorted(set(inputs["supplier_changelog"]))
+    dummies = set(inputs.get("start_iteration_records", [])) - set(inputs["supplier_changelog"])
+    log = sorted({*inputs["supplier_changelog"], *dummies})
     supplier = read_ruv(inputs["supplier_ruv"])
     events = dict(inputs["events_after_n_changes_sent"])
     own = str(inputs["consumer_replica_id"])
@@ -217,7 +243,7 @@ def design_session(inputs):
                 continue
             if rid not in consumer:
                 due = True
-                of_rid = [csn for csn in log if rid_of(csn) == rid]
+                of_rid = [csn for csn in log if rid_of(csn) == rid and csn not in dummies]
                 lowest.extend(of_rid[:1])
             elif consumer[rid] and consumer[rid] < high:
                 due = True
@@ -243,6 +269,8 @@ def design_session(inputs):
         "outcome_in_order": [],
         "session_end": None,
         "buffer_loads": 0,
+        "against": [],
+        "stops": {},
     }
     if not due:
         result["decision"] = "nothing_to_send"
@@ -252,16 +280,18 @@ def design_session(inputs):
         return result
     result["anchor_csn"] = first
 
+    result["stops"] = local()
     while True:
         copy = local()
         at = log.index(first)
         buffer = log[at : at + inputs["records_per_buffer"]]
         result["buffer_loads"] += 1
         if result["buffer_loads"] == 1:
-            happen(events.pop("0", []), log, supplier)
+            happen(events.pop("0", []), log, dummies, supplier)
         for csn in buffer:
             current = csn
             rid = rid_of(csn)
+            against = [consumer.get(rid) or None, copy.get(rid)]
             # design 7
             if csn <= consumer.get(rid, NO_CSN):
                 outcome = "covered"
@@ -272,10 +302,13 @@ def design_session(inputs):
             else:
                 outcome = "sent"
                 consumer[rid] = csn
+            if csn in dummies:
+                continue
             result["outcome_in_order"].append({"csn": csn, "outcome": outcome})
+            result["against"].append(against)
             if outcome == "sent":
                 result["sent"].append(csn)
-                happen(events.pop(str(len(result["sent"])), []), log, supplier)
+                happen(events.pop(str(len(result["sent"])), []), log, dummies, supplier)
         if result["sent"]:
             result["first_sent"] = result["sent"][0]
         # design 8
