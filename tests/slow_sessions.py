@@ -7,7 +7,7 @@ order as text is their order; "no CSN" is the empty text, which is lower than an
 
 Beyond the cases an input may have ``start_iteration_records``: dummy records (1a), which are read and judged like changes
 and then dropped. Beyond them a result has ``against``, the consumer's and the supplier's maximum at each outcome, and
-``stops``, those of the first load; and a session that comes back to a load in a state that it was in before ends there.
+``stops``, those of the first load; and a session that comes to a load in a state that it was in before, with nothing new sent since, ends there.
 """
 
 import re
@@ -124,14 +124,14 @@ def session(inputs):
     if not candidates:
         result["decision"] = "nothing_to_send"
         return result
-    start, inclusive = smallest(candidates)
-    result["anchor_csn"] = start
-    at = position(start, inclusive)
+    bound = smallest(candidates)
+    start = result["anchor_csn"] = bound[0]
+    at = position(*bound)
     if at is None and inputs["ignore_missing_change"] != "never":
         # 1b.5: the first record at or above the anchor, inclusive
         for index, csn in enumerate(log):
             if csn >= start:
-                at = index
+                at, bound = index, (csn, True)
                 break
     if at is None:
         result["decision"] = "anchor_not_found"
@@ -140,7 +140,7 @@ def session(inputs):
     result["stops"] = {block["rid"]: block["loc"] for block in blocks}
     states = []
     while True:
-        state = repr((at, log, supplier, blocks_without_prev(blocks), events))
+        state = repr((bound, sorted(set(result["sent"])), log, supplier, blocks_without_prev(blocks), events))
         if state in states:
             result["session_end"] = "would_never_end"
             return result
@@ -204,11 +204,11 @@ def session(inputs):
         if not candidates:
             result["session_end"] = "no_more_updates"
             return result
-        anchor, inclusive = smallest(candidates)
-        if start > anchor:
+        bound = smallest(candidates)
+        if start > bound[0]:
             result["session_end"] = "stopped_below_session_start"
             return result
-        at = position(anchor, inclusive)
+        at = position(*bound)
         if at is None:
             result["session_end"] = "stopped_reload_anchor_not_found"
             return result

@@ -64,8 +64,8 @@ class Log(Protocol):
     def first_of(self, origin: str) -> str | None:
         """The first change of the origin."""
 
-    def behind(self, origin: str, position: str) -> Iterator[str]:
-        """The changes of the origin above the position, in order; read only as far as needed."""
+    def changes(self, origin: str, low: Bound) -> Iterator[str]:
+        """The changes of the origin from the bound on, in order; read only as far as needed."""
 
     def tally(self, origin: str, low: Bound, high: str | None) -> Tally:
         """The changes of the origin from the bound to `high`, this one included; None: to the end."""
@@ -76,6 +76,10 @@ class Bound(NamedTuple):
 
     position: str
     included: bool
+
+    def place(self, positions: Sequence[str]) -> int:
+        """Where in ascending positions reading begins."""
+        return (bisect_left if self.included else bisect_right)(positions, self.position)
 
 
 class Reason(NamedTuple):
@@ -327,7 +331,7 @@ class SortedLog:
 
     def read(self, bound: Bound, limit: int) -> list[str]:
         """So many records from the bound on."""
-        at = (bisect_left if bound.included else bisect_right)(self._records, bound.position)
+        at = bound.place(self._records)
         return self._records[at : at + limit]
 
     def _by_origin(self) -> dict[str, list[str]]:
@@ -355,15 +359,15 @@ class SortedLog:
         """The first change of the origin."""
         return next(iter(self._by_origin().get(origin, ())), None)
 
-    def behind(self, origin: str, position: str) -> Iterator[str]:
-        """The changes of the origin above the position, in order."""
+    def changes(self, origin: str, low: Bound) -> Iterator[str]:
+        """The changes of the origin from the bound on, in order."""
         mine = self._by_origin().get(origin, [])
-        return islice(mine, bisect_right(mine, position), None)
+        return islice(mine, low.place(mine), None)
 
     def tally(self, origin: str, low: Bound, high: str | None) -> Tally:
         """The changes of the origin from the bound to `high`, this one included; None: to the end."""
         mine = self._by_origin().get(origin, [])
-        begin = (bisect_left if low.included else bisect_right)(mine, low.position)
+        begin = low.place(mine)
         end = len(mine) if high is None else bisect_right(mine, high)
         return Tally(end - begin, mine[begin], mine[end - 1]) if begin < end else Tally()
 

@@ -246,7 +246,10 @@ class _Talk:
         if block.consumer is None or block.consumer < block.stop:
             bands.append(Band(block.stop, SENT))
         sent = block.stop
-        for position in self._log.behind(origin, max(block.stop, block.consumer or "")):
+        beyond = Bound(max(block.stop, block.consumer or ""), False)
+        if self.start.bound and self.start.bound.position > beyond.position:
+            beyond = self.start.bound  # what lies before it is not read, and cannot move the stop
+        for position in self._log.changes(origin, beyond):
             if position.startswith(HELPER_TIMES):
                 continue
             if not _next_in_second(sent, position):
