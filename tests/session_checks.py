@@ -153,7 +153,9 @@ def check_sending(session: Any, inputs: dict[str, Any]) -> None:
     One change can go twice in the real server: promoted while the consumer has nothing of its origin, which leaves it
     having nothing.
     """
-    claimed = {slow_sessions.rid_of(high): [] for _, high in slow_sessions.read_ruv(inputs["supplier_ruv"]).values() if high}
+    claimed = {
+        slow_sessions.rid_of(high): [] for _, high in slow_sessions.read_ruv(inputs["supplier_ruv"]).values() if high
+    }
     for rid, (_, high) in slow_sessions.read_ruv(inputs["supplier_ruv"]).items():
         claimed.setdefault(rid, []).append(high)
     for events in inputs["events_after_n_changes_sent"].values():

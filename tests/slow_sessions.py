@@ -13,7 +13,7 @@ and then dropped. Beyond them a result has ``against``, the consumer's and the s
 import re
 
 NO_CSN = ""
-ELEMENT = re.compile(r"\{replica (\d+)[^}]*\}(?: (\w{20}) (\w{20}))?")
+ELEMENT = re.compile(r"\{replica (\d+)[^}]*\}(?: (\w{20}|-) (\w{20}|-))?")
 
 
 def rid_of(csn):
@@ -21,12 +21,15 @@ def rid_of(csn):
 
 
 def read_ruv(values):
-    """Rid -> [min, max], in the order of the values; an element without CSNs has two empty ones."""
+    """Rid -> [min, max], in the order of the values; an element without CSNs has two empty ones.
+
+    An element with one CSN, which the server can have in memory and no value can say, is written with a dash here.
+    """
     ruv = {}
     for value in values:
         element = ELEMENT.match(value)
         if element:
-            ruv[element[1]] = [element[2] or NO_CSN, element[3] or NO_CSN]
+            ruv[element[1]] = [NO_CSN if end in (None, "-") else end for end in element.groups()[1:]]
     return ruv
 
 

@@ -243,15 +243,12 @@ class _Talk:
         if block is None:
             return _around_helpers([Band(None, UNKNOWN)])
         bands = [Band(block.consumer, COVERED)] if block.consumer is not None else []
-        if block.consumer is None or block.consumer < block.stop:
-            bands.append(Band(block.stop, SENT))
+        bands.append(Band(block.stop, SENT))
         sent = block.stop
         beyond = Bound(max(block.stop, block.consumer or ""), False)
         if self.start.bound and self.start.bound.position > beyond.position:
             beyond = self.start.bound  # what lies before it is not read, and cannot move the stop
         for position in self._log.changes(origin, beyond):
-            if position.startswith(HELPER_TIMES):
-                continue
             if not _next_in_second(sent, position):
                 break
             sent = position
