@@ -79,6 +79,19 @@ CORNERS = {
         records_per_buffer=1,
         events_after_n_changes_sent={"0": [delete(csn(2, 2)), add(csn(2, 2))]},
     ),
+    "the only change of an unknown origin is deleted": session_inputs(
+        [csn(2, 1), csn(5, 2)],
+        [f"1 {csn(1, 1)} {csn(2, 1)}", f"2 {csn(5, 2)} {csn(5, 2)}"],
+        [f"1 {csn(1, 1)} {csn(1, 1)}"],
+        records_per_buffer=1,
+        events_after_n_changes_sent={"1": [delete(csn(5, 2)), advance(csn(8, 3))]},
+    ),
+    "the last CSNs of a second beside those of the helper records": session_inputs(
+        ["0000006effffffffffff", "0000006fffffffffffff", "000000ddffffffffffff", "000000deffffffffffff", csn(1, 65535)],
+        [f"65535 0000006effffffffffff {csn(1, 65535)}"],
+        [],
+        consumer_replica_id=9,
+    ),
 }
 """Sessions that turn on one detail, and that random ones hardly ever meet."""
 

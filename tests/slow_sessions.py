@@ -7,7 +7,8 @@ order as text is their order; "no CSN" is the empty text, which is lower than an
 
 Beyond the cases an input may have ``start_iteration_records``: dummy records (1a), which are read and judged like changes
 and then dropped. Beyond them a result has ``against``, the consumer's and the supplier's maximum at each outcome, and
-``stops``, those of the first load; and a session that comes to a load in a state that it was in before, with nothing new sent since, ends there.
+``stops``, those of the first load; and a session that comes to a load in a state that it was in before, with nothing new
+sent since, ends there.
 """
 
 import re
@@ -253,9 +254,7 @@ def design_session(inputs):
                 highest.append(consumer[rid])
         anchor1 = min(highest) if highest else None
         anchor2 = min(lowest) if lowest else None
-        if anchor1 is None:
-            first = anchor2
-        elif anchor2 is not None and anchor2 < anchor1:
+        if anchor1 is None or (anchor2 is not None and anchor2 < anchor1):
             first = anchor2
         else:
             first = following(anchor1)

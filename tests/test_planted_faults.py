@@ -65,7 +65,8 @@ FAULTS = [
     Fault(
         SENDING,
         "            step = talk.judge(position)\n            if position in log.marks:",
-        "            if position in log.marks:\n                continue\n            step = talk.judge(position)\n            if False:",
+        "            if position in log.marks:\n                continue\n"
+        "            step = talk.judge(position)\n            if False:",
         "marks not judged",
     ),
     Fault(SENDING, "        if here in passed:", "        if False:", "endless"),
@@ -277,7 +278,8 @@ FAULTS = [
     Fault(
         DS389,
         '        if found.rule != "anchor_found":\n            return Start(None, end=RELOAD_NOT_FOUND',
-        '        if found.rule != "anchor_found" and self._rules.ignore_missing == NEVER:\n            return Start(None, end=RELOAD_NOT_FOUND',
+        '        if found.rule != "anchor_found" and self._rules.ignore_missing == NEVER:\n'
+        "            return Start(None, end=RELOAD_NOT_FOUND",
         "alternative at a reload",
     ),
     Fault(

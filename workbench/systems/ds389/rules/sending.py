@@ -242,8 +242,7 @@ class _Talk:
         block = self._blocks.get(origin)
         if block is None:
             return _around_helpers([Band(None, UNKNOWN)])
-        bands = [Band(block.consumer, COVERED)] if block.consumer is not None else []
-        bands.append(Band(block.stop, SENT))
+        covered = [Band(block.consumer, COVERED)] if block.consumer is not None else []
         sent = block.stop
         beyond = Bound(max(block.stop, block.consumer or ""), False)
         if self.start.bound and self.start.bound.position > beyond.position:
@@ -252,9 +251,7 @@ class _Talk:
             if not _next_in_second(sent, position):
                 break
             sent = position
-        if sent != block.stop:
-            bands.append(Band(sent, PROMOTED))
-        return _around_helpers([*bands, Band(None, BEYOND)])
+        return _around_helpers([*covered, Band(block.stop, SENT), Band(sent, PROMOTED), Band(None, BEYOND)])
 
 
 def _next_in_second(stop: str, position: str) -> bool:
