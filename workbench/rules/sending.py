@@ -30,6 +30,8 @@ DELIVERED = frozenset({SENT, PROMOTED})
 
 NO_MORE, BELOW_START = "no_more_updates", "stopped_below_session_start"
 RELOAD_NOT_FOUND, END_OF_LOG = "stopped_reload_anchor_not_found", "end_of_changelog"
+ENDLESS = "would_never_end"
+"""No rule set says this; the machine does, where a rule set would read the same records again and again."""
 
 
 class Tally(NamedTuple):
@@ -41,7 +43,11 @@ class Tally(NamedTuple):
 
 
 class Log(Protocol):
-    """What a rule may ask of the supplier's log. Marks are records that can be a starting point and are no changes."""
+    """What a rule may ask of the supplier's log.
+
+    Marks are records that are no changes, written where a log was made anew (`cn=start iteration`): reading can begin at
+    one and passes it like a change, it is only never sent. None lies beyond the supplier's vector of that moment.
+    """
 
     def origin_of(self, position: str) -> str:
         """Who made the change."""
@@ -58,8 +64,8 @@ class Log(Protocol):
     def first_of(self, origin: str) -> str | None:
         """The first change of the origin."""
 
-    def behind(self, origin: str, position: str) -> Iterator[str]:
-        """The changes of the origin above the position, in order; read only as far as needed."""
+    def changes(self, origin: str, low: Bound) -> Iterator[str]:
+        """The changes of the origin from the bound on, in order; read only as far as needed."""
 
     def tally(self, origin: str, low: Bound, high: str | None) -> Tally:
         """The changes of the origin from the bound to `high`, this one included; None: to the end."""
@@ -70,6 +76,10 @@ class Bound(NamedTuple):
 
     position: str
     included: bool
+
+    def place(self, positions: Sequence[str]) -> int:
+        """Where in ascending positions reading begins."""
+        return (bisect_left if self.included else bisect_right)(positions, self.position)
 
 
 class Reason(NamedTuple):
@@ -216,32 +226,38 @@ def replay(
     log and the supplier's vector, not the buffer that is already loaded; the given log stays as it is.
     """
     log, waiting = log.copy() if events else log, dict(events or {})
+    passed: set[tuple[Bound, int, int]] = set()
     talk = rules.open(log, supplier, consumer, consumer_origin)
     start = talk.start
     session = Session(rules.name, start.decision, start.anchor, bool(start.bound and start.bound.included), talk.about)
     session.reasons += start.reasons
-    sent = 0
+    sent, delivered = 0, set[str]()
     while start.bound:
+        # A vector that contradicts itself (the first position above the last) can lead the real server back to the same
+        # record for ever. With nothing sent for the first time and no event since, what follows is what followed then.
+        here = (start.bound, len(delivered), len(waiting))
+        if here in passed:
+            session.end = ENDLESS
+            break
+        passed.add(here)
         buffer = log.read(start.bound, per_load)
-        session.loads += bool(buffer)
+        session.loads += 1
         if sent in waiting:
             supplier = _happen(waiting.pop(sent), log, supplier)
         for position in buffer:
             step = talk.judge(position)
+            if position in log.marks:
+                continue  # dropped behind the judgement, which takes it for a change that the consumer now has
             session.steps.append(step)
             if step.outcome in DELIVERED:
                 sent += 1
+                delivered.add(position)
                 if sent in waiting:
                     supplier = _happen(waiting.pop(sent), log, supplier)
-        start = talk.reload(supplier, buffer[-1] if buffer else _first_mark(log, start.bound))
+        start = talk.reload(supplier, buffer[-1])
         session.reasons += start.reasons
         session.end = start.end
     return session
-
-
-def _first_mark(log: Log, bound: Bound) -> str:
-    """What is read where no change lies from the bound on: a start is only given where there is a record."""
-    return bound.position if bound.included else log.after(bound.position) or bound.position
 
 
 def _happen(events: Iterable[Event], log: SortedLog, supplier: Vector) -> Vector:
@@ -297,10 +313,16 @@ class SortedLog:
     """A log in memory: what an exact replay reads, and the model of `Log` for everything faster."""
 
     def __init__(self, positions: Iterable[str], origin_of: Callable[[str], str], marks: Iterable[str] = ()) -> None:
+        changes = set(positions)
+        self.marks = set(marks) - changes
         self._origin_of = origin_of
-        self.marks = sorted(set(marks))
-        self.positions = sorted(set(positions))
+        self._records = sorted(changes | self.marks)
         self._of: dict[str, list[str]] | None = None
+
+    @property
+    def positions(self) -> list[str]:
+        """Its changes, in order."""
+        return [position for position in self._records if position not in self.marks]
 
     def copy(self) -> SortedLog:
         """A log of its own with the same records."""
@@ -311,21 +333,22 @@ class SortedLog:
         return self._origin_of(position)
 
     def add(self, position: str) -> None:
-        """Write a change; one that is there stays."""
-        if not _has(self.positions, position):
-            insort(self.positions, position)
+        """Write a change; where there is a record, it stays as it is."""
+        if not self.holds(position):
+            insort(self._records, position)
             self._of = None
 
     def delete(self, position: str) -> None:
-        """Take a change away, if it is there."""
-        if _has(self.positions, position):
-            del self.positions[bisect_left(self.positions, position)]
+        """Take a record away, if it is there."""
+        if self.holds(position):
+            self._records.remove(position)
+            self.marks.discard(position)
             self._of = None
 
     def read(self, bound: Bound, limit: int) -> list[str]:
-        """So many changes from the bound on."""
-        at = (bisect_left if bound.included else bisect_right)(self.positions, bound.position)
-        return self.positions[at : at + limit]
+        """So many records from the bound on."""
+        at = bound.place(self._records)
+        return self._records[at : at + limit]
 
     def _by_origin(self) -> dict[str, list[str]]:
         if self._of is None:
@@ -340,33 +363,29 @@ class SortedLog:
 
     def holds(self, position: str) -> bool:
         """True if there is a record, change or mark, of exactly this position."""
-        return _has(self.positions, position) or _has(self.marks, position)
+        at = bisect_left(self._records, position)
+        return at < len(self._records) and self._records[at] == position
 
     def after(self, position: str) -> str | None:
         """The first record, change or mark, above the position."""
-        found = [kept[at] for kept in (self.positions, self.marks) if (at := bisect_right(kept, position)) < len(kept)]
-        return min(found, default=None)
+        at = bisect_right(self._records, position)
+        return self._records[at] if at < len(self._records) else None
 
     def first_of(self, origin: str) -> str | None:
         """The first change of the origin."""
         return next(iter(self._by_origin().get(origin, ())), None)
 
-    def behind(self, origin: str, position: str) -> Iterator[str]:
-        """The changes of the origin above the position, in order."""
+    def changes(self, origin: str, low: Bound) -> Iterator[str]:
+        """The changes of the origin from the bound on, in order."""
         mine = self._by_origin().get(origin, [])
-        return islice(mine, bisect_right(mine, position), None)
+        return islice(mine, low.place(mine), None)
 
     def tally(self, origin: str, low: Bound, high: str | None) -> Tally:
         """The changes of the origin from the bound to `high`, this one included; None: to the end."""
         mine = self._by_origin().get(origin, [])
-        begin = (bisect_left if low.included else bisect_right)(mine, low.position)
+        begin = low.place(mine)
         end = len(mine) if high is None else bisect_right(mine, high)
         return Tally(end - begin, mine[begin], mine[end - 1]) if begin < end else Tally()
-
-
-def _has(kept: Sequence[str], position: str) -> bool:
-    at = bisect_left(kept, position)
-    return at < len(kept) and kept[at] == position
 
 
 # --- the design document -----------------------------------------------------------------------------------------------
@@ -407,8 +426,8 @@ class Design:
 class _DesignTalk:
     def __init__(self, log: Log, supplier: Vector, consumer: Vector, left_out: str | None) -> None:
         self._log, self._left_out = log, left_out
-        self._known = set(consumer)  # an element without positions makes the origin known, and gives no csnMax
-        self._consumer = {origin: span.max for origin, span in consumer.items() if span.max is not None}
+        # An element without positions makes the origin known all the same, and gives no csnMax.
+        self._consumer = {origin: span.max for origin, span in consumer.items()}
         self._copy = _maxima(supplier)
         self.start, self.about = self._begin()
 
@@ -420,25 +439,22 @@ class _DesignTalk:
         """Chapter "Determining the starting point", for the copied vector and what the consumer has by now."""
         reasons: list[Reason] = []
         anchor1 = anchor2 = None
-        due = False
         for origin, high in self._copy.items():
             if origin == self._left_out:
                 continue
             has = self._consumer.get(origin)
             if has is not None and has < high:
-                due = True
                 anchor1 = has if anchor1 is None else min(anchor1, has)
                 reasons.append(Reason("csn_max", {"origin": origin, "consumer": has, "local": high}))
-            elif origin not in self._known:
-                due = True
+            elif origin not in self._consumer:
                 first = self._log.first_of(origin)
                 if first is not None:
                     anchor2 = first if anchor2 is None else min(anchor2, first)
                 rule = "csn_min" if first else "unknown_without_records"
                 reasons.append(Reason(rule, {"origin": origin, "first": first, "local": high}))
         about = {"anchor1": anchor1, "anchor2": anchor2}
-        if not due:
-            return Start(None, None, NOTHING, NO_MORE, [*reasons, Reason("nothing_due", {})]), about
+        if not reasons:
+            return Start(None, None, NOTHING, NO_MORE, [Reason("nothing_due", {})]), about
         if anchor2 is not None and (anchor1 is None or anchor2 < anchor1):
             reasons.append(Reason("anchor2", about))
             return Start(Bound(anchor2, True), anchor2, reasons=reasons), about
@@ -458,22 +474,21 @@ class _DesignTalk:
         if position > stop:
             return Step(position, BEYOND, "beyond_copy", has, stop)
         self._consumer[origin] = position
-        self._known.add(origin)
         return Step(position, SENT, "due", has, stop)
 
     def reload(self, supplier: Vector, read: str) -> Start:
         before, self._copy = self._copy, _maxima(supplier)
         start, _ = self._begin()
-        if start.decision == NOTHING or before != self._copy:
-            reason = Reason(
-                "cases_2_3", {"read": read, "changed": sorted(set(before.items()) ^ set(self._copy.items()))}
-            )
-            return replace(start, reasons=[reason, *start.reasons])
+        if before != self._copy:
+            changed = sorted(origin for origin, high in self._copy.items() if before.get(origin) != high)
+            return replace(start, reasons=[Reason("cases_2_3", {"read": read, "changed": changed}), *start.reasons])
+        if start.decision == NOTHING:
+            return start
         # Case 1 says "continue with currentCSN", the last change *sent*. Read that way, a buffer in which nothing was sent
         # is loaded for ever; it must be the last record *read*.
         found = self._log.after(read)
         if found is None:
-            return Start(None, None, SEND, END_OF_LOG, [Reason("no_record", {"read": read})])
+            return Start(None, end=END_OF_LOG, reasons=[Reason("no_record", {"read": read})])
         return Start(Bound(found, True), found, reasons=[Reason("case_1", {"read": read, "next": found})])
 
     def bands(self, origin: str) -> Sequence[Band]:

@@ -50,11 +50,16 @@ def missing_anchor_class(anchor: str, local_max: str | None, purge_point: str | 
 
     `local_max` and `purge_point` are those of the anchor's replica ID in the supplier's vector and in the changelog's purge
     vector. Without a purge point the server says purged for whatever it should hold ("came with the initialisation"), so a
-    lost record of a changelog that was never trimmed is called purged too: do not trust the word.
+    lost record of a changelog that was never trimmed is called purged too: do not trust the word. The purge point is asked
+    before the maximum: below a purge point that lies above the maximum, a change that was never seen is called purged.
     """
-    if local_max is None or anchor > local_max:
+    if local_max is None:
         return NOT_SEEN
-    return PURGED if purge_point is None or anchor < purge_point else MISSING
+    if purge_point is not None and anchor < purge_point:
+        return PURGED
+    if anchor > local_max:
+        return NOT_SEEN
+    return PURGED if purge_point is None else MISSING
 
 
 @dataclass
@@ -155,7 +160,7 @@ class _Talk:
         candidates = list(self._candidates())
         reasons = [candidate.reason for candidate in candidates]
         if not candidates:
-            return Start(None, None, NOTHING, reasons=[Reason("no_candidate", {})])
+            return Start(None, decision=NOTHING, reasons=[Reason("no_candidate", {})])
         bound = min(candidates, key=lambda candidate: candidate.bound.position).bound
         found = self._look_up(bound)
         reasons.append(found)
@@ -207,16 +212,16 @@ class _Talk:
         self._take(supplier)
         candidates = list(self._again(read))
         if not candidates:
-            return Start(None, None, NOTHING, NO_MORE, [Reason("no_candidate", {"read": read})])
+            return Start(None, end=NO_MORE, reasons=[Reason("no_candidate", {"read": read})])
         bound = min(candidates, key=lambda candidate: candidate.bound.position).bound
         reasons = [candidate.reason for candidate in candidates]
         if self._began > bound.position:
             values = {"anchor": bound.position, "start": self._began}
-            return Start(None, None, NOTHING, BELOW_START, [*reasons, Reason("reload_below_start", values)])
+            return Start(None, end=BELOW_START, reasons=[*reasons, Reason("reload_below_start", values)])
         found = self._look_up(bound)
         reasons.append(found)
         if found.rule != "anchor_found":
-            return Start(None, None, NOTHING, RELOAD_NOT_FOUND, reasons)
+            return Start(None, end=RELOAD_NOT_FOUND, reasons=reasons)
         return Start(bound, bound.position, reasons=reasons)
 
     def _again(self, read: str) -> Iterator[_Candidate]:
@@ -237,19 +242,16 @@ class _Talk:
         block = self._blocks.get(origin)
         if block is None:
             return _around_helpers([Band(None, UNKNOWN)])
-        bands = [Band(block.consumer, COVERED)] if block.consumer is not None else []
-        if block.consumer is None or block.consumer < block.stop:
-            bands.append(Band(block.stop, SENT))
+        covered = [Band(block.consumer, COVERED)] if block.consumer is not None else []
         sent = block.stop
-        for position in self._log.behind(origin, max(block.stop, block.consumer or "")):
-            if position.startswith(HELPER_TIMES):
-                continue
+        beyond = Bound(max(block.stop, block.consumer or ""), False)
+        if self.start.bound and self.start.bound.position > beyond.position:
+            beyond = self.start.bound  # what lies before it is not read, and cannot move the stop
+        for position in self._log.changes(origin, beyond):
             if not _next_in_second(sent, position):
                 break
             sent = position
-        if sent != block.stop:
-            bands.append(Band(sent, PROMOTED))
-        return _around_helpers([*bands, Band(None, BEYOND)])
+        return _around_helpers([*covered, Band(block.stop, SENT), Band(sent, PROMOTED), Band(None, BEYOND)])
 
 
 def _next_in_second(stop: str, position: str) -> bool:
