@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,8 @@ def _by_duckdb(case: Case, shown: Topology, anchors: dict[tuple[str, str], str |
             rows.append(row)
     names = ["file", "origin", "stop_hi", "stop_lo"]
     names += [f"{what}{n}_{half}" for n in range(SERVERS - 1) for what in ("anchor", "has") for half in ("hi", "lo")]
-    thresholds = pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
+    query = duckdb.connect()
+    query.register("thresholds", pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)}))
 
     def above(point: str) -> str:
         return f"(c.hi > t.{point}_hi or (c.hi = t.{point}_hi and c.lo > t.{point}_lo))"
@@ -120,7 +122,7 @@ def _by_duckdb(case: Case, shown: Topology, anchors: dict[tuple[str, str], str |
             f"count(*) filter ({read} and {has} and {beyond}) as beyond_local_max{n}",
         ]
     paths = [part["path"] for part in case.parts("positions")]
-    found = duckdb.sql(
+    found = query.sql(
         f"select c.file, c.origin, {', '.join(sums)} from read_parquet({paths!r}) c "
         "join thresholds t on c.file = t.file and c.origin = t.origin group by 1, 2"
     ).to_arrow_table()
@@ -172,17 +174,17 @@ def main() -> None:
             best[name] = min(best.get(name, 1e9), time.perf_counter() - began)
             return result
 
+        shown = _topology(case.inputs, changes, 0)
+        anchors = _anchors(shown, pair_matrix(shown, logs_of(case, shown)))
         for turn in range(asked.rounds):
-            shown = _topology(case.inputs, changes, 0)
             moved = _topology(case.inputs, changes, 4711 + turn)
             logs = logs_of(case, shown)
-            matrix = timed("digests, first question", lambda: pair_matrix(shown, logs))
-            later = timed("digests, next question (vectors moved)", lambda: pair_matrix(moved, logs))
-            again = timed("digests, the same again", lambda: pair_matrix(shown, logs))
-            exact = timed("Spark, every position", lambda: pair_matrix(shown, counted_logs(spark, shown, logs)))
-            theirs = timed("DuckDB, one query", lambda: _by_duckdb(case, shown, _anchors(shown, matrix)))
-            assert again == matrix == exact and later != matrix
-            assert _counts(matrix) == theirs, "the counts differ"
+            matrix = timed("digests, first question", partial(pair_matrix, shown, logs))
+            timed("digests, next question (vectors moved)", partial(pair_matrix, moved, logs))
+            again = timed("digests, the same question again", partial(pair_matrix, shown, logs))
+            exact = pair_matrix(shown, timed("Spark, every position", partial(counted_logs, spark, shown, logs)))
+            theirs = timed("DuckDB, one query", partial(_by_duckdb, case, shown, anchors))
+            assert again == matrix == exact and _counts(matrix) == theirs, "the counts differ"
         print(
             f"\n{SERVERS} servers x {changes:,} changes, {len(matrix)} pairs, {sum(map(_sum, matrix)):,} outcomes counted"
         )

@@ -103,9 +103,9 @@ class StoredLog:
         """The first change of the origin."""
         return self._at(origin, 0)
 
-    def behind(self, origin: str, position: str) -> Iterator[str]:
-        """The changes of the origin above the position, in order; read only as far as needed."""
-        number = self._rank(origin, position, included=True)
+    def changes(self, origin: str, low: Bound) -> Iterator[str]:
+        """The changes of the origin from the bound on, in order; read only as far as needed."""
+        number = self._rank(origin, low.position, included=not low.included)
         while found := self._at(origin, number):
             yield found
             number += 1

@@ -68,9 +68,9 @@ class Questions:
         self.asked_for_first = True
         return (self._first or {}).get(origin)
 
-    def behind(self, origin: str, position: str) -> Iterator[str]:
+    def changes(self, origin: str, low: Bound) -> Iterator[str]:
         """Nothing."""
-        self.of.setdefault(origin, set()).add(position)
+        self.of.setdefault(origin, set()).add(low.position)
         return iter(())
 
     def tally(self, origin: str, low: Bound, high: str | None) -> Tally:
@@ -125,9 +125,9 @@ class SlotLog:
         """The first change of the origin."""
         return self._counted[origin][self._filled[origin][0]].first if origin in self._counted else None
 
-    def behind(self, origin: str, position: str) -> Iterator[str]:
-        """The changes of the origin above the position, in order; only the first one is known from the slots."""
-        found = self.tally(origin, Bound(position, False), None)
+    def changes(self, origin: str, low: Bound) -> Iterator[str]:
+        """The changes of the origin from the bound on, in order; only the first one is known from the slots."""
+        found = self.tally(origin, low, None)
         if found.first and found.last:
             yield found.first
             yield from self._log.of_origin(origin, found.first, found.last)

@@ -418,12 +418,14 @@ class Design:
         "cases_2_3": "the supplier's vector has changed: compute the start again",
     }
 
-    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> _DesignTalk:
+    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> Talk:
         """Begin a session."""
         return _DesignTalk(log, supplier, consumer, consumer_origin if self.own == "ignore" else None)
 
 
 class _DesignTalk:
+    about: Mapping[str, Any]
+
     def __init__(self, log: Log, supplier: Vector, consumer: Vector, left_out: str | None) -> None:
         self._log, self._left_out = log, left_out
         # An element without positions makes the origin known all the same, and gives no csnMax.

@@ -31,6 +31,7 @@ from workbench.rules.sending import (
     Reason,
     Start,
     Step,
+    Talk,
 )
 from workbench.rules.vectors import Vector, last
 
@@ -110,7 +111,7 @@ class Sending:
         "reload_below_start": "the next record to read lies before the start of the session: it ends, as a success",
     }
 
-    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> _Talk:
+    def open(self, log: Log, supplier: Vector, consumer: Vector, consumer_origin: str) -> Talk:
         """Begin a session."""
         return _Talk(self, log, supplier, consumer, consumer_origin)
 
