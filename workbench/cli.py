@@ -6,15 +6,15 @@ Exit codes: 0 clean, 1 findings at or above the threshold, 2 could not run or ba
 
 from __future__ import annotations
 
-import csv
 import errno
-import io
 import json
 import os
 import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ from workbench.boundary import printable
 from workbench.case import Case, Loaded, PassedOver
 from workbench.files import inspect_file, unreadable
 from workbench.journal import write_whole
-from workbench.model import Problem
+from workbench.model import SEVERITIES, Problem
+from workbench.plain import aligned, csv_text, one_cell
 from workbench.systems import system_named
 
 DEMO = Path(__file__).parent.parent / "tests" / "incidents" / "missed_behind_equal_vectors"
@@ -102,36 +103,6 @@ def _give(text: str, to: str) -> None:
         raise Problem(f"cannot write: {error.strerror}", to, "give a file in a folder that exists") from None
 
 
-def _cell(value: Any) -> str:
-    """A value as one cell of a table: a line end in a file's name must not look like a further row."""
-    return "" if value is None else printable(str(value)).replace("\n", "\\n").replace("\t", "\\t")
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    """CSV that a spreadsheet shows as text: a cell that begins like a formula gets a quote in front."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        cells = {key: _cell(value) for key, value in row.items()}
-        writer.writerow({key: f"'{cell}" if cell[:1] in tuple("=+-@\t") else cell for key, cell in cells.items()})
-    return out.getvalue()
-
-
-def _columns(rows: Iterable[Sequence[Any]], right: Sequence[int] = ()) -> str:
-    """Rows of cells as aligned text."""
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        line = (
-            cell.rjust(width) if at in right else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join(line).rstrip())
-    return "\n".join(lines)
-
-
 class _Reading:
     """How far the reading is: a bar on a terminal, elsewhere a plain line now and then, so that short work is silent."""
 
@@ -187,10 +158,10 @@ def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) ->
         _give(json.dumps(results, indent=1) + "\n", json_to)
     counts = ("file", "format", "bytes", "rows", "accepted", "rejected")
     if csv_to:
-        _give(_csv([{key: result[key] for key in counts} for result in results]), csv_to)
+        _give(csv_text([{key: result[key] for key in counts} for result in results]), csv_to)
     if "-" not in (json_to, csv_to):
         click.echo(
-            _columns(
+            aligned(
                 [[name.upper() for name in counts], *([r[key] for key in counts] for r in results)], right=(2, 3, 4, 5)
             )
         )
@@ -215,7 +186,7 @@ def _said(result: dict[str, Any]) -> Iterable[str]:
         shown.append(f"  and {result['rejected'] - 5} more rejected rows: `--json FILE` lists them")
     if shown:
         yield ""
-        yield f"{_cell(result['file'])}: {result['format']}"
+        yield f"{one_cell(result['file'])}: {result['format']}"
         yield from map(printable, shown)
 
 
@@ -271,7 +242,7 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
         tables = {"inputs": files, "not_read": [vars(one) for one in loaded.passed_over], "holdings": holdings}
         _give(json.dumps({**about, **tables}, indent=1) + "\n", json_to)
     if csv_to:
-        _give(_csv(holdings), csv_to)
+        _give(csv_text(holdings), csv_to)
     wrong = [PassedOver(one.snapshot, one.file, one.why) for one in loaded.added if one.why]
     for line in [*_by_reason("not read", loaded.passed_over), *_by_reason("not whole", wrong)]:
         click.echo(line, err=True)
@@ -282,7 +253,7 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
     if shown:
         columns = ("snapshot", "file", "server", "format", "rows", "rejected")
         click.echo(
-            _columns(
+            aligned(
                 [[name.upper() for name in columns], *([one[key] for key in columns] for one in shown)], right=(4, 5)
             )
         )
@@ -298,7 +269,7 @@ def _by_reason(what: str, passed_over: Iterable[PassedOver], named: int = 5) -> 
         kinds.setdefault(one.why, []).append(f"{one.snapshot}/{one.name}")
     for why, names in sorted(kinds.items()):
         more = f" and {len(names) - named:,} more" if len(names) > named else ""
-        yield f"{what}: {len(names):,} {_cell(why)} - {_cell(', '.join(sorted(names)[:named]))}{more}"
+        yield f"{what}: {len(names):,} {one_cell(why)} - {one_cell(', '.join(sorted(names)[:named]))}{more}"
 
 
 def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
@@ -317,7 +288,7 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
         first, final, claim = (system.show(one[key]) if one[key] else "-" for key in ("first", "last", "claimed_max"))
         about = [one["server"], one["suffix"] or "-", one["origin"], f"{one['changes']:,}"]
         rows.append([*about, first, final, claim + when(one["claimed_max"])])
-    return f"{title}\n\n{_columns(rows, right=(3,))}"
+    return f"{title}\n\n{aligned(rows, right=(3,))}"
 
 
 @main.command()
@@ -356,7 +327,7 @@ def scenario(file: Path | None, json_to: str | None, only: tuple[str, ...], list
             wrong += 1
             if wrong <= _NAMED_ERRORS:
                 about = quoted(answer["id"]) + (f" ({answer['kind'][:40]})" if answer["kind"] else "")
-                click.echo(f"workbench: case {_cell(about)}: {_cell(answer['error'])}", err=True)
+                click.echo(f"workbench: case {one_cell(about)}: {one_cell(answer['error'])}", err=True)
     if to_file:
         _give("".join(kept), str(json_to))
     if only and not answered:
@@ -381,6 +352,143 @@ def _kinds_text(only: Sequence[str]) -> str:
         width = max(map(len, inputs), default=0)
         told.append("\n".join([f"{name}: {kind.question}", *(f"    {one:{width}}  {inputs[one]}" for one in inputs)]))
     return "\n\n".join(told)
+
+
+_RULES = click.option(
+    "--rules", metavar="NAME", help="Rule set; default: that of the real servers. `design`: the document."
+)
+_MASTER = click.option(
+    "--master", metavar="URL", help="Spark master or Connect address; default: SPARK_REMOTE, MASTER, else this machine."
+)
+
+
+@contextmanager
+def _case_of(folders: tuple[Path, ...], case_folder: Path | None, master: str | None) -> Iterator[Case]:
+    """The case of a diagnosis: a case folder as it is, or collected folders loaded into `case_folder`, else for this run only."""
+    if len(folders) == 1 and (folders[0] / "evidence" / "manifest.json").is_file():
+        if case_folder:
+            raise click.UsageError(f"{folders[0]} is a case already: leave out --case")
+        yield Case.open(folders[0])
+        return
+    with tempfile.TemporaryDirectory(prefix="workbench-") as temporary:
+        case = Case.create(case_folder or Path(temporary) / "case", None if case_folder else folders[-1].resolve().name)
+        loaded = _load(case, folders, master)
+        for line in _by_reason("not read", loaded.passed_over):
+            click.echo(line, err=True)
+        yield case
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
+@click.option("--case", "case_folder", type=click.Path(path_type=Path), help="Keep the evidence in this case folder.")
+@_RULES
+@click.option("--verify", is_flag=True, help="Count everything once more, from every position, by Spark.")
+@click.option(
+    "--threshold", type=click.Choice(SEVERITIES), default="warning", show_default=True, help="Exit code 1 from here on."
+)
+@_MASTER
+@_JSON
+@_CSV
+def diagnose(
+    folders: tuple[Path, ...],
+    case_folder: Path | None,
+    rules: str | None,
+    verify: bool,
+    threshold: str,
+    master: str | None,
+    json_to: str | None,
+    csv_to: str | None,
+) -> None:
+    """Say who would send what to whom now, and why not, in the last snapshot of a case or of collected FOLDERs.
+
+    Several FOLDERs are snapshots of the same servers in the order of time. Without --case the evidence is not kept.
+    """
+    from workbench.diagnosis import diagnose as diagnosed
+    from workbench.matrix_text import findings_text, matrix_text
+
+    with _case_of(folders, case_folder, master) as case:
+        _check_outputs(json_to, csv_to, [*folders, case.folder / "case.yaml", case.evidence])
+        spark = _session(master) if verify else None
+        found = diagnosed(case, rules, spark)
+        if json_to:
+            _give(json.dumps(found, indent=1) + "\n", json_to)
+        if csv_to:
+            _give(csv_text([_flat(row) for row in found["pairs"]]), csv_to)
+        if "-" not in (json_to, csv_to):
+            system = system_named(str(case.system))
+            click.echo(f"{system.title}, snapshot {found['case']['snapshots'][-1]}\n")
+            click.echo(matrix_text(system, found["pairs"]))
+            if found["findings"]:
+                click.echo(f"\n{findings_text(found['findings'])}")
+            if verify:
+                click.echo("\nverified: Spark counted the same from every position")
+    worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
+    if worst >= SEVERITIES.index(threshold):
+        raise click.exceptions.Exit(1)
+
+
+def _session(master: str | None) -> Any:
+    from workbench.engine.session import spark_session
+
+    connect = master if master and master.startswith("sc://") else None
+    return spark_session(None if connect else master, connect)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the matrix for a spreadsheet: one line for each pair, mappings as text."""
+    return {
+        key: json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else value
+        for key, value in row.items()
+        if key not in ("reasons", "others", "anchor_class_assumed")
+    }
+
+
+@main.command()
+@click.argument("case_folder", type=click.Path(path_type=Path, readable=False))
+@click.argument("supplier")
+@click.argument("consumer")
+@click.option("--suffix", help="Which suffix, if the two replicate several.")
+@_RULES
+@click.option("--after", metavar="POSITION", help="Show the changes behind this one; default: from the anchor on.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many changes to show.")
+@_JSON
+@_CSV
+def explain(
+    case_folder: Path,
+    supplier: str,
+    consumer: str,
+    suffix: str | None,
+    rules: str | None,
+    after: str | None,
+    limit: int,
+    json_to: str | None,
+    csv_to: str | None,
+) -> None:
+    """Explain one session: why SUPPLIER would start there, and what becomes of each change that it reads for CONSUMER."""
+    from workbench.diagnosis import session_of
+    from workbench.matrix_text import told
+
+    case = Case.open(case_folder)
+    _check_outputs(json_to, csv_to, [case.folder / "case.yaml", case.evidence])
+    planned = session_of(case, supplier, consumer, suffix, rules)
+    page = planned.page(after, limit).to_pylist()
+    more = page[-1]["position"] if len(page) == limit else None
+    if json_to:
+        _give(json.dumps({**planned.row, "outcomes": page, "next": more}, indent=1) + "\n", json_to)
+    if csv_to:
+        _give(csv_text(page), csv_to)
+    if "-" in (json_to, csv_to):
+        return
+    for line in told(planned.row, system_named(str(case.system)).moment, always=True):
+        click.echo(printable(line))
+    for reason in planned.row["reasons"]:
+        values = ", ".join(f"{key} {value}" for key, value in reason["values"].items() if value is not None)
+        click.echo(f"  {one_cell(reason['says'])}" + (f" ({one_cell(values)})" if values else ""))
+    if page:
+        heads = ("POSITION", "ORIGIN", "OUTCOME")
+        click.echo("\n" + aligned([heads, *([one[key.lower()] for key in heads] for one in page)]))
+    if more:
+        click.echo(f"\nmore: --after {more}")
 
 
 @main.command()

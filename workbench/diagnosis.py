@@ -23,7 +23,7 @@ from workbench.case import Case
 from workbench.engine.logs import StoredLog, Stretch, marks_of, place
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
-from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, Bound, Log, Plan, Rules, plan
+from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, plan
 from workbench.systems import system_named
 from workbench.topology import Link, Replica, Topology, topology
 
@@ -140,9 +140,11 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
     row |= _decided(shown, rules, pair, logs)
     for other in others:
         theirs = _decided(shown, other, pair, logs)
-        keys = ("decision", "anchor", "to_send")
-        if any(theirs[key] != row[key] for key in keys):
-            row["others"][other.name] = {key: theirs[key] for key in (*keys, "counts", "reasons")}
+        # The anchors are not compared: one rule set names the record before the first one read, the other that one itself.
+        if any(theirs[key] != row[key] for key in ("decision", "to_send")):
+            row["others"][other.name] = {
+                key: theirs[key] for key in ("decision", "anchor", "to_send", "counts", "reasons")
+            }
     return row
 
 
@@ -191,44 +193,61 @@ def _check_equal(from_digests: list[dict[str, Any]], counted: list[dict[str, Any
             )
 
 
-def outcomes(case: Case, supplier: str, consumer: str, suffix: str | None = None, rules: str | None = None) -> Outcomes:
-    """The outcome of every single change that this pair's session would read, a page at a time."""
+def session_of(
+    case: Case, supplier: str, consumer: str, suffix: str | None = None, rules: str | None = None
+) -> PlannedSession:
+    """The session that this supplier would hold with this consumer now, change by change, a page at a time."""
     shown = topology(case)
-    for pair in shown.pairs():
-        if (pair[0].server, pair[1].server) == (supplier, consumer) and suffix in (None, pair[0].suffix):
-            break
-    else:
+    fitting = [
+        pair
+        for pair in shown.pairs()
+        if (pair[0].server, pair[1].server) == (supplier, consumer) and suffix in (None, pair[0].suffix)
+    ]
+    if not fitting:
         known = ", ".join(sorted({replica.server for replica in shown.replicas if replica.vector}))
-        raise Problem(f"there is no pair {supplier} -> {consumer}", case.name, f"servers with a vector are {known}")
+        do = f"servers with a vector: {printable(known)}" if known else "no server has a vector: collect the vectors"
+        raise Problem(f"there is no pair {printable(supplier)} -> {printable(consumer)}", case.name, do)
+    if len(fitting) > 1:
+        suffixes = ", ".join(str(pair[0].suffix) for pair in fitting)
+        raise Problem(f"{supplier} -> {consumer} replicate several suffixes", case.name, f"choose one of {suffixes}")
+    (pair,) = fitting
     if pair[0].log is None:
-        raise Problem(f"no log of {supplier} was collected", case.name, "collect its changelog and load it")
-    return Outcomes(stored_log(case, pair[0].log), _rule_sets(shown, rules)[0], pair)
+        raise Problem(f"no log of {supplier} was collected", case.name, "collect it and load it into the case")
+    return PlannedSession(shown, stored_log(case, pair[0].log), _rule_sets(shown, rules)[0], pair)
 
 
-class Outcomes:
-    """What becomes of each change that a session of this pair reads. Nothing is held but the page that is asked for."""
+class PlannedSession:
+    """What a session of one pair would do, and what becomes of each change that it reads.
 
-    def __init__(self, log: StoredLog, rules: Rules, pair: Pair) -> None:
+    row   the pair's row of the matrix: decision, anchor, counts, reasons
+    Of the changes nothing is held but the page that is asked for.
+    """
+
+    def __init__(self, shown: Topology, log: StoredLog, rules: Rules, pair: Pair) -> None:
         supplier, consumer, _ = pair
-        self._log = log
+        self._system, self._log = shown.system, log
+        self.row = _row(shown, rules, [], pair, {supplier.log.file if supplier.log else "": log})
         self._talk = rules.open(log, supplier.vector, consumer.vector, consumer.origin or "")
-        self.decision = self._talk.start.decision
 
     def page(self, after: str | None = None, limit: int = 1000) -> pa.Table:
         """The next changes behind the position `after` (None: from the anchor on): position, origin, outcome."""
-        start = self._talk.start.bound
-        if start is None:
-            return pa.table({"position": [], "origin": [], "outcome": []})
-        bound = start if after is None or after < start.position else Bound(after, False)
+        start = self._talk.start.bound if self.row["decision"] == SEND else None
+        if start is None or limit < 1:
+            return pa.table({name: pa.array([], pa.string()) for name in ("position", "origin", "outcome")})
+        bound = start
+        if after is not None:
+            behind = self._system.typed(after)
+            if behind is None:
+                raise Problem(f"{printable(after)} is not a position", "", "give one as the table shows it")
+            if behind >= start.position:
+                bound = Bound(behind, False)
         found = self._log.page(bound, limit)
-        return pa.table(
-            {"position": self._shown(found), "origin": found.origin.cast(pa.string()), "outcome": self._judged(found)}
-        )
+        origins = found.origin.cast(pa.string())
+        return pa.table({"position": self._shown(found), "origin": origins, "outcome": self._judged(found)})
 
     def _shown(self, found: Stretch) -> pa.Array:
-        system = self._log.system
-        keys = map(system.order_key, found.origin.to_pylist(), found.hi.tolist(), found.lo.tolist())
-        return pa.array([system.show(key) for key in keys], pa.string())
+        keys = map(self._system.order_key, found.origin.to_pylist(), found.hi.tolist(), found.lo.tolist())
+        return pa.array([self._system.show(key) for key in keys], pa.string())
 
     def _judged(self, found: Stretch) -> pa.Array:
         """The bands of each origin laid over its positions of the page."""
@@ -237,7 +256,7 @@ class Outcomes:
             mine = np.flatnonzero(np.asarray(pc.equal(found.origin, origin)))
             hi, lo, begin = found.hi[mine], found.lo[mine], 0
             for band in self._talk.bands(origin):
-                end = len(mine) if band.upto is None else place(hi, lo, self._log.system.halves(band.upto), "right")
+                end = len(mine) if band.upto is None else place(hi, lo, self._system.halves(band.upto), "right")
                 outcome[mine[begin:end]] = band.outcome
                 begin = max(begin, end)
         return pa.array(outcome, pa.string())

@@ -159,6 +159,7 @@ class System:
     order_key     (origin, hi, lo) -> order key; the integers are those of the table `changes`
     halves        order key -> (hi, lo)
     origin_of     order key -> who made the change
+    typed         a position as a person types it -> its order key; None if it is none
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
@@ -174,6 +175,7 @@ class System:
     order_key: Callable[[str, int, int], str]
     halves: Callable[[str], tuple[int, int]]
     origin_of: Callable[[str], str]
+    typed: Callable[[str], str | None]
     show: Callable[[str], str]
     moment: Callable[[str], datetime | None]
     bucket_shift: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from workbench.model import Kind, System
-from workbench.systems.ds389.csn import halves, order_key, origin_of, seconds, utc
+from workbench.systems.ds389.csn import csn_or_none, halves, order_key, origin_of, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
 from workbench.systems.ds389.formats.values import suffix_named
 
@@ -33,6 +33,7 @@ SYSTEM = System(
     order_key=order_key,
     halves=halves,
     origin_of=origin_of,
+    typed=csn_or_none,
     show=str,
     moment=lambda csn: utc(seconds(csn)),
     bucket_shift=24,  # hi counts 1/65536 s: 256 s a bucket, the measured optimum at some ten changes a second
