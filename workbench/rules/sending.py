@@ -108,7 +108,10 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True)
 class Start:
-    """Where a session, or a further load of it, begins. Without `bound` nothing is read: `decision` or `end` says why."""
+    """Where a session, or a further load of it, begins: there is a record to read from the bound on.
+
+    Without a bound nothing is read: `decision` or `end` says why.
+    """
 
     bound: Bound | None
     anchor: str | None = None
