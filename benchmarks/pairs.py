@@ -31,7 +31,7 @@ from workbench.systems.ds389 import SYSTEM
 from workbench.topology import Replica, Topology
 
 ROOT = Path(__file__).parent.parent
-START, RATE, PART, SERVERS = 0x66000000, 10, 250_000, 4
+START, RATE, PART, SERVERS = 0x66000000, 10, 64_000, 4
 LOST = 60
 """Changes that each log lacks, at random places."""
 

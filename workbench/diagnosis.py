@@ -130,6 +130,7 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
         "consumer": consumer.server,
         "suffix": supplier.suffix,
         "link": link.name if link else None,
+        "link_enabled": link.enabled if link else None,
         "rules": rules.name,
         "would_contact": shown.supplying.contacts(supplier.vector, link.remembered) if link else None,
         "others": {},

@@ -55,7 +55,9 @@ def _cell(row: Row | None) -> str:
     else:
         words = {NOTHING: "nothing", ANCHOR_NOT_FOUND: f"STUCK: {row['anchor_class'] or 'no anchor'}"}
         word = words.get(row["decision"], row["decision"].upper())
-    return word if row["link"] else f"({word})"
+    if not row["link"]:
+        return f"({word})"
+    return f"{word}, DISABLED" if row["link_enabled"] is False and row["decision"] != NOTHING else word
 
 
 def told(row: Row, moment: Callable[[str], datetime | None], always: bool = False) -> Iterator[str]:
@@ -86,6 +88,8 @@ def told(row: Row, moment: Callable[[str], datetime | None], always: bool = Fals
     elif row["decision"] != NOTHING or always:
         said = row["reasons"][-1]["says"] if row["reasons"] else ""
         yield f"{pair}: {row['decision'].replace('_', ' ')}" + (f": {said}" if said else "")
+    if row["link_enabled"] is False and row["decision"] != NOTHING:
+        yield "    but the link is disabled: it holds no session"
     if row["would_contact"] is False and row["decision"] != NOTHING:
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():
