@@ -1,21 +1,11 @@
-"""Worked what-if cases (`tests/cases/*.jsonl.gz`): each has inputs and the keys that its answer must have."""
+"""Worked what-if cases against the answers to them."""
 
 from __future__ import annotations
 
-import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 from workbench.scenarios import evaluate
-
-CASES = Path(__file__).parent / "cases"
-
-
-def worked_cases(file: str) -> list[dict[str, Any]]:
-    """The cases of one file."""
-    with gzip.open(CASES / file, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def disagreements(cases: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from given_cases import given_cases
 from hypothesis import given
 from hypothesis import strategies as st
-from rule_cases import disagreements, worked_cases
+from rule_cases import disagreements
 
 from workbench.model import Problem
 from workbench.scenarios import answer
@@ -30,7 +31,7 @@ OURS = [
     "restore_order",
     "lag_report",
 ]
-CASES = [case for case in worked_cases("ds389-rules.jsonl.gz") if case["kind"] in OURS]
+CASES = [case for case in given_cases("ds389-rules") if case["kind"] in OURS]
 
 
 @pytest.mark.parametrize("kind", OURS)

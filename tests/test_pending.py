@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import doctest
-import gzip
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from given_cases import given_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pending_slowly import Slow
@@ -64,15 +63,10 @@ def said(server: Server) -> list[str]:
 # The given cases
 
 
-def given_cases() -> list[dict[str, Any]]:
-    cases = []
-    for name in ("ds389-pending", "ds389-rules"):
-        lines = gzip.decompress((Path(__file__).parent / f"cases/{name}.jsonl.gz").read_bytes()).splitlines()
-        cases += [case for case in map(json.loads, lines) if case["kind"] in KINDS]
-    return cases
+CASES = [case for name in ("ds389-pending", "ds389-rules") for case in given_cases(name) if case["kind"] in KINDS]
 
 
-@pytest.mark.parametrize("case", given_cases(), ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_a_given_case(case: dict[str, Any]) -> None:
     inputs, function = KINDS[case["kind"]]
     result = function(inputs.model_validate(case["inputs"]))
@@ -80,7 +74,7 @@ def test_a_given_case(case: dict[str, Any]) -> None:
 
 
 def test_there_are_cases() -> None:
-    kinds = [case["kind"] for case in given_cases()]
+    kinds = [case["kind"] for case in CASES]
     assert {kind: kinds.count(kind) for kind in KINDS} == {"pending_list": 150, "pending_list_versions": 5}
 
 

@@ -21,12 +21,14 @@ import pytest
 import slow_sessions
 from conftest import ROOT
 from given_cases import given_cases
+from pending_checks import check_pending
 from session_checks import ORACLES, check, check_expected
 from session_samples import CORNERS, random_session
 from test_vectors import check_vectors
 
 VECTORS, SENDING, DS389 = "workbench.rules.vectors", "workbench.rules.sending", "workbench.systems.ds389.rules.sending"
-MODULES = [VECTORS, SENDING, DS389]
+PENDING = "workbench.rules.pending"
+MODULES = [VECTORS, SENDING, DS389, PENDING]
 """In the order of their imports."""
 
 RANDOM_SESSIONS = 2_500
@@ -315,6 +317,91 @@ FAULTS = [
     Fault(DS389, "anchor < purge_point:", "anchor <= purge_point:", "purge point"),
     Fault(DS389, "    if anchor > local_max:", "    if anchor >= local_max:", "not seen"),
     Fault(DS389, "return PURGED if purge_point is None else MISSING", "return MISSING", "without a purge point"),
+    # the pending list
+    Fault(
+        PENDING, "int(csn[12:16], 16)", "int(csn[12:16], 10 if csn[12:16].isdecimal() else 16) % 9", "whose a CSN is"
+    ),
+    Fault(
+        PENDING,
+        '"before_359", by_context=False, stops=True',
+        '"before_359", by_context=False, stops=False',
+        "before 359",
+    ),
+    Fault(
+        PENDING, '"since_359", by_context=False, stops=False', '"since_359", by_context=False, stops=True', "since 359"
+    ),
+    Fault(
+        PENDING, '"primary_csn", by_context=True, stops=True', '"primary_csn", by_context=True, stops=False', "stops"
+    ),
+    Fault(PENDING, '"primary_csn", by_context=True', '"primary_csn", by_context=False', "nested commits count"),
+    Fault(PENDING, "replica == self.prim_replica and csn", "csn", "primary in another replica"),
+    Fault(PENDING, "and csn == self.prim_csn", "", "every CSN is primary"),
+    Fault(PENDING, "in (entry.csn, entry.prim_csn)", "in (entry.csn,)", "owns: nested ones"),
+    Fault(PENDING, "in (entry.csn, entry.prim_csn)", "in (entry.prim_csn,)", "owns: by its CSN"),
+    Fault(PENDING, "entry.prim_replica == self.prim_replica and self", "self", "owns: the replica"),
+    Fault(PENDING, "csn <= element.max:", "csn < element.max:", "covered by the RUV"),
+    Fault(PENDING, "csn <= element.pending[-1].csn:", "csn < element.pending[-1].csn:", "covered by the list"),
+    Fault(PENDING, "            self.contexts.pop(thread, None)\n", "", "the context goes"),
+    Fault(
+        PENDING,
+        "        if context is None:\n            context = self",
+        "        if True:\n            context = self",
+        "context",
+    ),
+    Fault(PENDING, "            context.secondaries.append(replica)", "            pass", "secondary replicas"),
+    Fault(
+        PENDING, "for place in (replica, *context.secondaries):", "for place in (replica,):", "cancel of secondaries"
+    ),
+    Fault(
+        PENDING,
+        "for place in (replica, *context.secondaries):",
+        "for place in context.secondaries:",
+        "cancel of the local list",
+    ),
+    Fault(PENDING, "            if local == READ_ONLY:", "            if False:", "read-only replica"),
+    Fault(PENDING, "return NOT_FOUND if removed is None else OK", "return OK", "cancel without an element"),
+    Fault(PENDING, "lambda entry: entry.csn == csn)", "lambda entry: entry.csn >= csn)", "cancel of one CSN"),
+    Fault(
+        PENDING,
+        "kept = tuple(entry for entry in element.pending if not goes(entry))",
+        "kept = element.pending",
+        "cancel",
+    ),
+    Fault(
+        PENDING,
+        "if rid == local else [(replica, rid), (replica, local)]",
+        "if True else []",
+        "commit of the local list",
+    ),
+    Fault(
+        PENDING,
+        "        places += [(place, self._local[place]) for place in context.secondaries]\n",
+        "",
+        "commit of secondaries",
+    ),
+    Fault(
+        PENDING,
+        "            return NOT_FOUND\n        return self._update",
+        "            return OK\n        return self._update",
+        "commit of an absent CSN",
+    ),
+    Fault(
+        PENDING,
+        "_replace(committed=True) if context.owns(entry)",
+        "_replace(committed=True) if entry.csn == context.prim_csn",
+        "commit of nested ones",
+    ),
+    Fault(PENDING, "if low is None and rid != self._local[replica]:", "if low is None:", "min of the local rid"),
+    Fault(PENDING, "low = popped[0]", "low = popped[-1]", "which min"),
+    Fault(PENDING, "high = popped[-1]", "high = popped[0]", "which max"),
+    Fault(
+        PENDING,
+        "takewhile(lambda entry: entry.committed, pending)",
+        "filter(lambda entry: entry.committed, pending)",
+        "roll-up",
+    ),
+    Fault(PENDING, "[entry for entry in pending if not entry.committed]", "list(pending)", "roll-up of 359"),
+    Fault(PENDING, "        self.contexts.pop(step.thread, None)", "        pass", "the end of a thread"),
 ]
 
 
@@ -375,6 +462,7 @@ CAUGHT_BY: dict[str, list[Callable[[dict[str, ModuleType]], None]]] = {
     VECTORS: [lambda modules: check_vectors(modules[VECTORS]), check_sessions],
     SENDING: [check_sessions],
     DS389: [check_classes, check_sessions],
+    PENDING: [lambda modules: check_pending(modules[PENDING])],
 }
 
 
@@ -389,7 +477,7 @@ def test_without_a_fault_nothing_is_noticed(module: str) -> None:
     run_checks(module)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.module.split('.')[-3]}-{fault.breaks}")
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.module.removeprefix('workbench.')}-{fault.breaks}")
 def test_a_planted_fault_is_noticed(fault: Fault) -> None:
     text = text_of(fault.module)
     assert text.count(fault.original) == 1, "the place of the fault is gone, or there is more than one"

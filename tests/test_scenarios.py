@@ -16,8 +16,9 @@ import pytest
 import yaml
 import zstandard
 from click.testing import CliRunner, Result
+from given_cases import given_cases
 from pydantic import Field, model_validator
-from rule_cases import disagreements, worked_cases
+from rule_cases import disagreements
 
 from workbench import scenarios
 from workbench.checked import Inputs, checked, described
@@ -70,7 +71,7 @@ def forms(cases: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
 
 
 def test_the_content_tells_the_form_and_the_name_nothing(tmp_path: Path) -> None:
-    cases = [case for case in worked_cases("ds389-rules.jsonl.gz") if case["kind"] in kinds()][:12]
+    cases = [case for case in given_cases("ds389-rules") if case["kind"] in kinds()][:12]
     expected = list(evaluate(cases))
     assert all("result" in said for said in expected)
     for name, data in forms(cases):
@@ -329,7 +330,7 @@ def test_cases_are_read_one_by_one(tmp_path: Path) -> None:
 
 
 def test_every_kind_is_explained_and_agrees_with_its_worked_cases() -> None:
-    worked = [case for case in worked_cases("ds389-rules.jsonl.gz") if case["kind"] in kinds()]
+    worked = [case for case in given_cases("ds389-rules") if case["kind"] in kinds()]
     assert len(worked) >= 49
     assert disagreements(worked) == []
     for name, kind in kinds().items():
