@@ -6,6 +6,9 @@ The public verbs, in the order in which an incident needs them:
     Case.create(folder)         a case: one incident in one folder
     case.load(folders)          collected files -> evidence tables (Parquet, through Spark)
     case.holdings()             per server and origin: what its log shows and what its vector claims
+    diagnose(case)              who would send what to whom now, why not, and what is wrong
+    session_of(case, "a", "b")  what a session from a to b would do with each change, a page at a time
+    answer(kind, inputs)        a what-if case, as of `workbench scenario`
     case.table(name, spark)     an evidence table as a Spark DataFrame
     case.arrow(name)            a small evidence table without Spark
     spark_session()             one Spark session: this machine, a cluster or Spark Connect
@@ -14,6 +17,7 @@ The public verbs, in the order in which an incident needs them:
 is particular to each replicated system. Errors that the user can mend are `Problem`s: what, where and what to do.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from workbench.case import Case
@@ -21,16 +25,23 @@ from workbench.files import inspect
 from workbench.model import Problem
 
 if TYPE_CHECKING:
+    from workbench.diagnosis import diagnose, session_of
     from workbench.engine.session import spark_session
+    from workbench.scenarios import answer
 
 __version__ = "0.1.0"
-__all__ = ["Case", "Problem", "__version__", "inspect", "spark_session"]
+__all__ = ["Case", "Problem", "__version__", "answer", "diagnose", "inspect", "session_of", "spark_session"]
+
+_LATER = {
+    "answer": "workbench.scenarios",
+    "diagnose": "workbench.diagnosis",
+    "session_of": "workbench.diagnosis",
+    "spark_session": "workbench.engine.session",
+}
+"""Verbs that are loaded when they are first used: pyspark and pydantic take a second that the workers do not have."""
 
 
 def __getattr__(name: str) -> Any:
-    # pyspark takes a second to import; `workbench inspect` and the workers do without it.
-    if name == "spark_session":
-        from workbench.engine.session import spark_session
-
-        return spark_session
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
