@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -10,10 +11,13 @@ from typing import Any
 import pytest
 from log_histories import RULE_SETS, Server, asked, history, planned, replayed, stored
 
+from workbench import Case
+from workbench.diagnosis import logs_of, pair_matrix
 from workbench.engine.logs import StoredLog
 from workbench.engine.pairs import exact_logs
 from workbench.rules.sending import Bound, SortedLog
 from workbench.systems.ds389 import SYSTEM
+from workbench.topology import topology
 
 
 def _check(spark: Any, folder: Path, seed: int, histories: int, partitions: tuple[int, ...]) -> Counter[str]:
@@ -118,6 +122,29 @@ def test_nothing_is_counted_where_there_is_nothing(spark: Any) -> None:
     assert len(empty.page(Bound("0" * 20, True), 5).hi) == 0
     counted = exact_logs(spark, {"s": empty}, {"s": [lambda log: log.after("0" * 20)]})["s"]
     assert counted.after("0" * 20) is None
+
+
+MATRIX = """
+import json, sys
+from workbench import Case, spark_session
+from workbench.diagnosis import counted_logs, logs_of, pair_matrix
+from workbench.topology import topology
+case, place = {arguments}
+spark = spark_session(**{{"remote" if place.startswith("sc:") else "master": place}})
+shown = topology(Case.open(case))
+print(json.dumps(pair_matrix(shown, counted_logs(spark, shown, logs_of(Case.open(case), shown)))))
+"""
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("where", ["cluster", "connect_server"])
+def test_a_cluster_and_spark_connect_count_the_same(where: str, case: Case, request: Any, elsewhere: Any) -> None:
+    done = elsewhere(MATRIX.format(arguments=[str(case.folder), request.getfixturevalue(where)]))
+    assert done.returncode == 0, done.stderr[-2000:]
+    shown = topology(case)
+    here = pair_matrix(shown, logs_of(case, shown))
+    assert json.loads(done.stdout.splitlines()[-1]) == json.loads(json.dumps(here))
+    assert any(row["counts"] for row in here)
 
 
 def test_every_rule_set_is_in_the_histories() -> None:

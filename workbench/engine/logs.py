@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -71,7 +72,6 @@ class StoredLog:
         self.parts = sorted(parts, key=lambda part: tuple(part["first"]))
         self.marks = sorted(marks)
         self._digests = list(digests)
-        self._index: dict[str, Index] | None = None
         self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._buckets: OrderedDict[int, Stretch] = OrderedDict()
         self._ranks: dict[tuple[str | None, str, bool], int] = {}
@@ -85,7 +85,7 @@ class StoredLog:
 
     def origins(self) -> Iterable[str]:
         """The origins of its changes."""
-        return self._indexes()
+        return self._digested[0]
 
     def holds(self, position: str) -> bool:
         """True if there is a record, change or mark, of exactly this position."""
@@ -113,7 +113,7 @@ class StoredLog:
     def tally(self, origin: str, low: Bound, high: str | None) -> Tally:
         """The changes of the origin from the bound to `high`, this one included; None: to the end."""
         begin = self._rank(origin, low.position, included=not low.included)
-        index = self._indexes().get(origin)
+        index = self._index_of(origin)
         if index is None:
             return Tally()
         end = int(index.before[-1]) if high is None else self._rank(origin, high, included=True)
@@ -123,12 +123,12 @@ class StoredLog:
 
     def page(self, bound: Bound, limit: int) -> Stretch:
         """The first so many positions from the bound on, of all origins."""
-        low = self.system.halves(bound.position)
+        low, whole = self.system.halves(bound.position), self._digested[1]
         begin = self._rank(None, bound.position, included=not bound.included)
-        end = min(begin + limit, int(self._total.before[-1]))
+        end = min(begin + limit, int(whole.before[-1]))
         if begin >= end:
             return _stretch([], low, low)
-        bucket = self._total.holding(end - 1)[0]
+        bucket = whole.holding(end - 1)[0]
         found = self._between(low, ((bucket + 1) << self.system.bucket_shift, 0))
         skip = 0 if bound.included else place(found.hi, found.lo, low, "right")
         there = slice(skip, skip + limit)
@@ -147,34 +147,32 @@ class StoredLog:
 
     # --- ranks
 
-    def _indexes(self) -> dict[str, Index]:
-        if self._index is None:
-            columns = ["origin", "bucket", "count"]
-            tables = [read_positions(path, columns) for path in self._digests]
-            whole = joined(tables) if tables else pa.table({name: [] for name in columns})
-            origin = whole["origin"].combine_chunks()
-            origin = origin if pa.types.is_dictionary(origin.type) else origin.dictionary_encode()
-            codes = np.asarray(origin.indices) if len(origin) else np.array([], np.int64)
-            bucket, count = (whole[name].to_numpy() for name in columns[1:])
-            names = origin.dictionary.to_pylist() if len(origin) else []
-            self._index = {
-                name: _index(bucket[codes == code], count[codes == code])
-                for code, name in sorted(enumerate(names), key=lambda pair: pair[1])
-            }
-            self._whole = _index(bucket, count)
-        return self._index
+    @cached_property
+    def _digested(self) -> tuple[dict[str, Index], Index]:
+        """The index of each origin, and that of all."""
+        columns = ["origin", "bucket", "count"]
+        tables = [read_positions(path, columns) for path in self._digests]
+        if not tables:
+            return {}, _index(np.array([], np.int64), np.array([], np.int64))
+        whole = joined(tables)
+        origin = whole["origin"].combine_chunks()
+        codes, (bucket, count) = np.asarray(origin.indices), (whole[name].to_numpy() for name in columns[1:])
+        indexes = {
+            name: _index(bucket[codes == code], count[codes == code])
+            for code, name in sorted(enumerate(origin.dictionary.to_pylist()), key=lambda pair: pair[1])
+        }
+        return indexes, _index(bucket, count)
 
-    @property
-    def _total(self) -> Index:
-        self._indexes()
-        return self._whole
+    def _index_of(self, origin: str | None) -> Index | None:
+        indexes, whole = self._digested
+        return whole if origin is None else indexes.get(origin)
 
     def _rank(self, origin: str | None, position: str, included: bool) -> int:
         """How many positions (of the origin, or of all) lie below this one; itself too, with `included`."""
         known = self._ranks.get((origin, position, included))
         if known is not None:
             return known
-        index = self._indexes().get(origin) if origin is not None else self._total
+        index = self._index_of(origin)
         if index is None:
             return 0
         pair = self.system.halves(position)
@@ -185,14 +183,14 @@ class StoredLog:
 
     def _at(self, origin: str | None, number: int) -> str | None:
         """The so-manieth position of the origin, or of all, from 0."""
-        index = self._indexes().get(origin) if origin is not None else self._total
+        index = self._index_of(origin)
         if index is None or not 0 <= number < int(index.before[-1]):
             return None
-        bucket, place = index.holding(number)
+        bucket, at = index.holding(number)
         hi, lo = self._held(bucket, origin)
         if origin is None:
-            origin = self._bucket(bucket).origin[place].as_py()
-        return self.system.order_key(origin, int(hi[place]), int(lo[place]))
+            origin = self._bucket(bucket).origin[at].as_py()
+        return self.system.order_key(origin, int(hi[at]), int(lo[at]))
 
     def _held(self, bucket: int, origin: str | None) -> tuple[Numbers, Numbers]:
         """The positions in one bucket, of the origin or of all."""
@@ -206,7 +204,10 @@ class StoredLog:
     def _bucket(self, bucket: int) -> Stretch:
         if bucket not in self._buckets:
             shift = self.system.bucket_shift
-            self._buckets[bucket] = self._between((bucket << shift, 0), ((bucket + 1) << shift, 0))
+            there = self._between((bucket << shift, 0), ((bucket + 1) << shift, 0))
+            # Copied, because a slice would keep the whole part in memory that it was cut out of.
+            origin = pa.DictionaryArray.from_arrays(np.array(there.origin.indices), there.origin.dictionary)
+            self._buckets[bucket] = Stretch(origin, there.hi.copy(), there.lo.copy())
             if len(self._buckets) > _BUCKETS_KEPT:
                 gone, _ = self._buckets.popitem(last=False)
                 self._kept = {key: held for key, held in self._kept.items() if key[0] != gone}
@@ -243,9 +244,7 @@ def _stretch(tables: list[pa.Table], low: tuple[int, int], high: tuple[int, int]
         nothing = np.array([], np.int64)
         return Stretch(pa.array([], pa.string()).dictionary_encode(), nothing, nothing)
     whole = joined(cut).combine_chunks()
-    origin = whole["origin"].combine_chunks()
-    origin = origin if pa.types.is_dictionary(origin.type) else origin.dictionary_encode()
-    hi, lo = whole["hi"].to_numpy(), whole["lo"].to_numpy()
+    origin, hi, lo = whole["origin"].combine_chunks(), whole["hi"].to_numpy(), whole["lo"].to_numpy()
     if len(cut) > 1:
         order = np.lexsort((lo, hi))
         origin, hi, lo = origin.take(pa.array(order)), hi[order], lo[order]
