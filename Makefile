@@ -66,6 +66,7 @@ lab: $(READY)
 
 bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.ingest
+	$(BIN)/python -m benchmarks.pairs
 
 lint: $(READY)
 	$(BIN)/ruff check .
