@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from workbench.model import Kind, System
+from workbench.model import Finding, Kind, System
 from workbench.systems.ds389.csn import csn_or_none, halves, order_key, origin_of, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
 from workbench.systems.ds389.formats.values import suffix_named
@@ -26,6 +26,12 @@ def _supplying() -> Supplying:
     return SUPPLYING
 
 
+def _detectors() -> list[Callable[[Any, Any], Iterable[Finding]]]:
+    from workbench.systems.ds389.logged_sessions import anchor_disagrees  # readers of files need no detectors
+
+    return [anchor_disagrees]
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -42,4 +48,5 @@ SYSTEM = System(
     spelled=suffix_named,
     supplying=_supplying,
     scenarios=_scenarios,
+    detectors=_detectors,
 )
