@@ -88,13 +88,15 @@ class Comparison:
         compared = sum(number for key, number in self.compared.items() if key[2] == kind)
         return compared, sum(number for key, number in self.agreeing.items() if key[2] == kind)
 
-    def _note(self, session: Session, kind: str, found: list[Disagreement]) -> None:
+    def note(self, session: Session, kind: str, found: list[Disagreement]) -> None:
+        """One value was compared; it agrees if there is no disagreement."""
         key = session.began.snapshot, session.server, kind
         self.compared[key] += 1
         self.agreeing[key] += not found
         self.disagreements += found
 
-    def _leave_out(self, session: Session, kind: str, reason: str) -> None:
+    def leave_out(self, session: Session, kind: str, reason: str) -> None:
+        """One value cannot be compared."""
         self.not_comparable[session.began.snapshot, session.server, kind, reason] += 1
 
 
@@ -221,7 +223,7 @@ _FIRST_UNKNOWN = "the consumer has nothing of a replica ID whose first CSN is no
 def _compare(session: Session, known: _Known, renewals: list[Place], found: Comparison) -> None:
     agreement = known.link(session)
     if agreement is None:
-        found._leave_out(session, FIRST, "the server has several agreements of this name")
+        found.leave_out(session, FIRST, "the server has several agreements of this name")
         return
     unseen = {rid for load in session.loads for rid, block in load.blocks.items() if block.consumer is None}
     firsts = {rid: known.first(session, agreement.suffix, rid) for rid in unseen}
@@ -229,7 +231,7 @@ def _compare(session: Session, known: _Known, renewals: list[Place], found: Comp
     for load in session.loads[1:]:
         _reload_anchor(session, load, firsts, found)
     if isinstance(talk, str):
-        found._leave_out(session, END, talk)
+        found.leave_out(session, END, talk)
     else:
         _session_end(session, agreement, talk, firsts, known, renewals, found)
 
@@ -246,7 +248,7 @@ def _first_anchor(session: Session, firsts: Firsts, agreement: _Agreement, found
     if reason is None and _first_unknown(load, firsts):
         reason = _FIRST_UNKNOWN
     if reason:
-        found._leave_out(session, FIRST, reason)
+        found.leave_out(session, FIRST, reason)
         return reason
     talk = opened(session, firsts, agreement.consumer_origin or "")
     computed = talk.start.anchor
@@ -255,17 +257,17 @@ def _first_anchor(session: Session, firsts: Firsts, agreement: _Agreement, found
         # The line of its anchor may be another session's as well: that it agrees proves less, and is counted apart.
         if computed in [anchor for anchor, _ in session.candidates]:
             found.ambiguous[session.began.snapshot, session.server] += 1
-            found._note(session, FIRST, [])
+            found.note(session, FIRST, [])
             return "which first anchor is its own stays open"
         logged = " or ".join(sorted({anchor for anchor, _ in session.candidates}))
         place = session.candidates[0][1]
     if logged is None and computed is not None and session.counters is None and not session.used_up:
         reason = "the log ends before the anchor"
-        found._leave_out(session, FIRST, reason)
+        found.leave_out(session, FIRST, reason)
         return reason
     kind = FIRST if logged and computed else NOTHING
     wrong = logged != computed
-    found._note(session, kind, [_told(session, kind, "anchor", logged, computed, place)] if wrong else [])
+    found.note(session, kind, [_told(session, kind, "anchor", logged, computed, place)] if wrong else [])
     return "its first anchor disagrees" if wrong else talk
 
 
@@ -279,17 +281,17 @@ def _told(session: Session, kind: str, what: str, logged: object, computed: obje
 def _reload_anchor(session: Session, load: Load, firsts: Firsts, found: Comparison) -> None:
     """Compare the anchor of a reload with what the rule gives from its own control blocks alone."""
     if not load.whole or load.read is None:
-        found._leave_out(session, RELOAD, HOLES)
+        found.leave_out(session, RELOAD, HOLES)
     elif load is session.loads[-1] and load.anchor is None and session.counters is None and not session.used_up:
-        found._leave_out(session, RELOAD, "the log ends before the anchor")
+        found.leave_out(session, RELOAD, "the log ends before the anchor")
     elif _first_unknown(load, firsts):
-        found._leave_out(session, RELOAD, _FIRST_UNKNOWN)
+        found.leave_out(session, RELOAD, _FIRST_UNKNOWN)
     else:
         computed = reload_anchor(load, firsts)
         kind = RELOAD if load.anchor and computed else NOTHING
         place = load.anchored or load.place
         wrong = load.anchor != computed
-        found._note(session, kind, [_told(session, kind, "reload", load.anchor, computed, place)] if wrong else [])
+        found.note(session, kind, [_told(session, kind, "reload", load.anchor, computed, place)] if wrong else [])
 
 
 def _session_end(
@@ -304,21 +306,21 @@ def _session_end(
     """Compare the counters with those of the session played from the changelog, if it still shows what was read."""
     counters, filled = session.counters, session.filled
     if counters is None or session.ended is None or session.broken:
-        found._leave_out(session, END, session.broken or HOLES)
+        found.leave_out(session, END, session.broken or HOLES)
         return
     if counters.get("load") != len(filled):
-        found._leave_out(session, END, "the log does not show all of its loads")
+        found.leave_out(session, END, "the log does not show all of its loads")
         return
     low, high, last = Counter[str](), Counter[str](), None
     if filled:
         played = _played(session, agreement, talk, firsts, known, renewals)
         if isinstance(played, str):
-            found._leave_out(session, END, played)
+            found.leave_out(session, END, played)
             return
         if played.differs:
             load, computed = played.differs
             what, place = "reload, played from the changelog", load.anchored or load.place
-            found._note(session, END, [_told(session, END, what, load.anchor, computed, place)])
+            found.note(session, END, [_told(session, END, what, load.anchor, computed, place)])
             return
         low, high, last = played.certain, played.certain + played.perhaps, played.last
     off = {
@@ -328,7 +330,7 @@ def _session_end(
     }
     twice = [name for name, outcome in off.items() if outcome == last != SENT and counters[name] == high[outcome] + 1]
     if twice and len(off) == 1:
-        found._leave_out(session, END, "the last record, which was left out, seems counted twice, as LMDB does")
+        found.leave_out(session, END, "the last record, which was left out, seems counted twice, as LMDB does")
         return
     found.exact[session.began.snapshot, session.server] += not off and low == high
     wrong = []
@@ -336,25 +338,27 @@ def _session_end(
         least, most = low[outcome], high[outcome]
         computed = str(least) if least == most else f"{least} to {most}"
         wrong.append(_told(session, END, name, counters.get(name, 0), computed, session.ended))
-    found._note(session, END, wrong)
+    found.note(session, END, wrong)
 
 
 def _played(
     session: Session, agreement: _Agreement, talk: Talk, firsts: Firsts, known: _Known, renewals: list[Place]
 ) -> Played | str:
     """The session played from the changelog collected with its log, or why that changelog cannot show it."""
-    collected = known.records(session.server, agreement.suffix, session.began.snapshot)
+    collected = known.records(session.server, agreement.suffix, (session.ended or session.began).snapshot)
     if collected is None:
         return "no changelog of that time was collected"
     records, snapshot = collected
     if any(session.began.order < one.order and known.number(one.snapshot) <= snapshot for one in renewals):
         return "the changelog was made anew, imported or cleaned since"
+    if any(records.ends_before(block.stop) for load in session.loads for block in load.blocks.values()):
+        return "the changelog ends before the session: it was collected earlier"
     if not all(records.holds(load.alternative or load.anchor or "") for load in session.filled):
         return "an anchor is no longer in the changelog: it was trimmed since"
     played = Played(session, talk, records, agreement.consumer_origin or "", firsts)
     if agreement.consumer_origin is None and (played.certain + played.perhaps)[UNKNOWN]:
         return "the consumer's replica ID is not known, and there are changes that may be its own"
-    handed_on = (csn for load in session.filled for csn in load.named)
-    if not played.differs and not all(csn in played.met or records.holds(csn) for csn in handed_on):
-        return "the changelog no longer holds changes that were sent"
+    told = (csn for load in session.filled for csn in (*load.named, *load.own))
+    if not played.differs and not all(csn in played.met or records.holds(csn) for csn in told):
+        return "the changelog does not hold all changes that the log names"
     return played

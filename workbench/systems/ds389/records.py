@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.rules.sending import Bound
-from workbench.systems.ds389.csn import halves, order_key
+from workbench.systems.ds389.csn import halves, order_key, origin_of
 from workbench.tables import Numbers
 
 _PARTS_KEPT = 8
@@ -35,6 +35,12 @@ class Records:
                 found = pq.read_table(part["path"], columns=["position"], filters=pc.field("kind") == "anchor")
                 self._marks += found["position"].to_pylist()
             self._marks.sort()
+
+        self._last = {rid: seen["max"] for rid, seen in log.facts.get("by_origin", {}).items()}
+
+    def ends_before(self, csn: str) -> bool:
+        """True if it has changes of the replica ID of this CSN, and none so high."""
+        return csn > (self._last.get(origin_of(csn)) or csn)
 
     def holds(self, csn: str) -> bool:
         """True if there is a record of exactly this CSN."""

@@ -26,6 +26,7 @@ _CODES = (
     "anchor_not_located",
     "anchor_missing",
     "anchor_purged",
+    "alternative_tried",
     "alternative_start",
     "reload_below_start",
     "sending",
@@ -36,6 +37,7 @@ _CODES = (
     "acquired",
     "starting",
 )
+_OF_THE_ANCHOR = ("position_found", "anchor_not_located", "anchor_missing", "anchor_purged", "alternative_tried")
 _NEW_LOG = (
     "changelog_recreated",
     "replica_offline",
@@ -193,13 +195,8 @@ class _Sessions:
         elif code == "change_skipped":
             if "is ignored" in dict(row["numbers"]).get("reason", ""):
                 load.own.append(row["position"])
-        elif code in ("position_found", "anchor_not_located", "anchor_missing", "anchor_purged"):
-            if load.anchor is None and len(session.loads) == 1:
-                self._named(session, row["position"], place)
-            if load.anchor == row["position"]:
-                load.located = code == "position_found"
-            else:
-                session.broken = HOLES  # it speaks of a reload whose control blocks are not there
+        elif code in _OF_THE_ANCHOR:
+            self._of_anchor(session, load, row, place)
         elif code in ("anchor_reload", "anchor_initial"):
             load.anchor, load.anchored = row["position"], place
         elif code == "alternative_start":
@@ -210,6 +207,14 @@ class _Sessions:
             load.below_start = len(session.loads) > 1
         elif code == "nothing_to_send":
             session.used_up = True
+
+    def _of_anchor(self, session: Session, load: Load, row: Row, place: Place) -> None:
+        if load.anchor is None and len(session.loads) == 1:
+            self._named(session, row["position"], place)
+        if load.anchor == row["position"]:
+            load.located = row["code"] == "position_found"
+        elif load.alternative != row["position"]:
+            session.broken = HOLES  # it speaks of a reload whose control blocks are not there
 
     def _block(self, link: str, row: Row, numbers: Mapping[str, str]) -> None:
         session = self._open.get(link)
