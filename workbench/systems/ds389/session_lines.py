@@ -8,9 +8,10 @@ kept with every session that it may belong to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import pyarrow.compute as pc
@@ -74,7 +75,7 @@ class Block:
     previous: str | None
 
 
-@dataclass
+@dataclass(eq=False)
 class Load:
     """One filling of the buffer: the blocks before it, where reading began, and the records that the log names.
 
@@ -99,7 +100,7 @@ class Load:
     whole: bool = True
 
 
-@dataclass
+@dataclass(eq=False)
 class Session:
     """One session as the log tells it.
 
@@ -133,7 +134,7 @@ class Session:
         ]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Nameless:
     """The line of a first anchor, and the sessions that it may belong to. `shared`: one of them ended undecided."""
 
@@ -322,9 +323,9 @@ def session_logs(case: Any) -> list[SessionLog]:
             begins = one.facts.get("time", {}).get("min", "")
             in_order = sorted(paths, key=_first_offset) if len(paths) > 1 else paths
             files.setdefault(one.server, []).append((order[one.snapshot], begins, one.file, one.snapshot, in_order))
-    key: Callable[[tuple[Any, ...]], tuple[Any, ...]] = lambda entry: entry[:3]  # noqa: E731
+    in_time = itemgetter(0, 1, 2)
     return [
-        SessionLog(server, [(snapshot, file, paths) for _, _, file, snapshot, paths in sorted(mine, key=key)])
+        SessionLog(server, [(snapshot, file, paths) for _, _, file, snapshot, paths in sorted(mine, key=in_time)])
         for server, mine in sorted(files.items())
     ]
 
