@@ -6,8 +6,9 @@ changelog of that time, each session is also played record by record between the
 
 A record that the changelog holds now may have been written after the session had passed its place. None of those lies at
 or below the stops of its load, for a supplier's vector never moves over a change that it has not logged. So all that lies
-at or below was certainly read. Of what lies beyond, the rest, nobody knows: there a counter is compared with the smallest
-and the greatest value that it can have, and `exact` counts the sessions in which the two were the same.
+at or below was certainly read. Of what lies beyond nobody knows: there a counter is compared with the smallest and the
+greatest value that it can have, and `exact` counts the sessions in which the two were the same: of `sent` in all
+that ended because nothing more was due.
 """
 
 from __future__ import annotations
@@ -72,14 +73,16 @@ class Comparison:
     """The numbers, per (snapshot, server, kind), and the disagreements.
 
     ambiguous       first anchors whose line may belong to several sessions, and which agree with one of them
-    exact           session ends in which every counter could have one value only
+    played          session ends of sessions that read records: their counters come from playing the changelog
+    exact           (snapshot, server, counter) -> those of them in which that counter could have one value only
     not_comparable  (snapshot, server, kind, reason) -> how many
     """
 
     compared: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     agreeing: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     ambiguous: Counter[tuple[str, str]] = field(default_factory=Counter)
-    exact: Counter[tuple[str, str]] = field(default_factory=Counter)
+    played: Counter[tuple[str, str]] = field(default_factory=Counter)
+    exact: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     not_comparable: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     disagreements: list[Disagreement] = field(default_factory=list)
 
@@ -332,7 +335,10 @@ def _session_end(
     if twice and len(off) == 1:
         found.leave_out(session, END, "the last record, which was left out, seems counted twice, as LMDB does")
         return
-    found.exact[session.began.snapshot, session.server] += not off and low == high
+    if filled:
+        found.played[session.began.snapshot, session.server] += 1
+        for name, outcome in _COUNTERS.items():
+            found.exact[session.began.snapshot, session.server, name] += low[outcome] == high[outcome]
     wrong = []
     for name, outcome in off.items():
         least, most = low[outcome], high[outcome]
