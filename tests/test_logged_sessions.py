@@ -11,7 +11,7 @@ from case_samples import INCIDENT
 from collected import SHARED, needs_collected_files
 
 from workbench import Case
-from workbench.systems.ds389.logged_sessions import (
+from workbench.systems.ds389.logged.comparison import (
     END,
     FIRST,
     NOTHING,

@@ -27,7 +27,7 @@ def _supplying() -> Supplying:
 
 
 def _detectors() -> list[Callable[[Any, Any], Iterable[Finding]]]:
-    from workbench.systems.ds389.logged_sessions import anchor_disagrees  # readers of files need no detectors
+    from workbench.systems.ds389.logged.comparison import anchor_disagrees  # readers of files need no detectors
 
     return [anchor_disagrees]
 

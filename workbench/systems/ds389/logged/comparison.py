@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding
 from workbench.rules.sending import BEYOND, CONSUMERS_OWN, COVERED, SENT, UNKNOWN, Talk
-from workbench.systems.ds389.played_sessions import Firsts, Played, opened, reload_anchor
-from workbench.systems.ds389.records import Records
-from workbench.systems.ds389.session_lines import HOLES, Load, Place, Session, session_logs
+from workbench.systems.ds389.logged.lines import HOLES, Load, Place, Session, session_logs
+from workbench.systems.ds389.logged.played import Firsts, Played, opened, reload_anchor
+from workbench.systems.ds389.logged.records import Records
 
 if TYPE_CHECKING:
     from workbench.case import Case

@@ -24,9 +24,9 @@ from workbench.rules.sending import (
 )
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.records import Records
+from workbench.systems.ds389.logged.lines import Load, Session
+from workbench.systems.ds389.logged.records import Records
 from workbench.systems.ds389.rules.sending import HELPER_TIMES, Sending
-from workbench.systems.ds389.session_lines import Load, Session
 
 RULES = Sending()
 
