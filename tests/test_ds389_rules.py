@@ -96,7 +96,10 @@ def max_of(said: Elements, rid: str) -> str | None:
     return found[1] if found else None
 
 
-@given(ruvs(st.sampled_from([None, "66aa", "66BB"])), ruvs(st.sampled_from([None, "66aa", "66bb"])))
+GENERATIONS = [None, text_of(1, 10), text_of(1, 10).upper(), "restored", "Restored"]
+
+
+@given(ruvs(st.sampled_from(GENERATIONS)), ruvs(st.sampled_from(GENERATIONS)))
 def test_two_vectors_are_compared(supplier: tuple[list[str], Elements], consumer: tuple[list[str], Elements]) -> None:
     result = answer("ruv_compare", {"supplier_ruv": supplier[0], "consumer_ruv": consumer[0]})
     assert result["rids"].keys() == supplier[1].keys() | consumer[1].keys()
@@ -116,9 +119,8 @@ def test_two_vectors_are_compared(supplier: tuple[list[str], Elements], consumer
         assert row["seconds"] == (abs(parts(ours)[0] - parts(theirs)[0]) if ours and theirs else None)
         both = supplier[1].get(rid), consumer[1].get(rid)
         assert row["min_differs"] is bool(both[0] and both[1] and both[0][0] != both[1][0])
-    generations = [
-        next((v.split()[1].lower() for v in ruv[0] if "generation" in v), None) for ruv in (supplier, consumer)
-    ]
+    generations = [next((v.split()[1] for v in ruv[0] if "generation" in v), None) for ruv in (supplier, consumer)]
+    generations = [text.lower() if text and len(text) == 20 else text for text in generations]
     same = generations[0] is not None and generations[0] == generations[1]
     assert result["same_generation"] is same
     may = answer("generation", {"supplier_ruv": supplier[0], "consumer_ruv": consumer[0]})
@@ -422,16 +424,25 @@ def test_a_ruv_says_what_the_server_takes() -> None:
         "  padded",
         f"{{replicageneration}} {c1.upper()}",
         f"{{replicageneration}} {c2}",
+        f"{{Replica  7   ldap://blanks:389 }}   {c1} {c2}",
+        f"{{replica 8}}{c1} {c2}",
     ]
     result = answer("ruv_parse", {"values": values, "lookup_rids": ["3", "0003", "65535", "ffff", "4", "", "٣"]})
     assert result["generation"] == c1
     assert result["elements"] == {
         "3": {"url": "ldap://first:389", "min": None, "max": None, "last_modified": None},
         "65535": {"url": "ldap://ro:389", "min": c1, "max": c2, "last_modified": 0x6600ABCD},
+        "7": {"url": "ldap://blanks:389", "min": c1, "max": c2, "last_modified": None},
+        "8": {"url": None, "min": c1, "max": c2, "last_modified": None},
     }
     assert result["rejected"] == values[3:7]
     lookup = {"3": "3", "0003": "3", "65535": "65535", "ffff": None, "4": None, "": None, "٣": None}
     assert result["lookup"] == lookup
+
+
+def test_a_generation_is_text_and_may_be_no_csn() -> None:
+    result = answer("ruv_parse", {"values": ["{replicageneration}  Restored "], "lookup_rids": []})
+    assert (result["generation"], result["rejected"]) == ("Restored", [])
 
 
 @pytest.mark.parametrize(
@@ -442,6 +453,23 @@ def test_what_is_no_clean_task(text: str) -> None:
     assert clean_task(text) is None
     with pytest.raises(Problem, match=r"inputs\.task: .* is not a task"):
         answer("cleanallruv", {"task": text, "changes": [], "servers": {}})
+
+
+def test_one_moment_of_a_session_is_not_named_twice() -> None:
+    case = next(case for case in given_cases("ds389-sessions") if case["kind"] == "session")
+    happens = [{"do": "changelog_delete", "csn": text_of(1, 3)}]
+    for keys, said in (
+        (("1", "01"), "number 1 twice"),
+        (("0", "00"), "number 0 twice"),
+        (("1", "x"), "key 'x' is not"),
+    ):
+        events = {"events_after_n_changes_sent": dict.fromkeys(keys, happens)}
+        with pytest.raises(Problem, match=said):
+            answer("session", case["inputs"] | events)
+    at_once = [
+        answer("session", case["inputs"] | {"events_after_n_changes_sent": {key: happens}}) for key in ("0", "00")
+    ]
+    assert at_once[0] == at_once[1]
 
 
 def test_one_replica_id_is_not_named_twice() -> None:

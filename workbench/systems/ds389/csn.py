@@ -56,15 +56,20 @@ class Element:
 _GENERATION = re.compile(r"\{replicageneration\}(?: (.*))?", re.IGNORECASE)
 _REPLICA = re.compile(r"\{replica\s+0*([0-9]{1,5})(?:\s+(\S+?))?\s*\}(.*)", re.IGNORECASE)
 _LOGIN = re.compile(r"//[^/\s}]*@")  # the server writes none; what a person typed into an address may hold a password
-_CSNS = re.compile(r" ([0-9a-f]{20}) ([0-9a-f]{20})(?: ([0-9a-f]{8}))?", re.IGNORECASE)
+_CSNS = re.compile(r" *([0-9a-f]{20}) ([0-9a-f]{20})(?: ([0-9a-f]{8}))?", re.IGNORECASE)
 
 
 def ruv_element(value: str) -> Element:
-    """Read one RUV value as the server does: both CSNs or none, and neither URL nor CSNs is malformed."""
+    """Read one RUV value as the server does: both CSNs or none, and neither URL nor CSNs is malformed.
+
+    Like the server it passes over blanks in front of the CSNs; more lenient, it also takes those behind the value.
+    """
     value = _LOGIN.sub("//", value.rstrip())
     if found := _GENERATION.fullmatch(value):
         generation = (found[1] or "").strip()
-        return Element(value, generation=generation.lower() or None, problem=None if generation else "no generation")
+        if not generation:
+            return Element(value, problem="no generation")
+        return Element(value, generation=csn_or_none(generation) or generation)  # the server takes any text for one
     if not (found := _REPLICA.fullmatch(value)):
         return Element(value, problem="neither a replica nor a generation")
     origin, url, rest = str(int(found[1])), found[2], found[3]

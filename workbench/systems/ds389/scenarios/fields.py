@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -35,14 +36,19 @@ def _rid(text: str) -> str:
     return rid
 
 
-def _each_once(given: Any) -> Any:
-    """`{"3": ..., "03": ...}` says two things of one replica ID."""
-    if isinstance(given, dict):
-        rids = [rid_or_none(key) for key in given if isinstance(key, str)]
-        twice = next((rid for at, rid in enumerate(rids) if rid and rid in rids[:at]), None)
-        if twice:
-            raise ValueError(f"has the replica ID {twice} twice")
-    return given
+def each_once(meant: Callable[[str], str | None], what: str) -> Callable[[Any], Any]:
+    """A check that no two keys of an object are meant as one; `meant` gives None for a key that is wrong by itself."""
+
+    def check(given: Any) -> Any:
+        if isinstance(given, dict):
+            met: dict[str, str] = {}
+            for key in given:
+                one = meant(key) if isinstance(key, str) else None
+                if one is not None and met.setdefault(one, key) != key:
+                    raise ValueError(f"has the {what} {key.lstrip('0') or '0'} twice")
+        return given
+
+    return check
 
 
 Csn = Annotated[str, AfterValidator(_csn), WithJsonSchema({"type": "string", "format": "CSN"})]
@@ -54,7 +60,8 @@ Rid = Annotated[str, AfterValidator(_rid), WithJsonSchema({"type": "string", "fo
 RidNumber = Annotated[int, Field(ge=0, le=_LARGEST_RID), WithJsonSchema({"type": "integer", "format": "rid as number"})]
 
 Value = TypeVar("Value")
-PerRid = Annotated[dict[Rid, Value], BeforeValidator(_each_once)]
+PerRid = Annotated[dict[Rid, Value], BeforeValidator(each_once(rid_or_none, "replica ID"))]
+"""`{"3": ..., "03": ...}` says two things of one replica ID."""
 
 if TYPE_CHECKING:
     Ruv = ReadRuv

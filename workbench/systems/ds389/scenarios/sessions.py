@@ -23,7 +23,7 @@ from workbench.rules.vectors import covers, last
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.ruvs import Ruv as ReadRuv
 from workbench.systems.ds389.rules.sending import NEVER, ONCE, Sending, missing_anchor_class
-from workbench.systems.ds389.scenarios.fields import Csn, PerRid, RidNumber, Ruv
+from workbench.systems.ds389.scenarios.fields import Csn, PerRid, RidNumber, Ruv, each_once
 
 
 class Happening(Inputs):
@@ -44,6 +44,9 @@ def _count(text: Any) -> Any:
 
 Count = Annotated[int, BeforeValidator(_count), Field(ge=0)]
 
+EachMoment = BeforeValidator(each_once(lambda text: text.lstrip("0"), "number"))
+"""`{"1": ..., "01": ...}` are two lists for one moment: which is first?"""
+
 
 class _BothSessions(Inputs):
     supplier_changelog: list[Csn]
@@ -51,7 +54,7 @@ class _BothSessions(Inputs):
     consumer_ruv: Ruv
     consumer_replica_id: RidNumber
     records_per_buffer: Annotated[int, Field(ge=1)]
-    events_after_n_changes_sent: dict[Count, list[Happening]]
+    events_after_n_changes_sent: Annotated[dict[Count, list[Happening]], EachMoment]
 
     def played(self, rules: Rules) -> Session:
         """The session under the rule set."""
