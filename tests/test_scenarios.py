@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -326,6 +327,16 @@ def test_cases_are_read_one_by_one(tmp_path: Path) -> None:
     assert peak < 24 << 20, "the pieces and the ids seen, not the cases"
 
 
+def test_lines_are_counted_once_however_many_cases_are_bad(tmp_path: Path) -> None:
+    """Counted from the beginning for each, the 60,000 took half a minute."""
+    bad = '{"id": 1, "kind": "csn_decode",\n "inputs": {"csns": [NaN]}}'
+    path = written(tmp_path / "bad", "[\n" + ",\n\n".join([bad] * 60_000) + "]")
+    began = time.monotonic()
+    where = [case.where for case in read_cases(path)]
+    assert time.monotonic() - began < 10
+    assert where == [f"line {2 + 3 * number}" for number in range(60_000)]
+
+
 # Every kind
 
 
@@ -415,6 +426,21 @@ def test_one_compact_line_each_to_the_screen_or_to_a_file(tmp_path: Path) -> Non
     assert all(json.dumps(json.loads(line), separators=(",", ":")) == line for line in shown.stdout.splitlines())
     assert run("-", given=SAMPLE.read_bytes()).stdout == shown.stdout
     assert run("-", given=gzip.compress(SAMPLE.read_bytes())).stdout == shown.stdout
+
+
+def test_many_answers_to_a_file_are_not_kept_in_memory(tmp_path: Path) -> None:
+    texts = [CSN] * 400
+    cases = "".join(json.dumps({**GOOD, "id": number, "inputs": {"csns": texts}}) + "\n" for number in range(1500))
+    path, out = written(tmp_path / "many", cases), tmp_path / "out"
+    tracemalloc.start()
+    try:
+        run(path, "--json", out)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert out.stat().st_size > 40 << 20
+    assert peak < 40 << 20
+    assert out.read_text() == run(path).stdout
 
 
 def test_a_pipe_is_read_too(tmp_path: Path) -> None:

@@ -88,15 +88,17 @@ def _check_outputs(json_to: str | None, csv_to: str | None, kept: Iterable[Path]
             raise Problem(f"cannot write: this {what}", str(to), "give a file in a folder that exists")
 
 
-def _give(text: str, to: str) -> None:
-    """Write the text there; a device or a pipe is written to, not replaced."""
+def _give(text: Iterable[str], to: str) -> None:
+    """Write the text, or its pieces, there; a device or a pipe is written to, not replaced."""
+    text = [text] if isinstance(text, str) else text
     if to == "-":
-        sys.stdout.write(text)
+        sys.stdout.writelines(text)
         return
     path = Path(to).resolve()
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
+            with open(path, "w", encoding="utf-8") as device:
+                device.writelines(text)
         else:
             write_whole(path, text)
     except OSError as error:
@@ -313,23 +315,21 @@ def scenario(file: Path | None, json_to: str | None, only: tuple[str, ...], list
     for name in only:
         kind_named(name)
     _check_outputs(json_to, None, [file])
-    to_file = json_to not in (None, "-")
     answered = wrong = 0
-    kept: list[str] = []
-    for answer in evaluate(read_cases(file), only):
-        line = json.dumps(answer, separators=(",", ":")) + "\n"
-        answered += 1
-        if to_file:
-            kept.append(line)
-        else:
-            sys.stdout.write(line)
-        if "error" in answer:
-            wrong += 1
-            if wrong <= _NAMED_ERRORS:
-                about = quoted(answer["id"]) + (f" ({answer['kind'][:40]})" if answer["kind"] else "")
-                click.echo(f"workbench: case {one_cell(about)}: {one_cell(answer['error'])}", err=True)
-    if to_file:
-        _give("".join(kept), str(json_to))
+    # A file gets all or nothing; a hundred thousand sessions are half a gigabyte, which is kept on the disk until then.
+    with tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY, "w+", encoding="utf-8") as kept:
+        out: Any = sys.stdout if json_to in (None, "-") else kept
+        for answer in evaluate(read_cases(file), only):
+            out.write(json.dumps(answer, separators=(",", ":")) + "\n")
+            answered += 1
+            if "error" in answer:
+                wrong += 1
+                if wrong <= _NAMED_ERRORS:
+                    about = quoted(answer["id"]) + (f" ({answer['kind'][:40]})" if answer["kind"] else "")
+                    click.echo(f"workbench: case {one_cell(about)}: {one_cell(answer['error'])}", err=True)
+        if out is kept:
+            kept.seek(0)
+            _give(kept, str(json_to))
     if only and not answered:
         raise Problem(f"no case of the kind {' or '.join(only)}", str(file), "leave out --kind to answer all")
     if wrong > _NAMED_ERRORS:
@@ -339,6 +339,7 @@ def scenario(file: Path | None, json_to: str | None, only: tuple[str, ...], list
 
 
 _NAMED_ERRORS = 5
+_KEPT_IN_MEMORY = 16 << 20
 
 
 def _kinds_text(only: Sequence[str]) -> str:

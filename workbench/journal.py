@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +23,15 @@ DRAFT = ".new"
 """Names of the lock, and of the ending of a file that is not yet whole: what a killed run may leave behind."""
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace the file by one rename, after its content has reached the disk: readers see the old text or the new one."""
+def write_whole(path: Path, text: Iterable[str]) -> None:
+    """Replace the file by one rename, after its content has reached the disk: readers see the old text or the new one.
+
+    The text may come in pieces.
+    """
     write_together({path: text})
 
 
-def write_together(texts: Mapping[Path, str]) -> None:
+def write_together(texts: Mapping[Path, Iterable[str]]) -> None:
     """Replace files of one folder or of several, in this order, as `write_whole` does each.
 
     All texts are on the disk before the first name changes: a full disk changes none of the files.
@@ -39,7 +42,7 @@ def write_together(texts: Mapping[Path, str]) -> None:
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=DRAFT)
             drafts.append((temporary, path))
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
+                file.writelines([text] if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o666 & ~_umask())

@@ -204,27 +204,27 @@ def _array(text: str) -> Iterator[Any]:
 
 def _sequence(text: str, at: int, array: bool = False) -> Iterator[Any]:
     """The values of an array, or of a text. What cannot be read is passed by where its brackets close."""
-    number = 0
+    number, lines = 0, _Lines(text)
     while True:
         at = _blank(text, at)
         if at >= len(text):
             if array:
-                yield Unreadable(_line(text, at), "the array does not end: was the file cut?")
+                yield Unreadable(lines.at(at), "the array does not end: was the file cut?")
             return
         if array and text[at] == "]":
             if rest := text[_blank(text, at + 1) :]:
-                yield Unreadable(_line(text, len(text) - len(rest)), f"{quoted(rest)} stands behind the array")
+                yield Unreadable(lines.at(len(text) - len(rest)), f"{quoted(rest)} stands behind the array")
             return
         if array and number:
             if text[at] != ",":
-                yield Unreadable(_line(text, at), "no comma between two cases: nothing is read from here on")
+                yield Unreadable(lines.at(at), "no comma between two cases: nothing is read from here on")
                 return
             at = _blank(text, at + 1)
         number += 1
         value, end = _Decoder().value(text, at)
         if isinstance(value, Unreadable):
             end = _behind_brackets(text, at) if end is None else end
-            value = Unreadable(_line(text, at), value.why + ("" if end else "; nothing is read from here on"))
+            value = Unreadable(lines.at(at), value.why + ("" if end else "; nothing is read from here on"))
         yield value
         if end is None:
             return
@@ -236,8 +236,16 @@ def _blank(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _line(text: str, at: int) -> str:
-    return f"line {text.count(chr(10), 0, at) + 1}"
+class _Lines:
+    """Which line a place lies in, for places asked in order: a count from the beginning each time would be quadratic."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._asked, self._number = text, 0, 1
+
+    def at(self, place: int) -> str:
+        self._number += self._text.count("\n", self._asked, place)
+        self._asked = place
+        return f"line {self._number}"
 
 
 def _behind_brackets(text: str, at: int) -> int | None:
