@@ -8,12 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from log_histories import RULE_SETS, Server, asked, history, planned, replayed, stored
 
-from workbench import Case
+from workbench import Case, Problem
 from workbench.diagnosis import logs_of, pair_matrix
-from workbench.engine.logs import StoredLog
+from workbench.engine.logs import StoredLog, marks_of, place
 from workbench.engine.pairs import exact_logs
 from workbench.rules.sending import Bound, SortedLog
 from workbench.systems.ds389 import SYSTEM
@@ -114,6 +115,57 @@ def test_a_counted_log_refuses_what_it_was_not_asked_before(spark: Any, tmp_path
     assert counted.tally("1", Bound(changes[3], False), None).changes == 4
     with pytest.raises(LookupError, match="nobody asked"):
         counted.tally("1", Bound(changes[5], True), None)
+
+
+@pytest.mark.parametrize("table", ["positions", "digests"])
+def test_damage_is_told_and_never_counted(spark: Any, tmp_path: Path, table: str) -> None:
+    """A flipped bit in compressed numbers gives other numbers, unless checksums are kept and read."""
+    random = Random(5)
+    changes = [f"{0x66000000 + at // 3:08x}{at % 3:04x}{1 + at % 2:04x}0000" for at in range(3000)]
+    log = stored(Server("s", "1", changes, [], {}), tmp_path, 1, random)
+
+    def ask(log: Any) -> Any:
+        return log.holds(changes[5]), log.after(changes[100]), log.tally("2", Bound(changes[700], False), changes[2000])
+
+    whole = ask(log)
+    path = Path(log.parts[0]["path"] if table == "positions" else log._digests[0])
+    good = path.read_bytes()
+    told = 0
+    for _ in range(150):
+        data = bytearray(good)
+        for _ in range(random.choice([1, 1, 4])):
+            data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        path.write_bytes(data if random.random() < 0.9 else data[: random.randrange(len(data))])
+        try:
+            assert ask(StoredLog(SYSTEM, log.parts, log._digests)) == whole
+        except Problem as problem:
+            assert "damaged" in str(problem)
+            told += 1
+    assert told > 50
+    path.write_bytes(good[:-100])
+    if table == "positions":
+        with pytest.raises(Problem, match="damaged") as raised:
+            exact_logs(spark, {"s": StoredLog(SYSTEM, log.parts, log._digests)}, {"s": [ask]})
+        assert "Traceback" not in str(raised.value)
+
+
+def test_a_part_that_is_gone_is_told(tmp_path: Path) -> None:
+    changes = [f"6600000{number}000000010000" for number in range(1, 9)]
+    log = stored(Server("s", "1", changes, [], {}), tmp_path, 2, Random(0))
+    for parts in ([], log.parts[:1]):  # also a list that does not name it any more
+        with pytest.raises(Problem, match="damaged or gone"):
+            StoredLog(SYSTEM, parts, log._digests).tally("1", Bound("0" * 20, True), None)
+    with pytest.raises(Problem, match="damaged or gone"):
+        marks_of([str(tmp_path / "none.parquet")])
+
+
+def test_positions_reach_to_the_last_number_of_64_bits() -> None:
+    """Other systems than this one use all of both halves."""
+    last = (1 << 63) - 1
+    hi, lo = np.array([last - 1, last, last, last]), np.array([last, 0, last - 1, last])
+    assert [place(hi, lo, pair) for pair in ((last, 0), (last, last), (last, last + 1), (last + 1, 0))] == [1, 3, 4, 4]
+    assert place(hi, lo, (last - 1, last + 1)) == 1
+    assert place(hi, lo, (last, last), "right") == 4
 
 
 def test_nothing_is_counted_where_there_is_nothing(spark: Any) -> None:

@@ -25,7 +25,7 @@ TASK = 128 << 20
 """What one task reads, of several shares: a Spark task with Python in it costs a tenth of a second before it reads a byte."""
 
 _FEWEST_TASKS = 4
-_ERROR = re.compile(r"[A-Za-z.]*(?:Error|Exception): ")
+_ERROR = re.compile(r"workbench\.model\.Problem: (?P<told>.*)|[A-Za-z.]*(?:Error|Exception): ")
 
 
 def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
@@ -92,14 +92,15 @@ def read_files(
         return [json.loads(row.result) for row in running.result()]
     except PySparkException as error:
         raise Problem(
-            f"a worker could not write the evidence: {_cause(error)}", str(staging.parent), "mend that and load again"
+            f"a worker could not write the evidence: {cause_of(error)}", str(staging.parent), "mend that and load again"
         ) from None
 
 
-def _cause(error: PySparkException) -> str:
+def cause_of(error: PySparkException) -> str:
     """The last line of the worker's own error: what Spark wraps around it is a page of its own calls."""
-    lines = [line.strip() for line in str(error).splitlines() if _ERROR.match(line.strip())]
-    return printable(lines[-1] if lines else type(error).__name__)[:200]
+    found = [match for line in str(error).splitlines() if (match := _ERROR.match(line.strip()))]
+    told = found[-1]["told"] or found[-1].string if found else type(error).__name__
+    return printable(told)[:200]
 
 
 def read_table(spark: SparkSession, name: str, parts: list[str]) -> DataFrame:

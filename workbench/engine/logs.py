@@ -25,6 +25,7 @@ from workbench.tables import Numbers, joined
 
 _PARTS_KEPT = 8
 _BUCKETS_KEPT = 1024
+_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,11 @@ class StoredLog:
         if key not in self._kept:
             there = self._bucket(bucket)
             mine = slice(None) if origin is None else np.asarray(pc.equal(there.origin, origin))
-            self._kept[key] = there.hi[mine], there.lo[mine]
+            hi, lo = there.hi[mine], there.lo[mine]
+            index = self._index_of(origin)
+            if index and len(hi) != index.below(bucket + 1) - index.below(bucket):
+                raise _damaged(self._digests[0])
+            self._kept[key] = hi, lo
         return self._kept[key]
 
     def _bucket(self, bucket: int) -> Stretch:
@@ -253,7 +258,12 @@ def _stretch(tables: list[pa.Table], low: tuple[int, int], high: tuple[int, int]
 
 def place(hi: Numbers, lo: Numbers, pair: tuple[int, int], side: Literal["left", "right"] = "left") -> int:
     """How many of the sorted positions lie below the pair; with `right`, those equal to it count too."""
+    # Behind the last number that a position can have, numpy would compare as floats and take the neighbours for equal.
+    if pair[0] > _LARGEST:
+        return len(hi)
     begin, end = int(np.searchsorted(hi, pair[0], "left")), int(np.searchsorted(hi, pair[0], "right"))
+    if pair[1] > _LARGEST:
+        return end
     return begin + int(np.searchsorted(lo[begin:end], pair[1], side))
 
 
@@ -270,10 +280,22 @@ def _index(bucket: Numbers, count: Numbers) -> Index:
 def read_positions(path: str, columns: list[str]) -> pa.Table:
     """Columns of one part of the tables `positions` or `digests`; those with few texts as dictionaries."""
     few = [name for name in ("file", "origin") if name in columns]
+    return _read(path, columns=columns, read_dictionary=few, use_threads=False, partitioning=None)
+
+
+def _read(path: str, columns: list[str], **how: Any) -> pa.Table:
     try:
-        return pq.read_table(path, columns=columns, read_dictionary=few, use_threads=False, partitioning=None)
-    except (OSError, pa.ArrowInvalid):
-        raise Problem("a part of the evidence is damaged or gone", path, "load the inputs into a new case") from None
+        table = pq.read_table(path, columns=columns, page_checksum_verification=True, **how)
+        table.validate(full=True)  # the checksums leave out the headers of the pages
+    except (OSError, pa.ArrowException):
+        raise _damaged(path) from None
+    if table.column_names != columns:
+        raise _damaged(path)
+    return table
+
+
+def _damaged(path: str) -> Problem:
+    return Problem("a part of the evidence is damaged or gone", path, "load the inputs into a new case")
 
 
 def marks_of(paths: Iterable[str]) -> list[str]:
@@ -281,6 +303,6 @@ def marks_of(paths: Iterable[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         # Parts without any are told by the statistics of the column: nothing of them is read.
-        table = pq.read_table(path, columns=["position"], filters=pc.field("kind") == "anchor")
+        table = _read(path, columns=["position"], filters=pc.field("kind") == "anchor")
         found += table["position"].cast(pa.string()).to_pylist()
     return sorted(found)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.engine.logs import StoredLog, place, read_positions
-from workbench.model import System
+from workbench.model import Problem, System
 from workbench.rules.sending import Bound, Log, Tally
 from workbench.tables import order_of
 
@@ -208,7 +208,10 @@ def _count(
     spark: SparkSession, logs: Mapping[str, StoredLog], asked: Mapping[str, Questions], tasks: int | None
 ) -> dict[str, dict[str, dict[int, Tally]]]:
     """Log -> origin -> slot -> how many changes, and the ends."""
+    from pyspark.errors import PySparkException
     from pyspark.sql import functions as f
+
+    from workbench.engine.evidence import cause_of
 
     counted: dict[str, dict[str, dict[int, Tally]]] = {name: {} for name in logs}
     paths = {part["path"]: part["rows"] for log in logs.values() for part in log.parts}
@@ -235,7 +238,11 @@ def _count(
             f.max(f.struct("last_hi", "last_lo")).alias("last"),
         )
     )
-    for row in found.toArrow().to_pylist():
+    try:
+        rows = found.toArrow().to_pylist()
+    except PySparkException as error:
+        raise Problem(f"the positions could not be counted: {cause_of(error)}") from None
+    for row in rows:
         origin = row["origin"]
         ends = (system.order_key(origin, *row[end].values()) for end in ("first", "last"))
         counted[row["log"]].setdefault(origin, {})[row["slot"]] = Tally(row["changes"], *ends)

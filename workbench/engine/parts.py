@@ -191,6 +191,7 @@ def write_part(
         column_encoding=plain or None,
         store_schema=False,
         write_batch_size=1 << 14,
+        write_page_checksum=True,
         write_statistics=[column for column in whole.column_names if column in _INDEXED],
     )
     about: dict[str, Any] = {"table": name, "name": part, "rows": len(whole)}
