@@ -150,7 +150,7 @@ class StoredLog:
     def _indexes(self) -> dict[str, Index]:
         if self._index is None:
             columns = ["origin", "bucket", "count"]
-            tables = [read_positions(path, columns) for path in self._digests]
+            tables = [read_part(path, columns) for path in self._digests]
             whole = joined(tables) if tables else pa.table({name: [] for name in columns})
             origin = whole["origin"].combine_chunks()
             origin = origin if pa.types.is_dictionary(origin.type) else origin.dictionary_encode()
@@ -225,7 +225,7 @@ class StoredLog:
 
     def _table(self, path: str) -> pa.Table:
         if path not in self._tables:
-            self._tables[path] = read_positions(path, ["origin", "hi", "lo"])
+            self._tables[path] = read_part(path, ["origin", "hi", "lo"])
             if len(self._tables) > _PARTS_KEPT:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(path)
@@ -268,11 +268,13 @@ def _index(bucket: Numbers, count: Numbers) -> Index:
     return Index(bucket[first], np.concatenate([[0], np.cumsum(sums)]))
 
 
-def read_positions(path: str, columns: list[str]) -> pa.Table:
-    """Columns of one part of the tables `positions` or `digests`; those with few texts as dictionaries."""
+def read_part(path: str, columns: list[str], filters: pc.Expression | None = None) -> pa.Table:
+    """Columns of one part of a table; those with few texts as dictionaries. Raises Problem if it is damaged or gone."""
     few = [name for name in ("file", "origin") if name in columns]
     try:
-        return pq.read_table(path, columns=columns, read_dictionary=few, use_threads=False, partitioning=None)
+        return pq.read_table(
+            path, columns=columns, filters=filters, read_dictionary=few, use_threads=False, partitioning=None
+        )
     except (OSError, pa.ArrowInvalid):
         raise Problem("a part of the evidence is damaged or gone", path, "load the inputs into a new case") from None
 
@@ -282,6 +284,6 @@ def marks_of(paths: Iterable[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         # Parts without any are told by the statistics of the column: nothing of them is read.
-        table = pq.read_table(path, columns=["position"], filters=pc.field("kind") == "anchor")
+        table = read_part(path, ["position"], pc.field("kind") == "anchor")
         found += table["position"].cast(pa.string()).to_pylist()
     return sorted(found)
