@@ -150,7 +150,8 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
 
 
 def _nothing(decision: str) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"anchor": None, "anchor_included": False, "anchor_class": None}
+    nothing: dict[str, Any] = {"anchor": None, "anchor_included": False}
+    nothing |= {"anchor_class": None, "anchor_class_assumed": False}
     return {"decision": decision, **nothing, "stop": {}, "counts": {}, "to_send": {}}
 
 
@@ -182,11 +183,11 @@ def _decided(shown: Topology, rules: Rules, pair: Pair, logs: Mapping[str, Log])
     row["anchor_included"] = planned.included
     if planned.decision == ANCHOR_NOT_FOUND and planned.anchor:
         purged = supplier.purged
-        if purged is None:
+        if purged is None and supplier.log:
             # The log does not say how far it was trimmed: what it shows first is taken for that, and called an assumption.
-            seen = supplier.log.facts.get("by_origin", {}) if supplier.log else {}
+            seen = supplier.log.facts.get("by_origin", {})
             purged, row["anchor_class_assumed"] = {origin: one["min"] for origin, one in seen.items()}, True
-        row["anchor_class"] = shown.supplying.absent(planned.anchor, supplier.vector, purged)
+        row["anchor_class"] = shown.supplying.absent(planned.anchor, supplier.vector, purged or {})
     row["stop"] = {origin: show(stop) for origin, stop in sorted(planned.stops.items())}
     row["counts"] = dict(sorted(planned.counts.items()))
     row["to_send"] = {

@@ -119,7 +119,7 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
         for origin, found in row["to_send"].items():
             yield f"    of origin {origin}: {found['count']:,}, {at(found['first'])} to {at(found['last'])}"
     elif row["decision"] == ANCHOR_NOT_FOUND and row["anchor"] and not _reason(row, NO_LOG):
-        assumed = " (assumed: the log does not say how far it was trimmed)" if row.get("anchor_class_assumed") else ""
+        assumed = " (assumed: the log does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
         yield f"{pair}: can send nothing, its anchor {at(row['anchor'])} is {row['anchor_class']}{assumed}: {why}"
     else:
         decision = "can send nothing" if row["decision"] == ANCHOR_NOT_FOUND else row["decision"].replace("_", " ")
