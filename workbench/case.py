@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
@@ -125,6 +126,13 @@ class Case:
             return cls.open(folder)
         _check_free(folder)
         return cls(folder, name or folder.resolve().name, {}, [])
+
+    @staticmethod
+    def lies_in(folder: str | Path) -> bool:
+        """True if the folder is a case, be it a damaged one; a collected folder has a case.yaml without a layout."""
+        about = Path(folder) / "case.yaml"
+        written = about.is_file() and re.search(r"^layout:", about.read_text("utf-8", "replace"), re.MULTILINE)
+        return bool(written) or (Path(folder) / "evidence" / MANIFEST).is_file()
 
     def about(self) -> dict[str, Any]:
         """What case.yaml says: what load found out, and what people changed there."""
