@@ -293,6 +293,15 @@ def test_a_persons_word_in_case_yaml_counts(tmp_path: Path) -> None:
     assert (only(after, "s1").origin, only(after, "s2").origin) == ("41", "2")
 
 
+def test_the_origin_that_the_collected_folder_names_counts(tmp_path: Path) -> None:
+    case = case_of(tmp_path, three(agreement("x", 38902)))
+    folder = Path(next(iter(case.snapshots.values())))
+    (folder / "case.yaml").write_text("servers: [{name: s1, files: [s1.*], origin: '41'}]")
+    case.load([folder])
+    assert (only(topology(case), "s1").origin, only(topology(case), "s2").origin) == ("41", "2")
+    assert [server["origin"] for server in case.about()["servers"]] == ["41", "2"]
+
+
 def test_what_load_wrote_into_case_yaml_is_no_persons_word(tmp_path: Path) -> None:
     # s1 supplies one suffix and only receives the other: its one origin is not that of both.
     files = three(agreement("x", 38902))

@@ -164,7 +164,7 @@ class Case:
                 self._reopen()  # another run may have added to it since
             else:
                 _check_free(self.folder)
-            places = self.snapshots.copy()
+            before = self.snapshots.copy(), [one.origin for one in self.inputs]
             found: dict[tuple[str, str], tuple[str, Path, Named]] = {}
             passed_over: list[PassedOver] = []
             for folder in map(Path, folders):
@@ -184,7 +184,8 @@ class Case:
                 self.inputs = sorted([*self.inputs, *new], key=lambda one: (order.index(one.snapshot), one.file))
                 self._move(new, staging)
             if not not_writable:
-                self._publish(renew=bool(new) or self.snapshots != places)
+                now = self.snapshots, [one.origin for one in self.inputs]
+                self._publish(renew=bool(new) or before != now)
                 self._sweep()
         return Loaded(new, known, list(dict.fromkeys(passed_over)))
 
@@ -286,7 +287,7 @@ class Case:
             old = held.get((one.snapshot, one.file))
             same_suffix = old and one.suffix in (None, old.suffix)
             if old and same_suffix and (old.sha256, old.kind, old.server) == (one.sha256, one.kind, one.server):
-                old.path, old.changed = one.path, one.changed
+                old.path, old.changed, old.origin = one.path, one.changed, one.origin
                 known.append(old)
             else:
                 new.append(one)

@@ -257,12 +257,13 @@ def _links(
 
 
 def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
-    """(server, suffix) -> the origin of the changes made there, as the server's own entry says."""
-    return {
+    """(server, suffix) -> the origin of the changes made there: as the server's own entry says, or the collected case.yaml."""
+    shown = {
         (one.server, suffix): origin
         for one in inputs  # in the order of time: the last one counts
         for suffix, origin in one.facts.get("origins", {}).items()
     }
+    return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
 
 
 def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[str, Any]]:
