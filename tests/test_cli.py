@@ -33,7 +33,7 @@ def run(*arguments: str | Path) -> Result:
 def test_version_and_help_name_the_verbs() -> None:
     assert __version__ in run("--version").stdout
     helped = run("--help").stdout
-    assert all(verb in helped for verb in ("demo", "load", "inspect"))
+    assert all(verb in helped for verb in ("demo", "load", "inspect", "diagnose", "explain", "scenario"))
 
 
 def test_inspect_says_what_a_file_holds(tmp_path: Path) -> None:
@@ -132,6 +132,7 @@ def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path
     (files,) = re.findall(r"inspect (\S+/2-during)/\*", told)
     assert (ROOT / files).is_dir()
     assert "load FOLDER" in told
+    assert f"diagnose {tmp_path / 'case'} " in told
     assert "make lab" in told
     again = run("demo", "--case", tmp_path / "case")
     assert again.exit_code == 0

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
@@ -126,6 +127,13 @@ class Case:
         _check_free(folder)
         return cls(folder, name or folder.resolve().name, {}, [])
 
+    @staticmethod
+    def lies_in(folder: str | Path) -> bool:
+        """True if the folder is a case, be it a damaged one; a collected folder has a case.yaml without a layout."""
+        about = Path(folder) / "case.yaml"
+        written = about.is_file() and re.search(r"^layout:", about.read_text("utf-8", "replace"), re.MULTILINE)
+        return bool(written) or (Path(folder) / "evidence" / MANIFEST).is_file()
+
     def about(self) -> dict[str, Any]:
         """What case.yaml says: what load found out, and what people changed there."""
         about = self.folder / "case.yaml"
@@ -156,7 +164,7 @@ class Case:
                 self._reopen()  # another run may have added to it since
             else:
                 _check_free(self.folder)
-            places = self.snapshots.copy()
+            before = self.snapshots.copy(), [one.origin for one in self.inputs]
             found: dict[tuple[str, str], tuple[str, Path, Named]] = {}
             passed_over: list[PassedOver] = []
             for folder in map(Path, folders):
@@ -176,7 +184,8 @@ class Case:
                 self.inputs = sorted([*self.inputs, *new], key=lambda one: (order.index(one.snapshot), one.file))
                 self._move(new, staging)
             if not not_writable:
-                self._publish(renew=bool(new) or self.snapshots != places)
+                now = self.snapshots, [one.origin for one in self.inputs]
+                self._publish(renew=bool(new) or before != now)
                 self._sweep()
         return Loaded(new, known, list(dict.fromkeys(passed_over)))
 
@@ -278,7 +287,7 @@ class Case:
             old = held.get((one.snapshot, one.file))
             same_suffix = old and one.suffix in (None, old.suffix)
             if old and same_suffix and (old.sha256, old.kind, old.server) == (one.sha256, one.kind, one.server):
-                old.path, old.changed = one.path, one.changed
+                old.path, old.changed, old.origin = one.path, one.changed, one.origin
                 known.append(old)
             else:
                 new.append(one)

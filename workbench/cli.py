@@ -215,8 +215,7 @@ def load(
     again does nothing, loading more adds.
     """
     case = Case.create(case_folder)
-    linked = (path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_symlink())
-    _check_outputs(json_to, csv_to, [*folders, *linked, case.folder / "case.yaml", case.evidence])
+    _check_outputs(json_to, csv_to, _kept(folders, case.folder))
     loaded = _load(case, folders, master)
     _show_holdings(case, loaded, json_to, csv_to)
 
@@ -245,8 +244,7 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
         _give(json.dumps({**about, **tables}, indent=1) + "\n", json_to)
     if csv_to:
         _give(csv_text(holdings), csv_to)
-    wrong = [PassedOver(one.snapshot, one.file, one.why) for one in loaded.added if one.why]
-    for line in [*_by_reason("not read", loaded.passed_over), *_by_reason("not whole", wrong)]:
+    for line in _not_read(loaded):
         click.echo(line, err=True)
     if "-" in (json_to, csv_to):
         return
@@ -262,6 +260,11 @@ def _show_holdings(case: Case, loaded: Loaded, json_to: str | None, csv_to: str 
         click.echo("")
     click.echo(_holdings_text(case, holdings))
     click.echo(f"\ncase: {case.folder}")
+
+
+def _not_read(loaded: Loaded) -> list[str]:
+    wrong = [PassedOver(one.snapshot, one.file, one.why) for one in loaded.added if one.why]
+    return [*_by_reason("not read", loaded.passed_over), *_by_reason("not whole", wrong)]
 
 
 def _by_reason(what: str, passed_over: Iterable[PassedOver], named: int = 5) -> Iterable[str]:
@@ -363,18 +366,35 @@ _MASTER = click.option(
 )
 
 
+def _kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:
+    """What no output of a load may overwrite: the collected files, also those that are links, and the case."""
+    linked = (path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_symlink())
+    return [*folders, *linked, *([case_folder / "case.yaml", case_folder / "evidence"] if case_folder else [])]
+
+
+def _kept_of(case: Case) -> list[Path]:
+    """What no output about a case may overwrite: it, and what it was read from, wherever that is."""
+    inputs = (Path(one.path) for one in case.inputs)
+    return [case.folder / "case.yaml", case.evidence, *map(Path, case.snapshots.values()), *inputs]
+
+
 @contextmanager
-def _case_of(folders: tuple[Path, ...], case_folder: Path | None, master: str | None) -> Iterator[Case]:
+def _case_of(
+    folders: tuple[Path, ...], case_folder: Path | None, master: str | None, outputs: tuple[str | None, str | None]
+) -> Iterator[Case]:
     """The case of a diagnosis: a case folder as it is, or collected folders loaded into `case_folder`, else for this run only."""
-    if len(folders) == 1 and (folders[0] / "evidence" / "manifest.json").is_file():
-        if case_folder:
-            raise click.UsageError(f"{folders[0]} is a case already: leave out --case")
-        yield Case.open(folders[0])
+    if there := [folder for folder in folders if Case.lies_in(folder)]:
+        if case_folder or len(folders) > 1:
+            raise click.UsageError(f"{there[0]} is a case already: give it alone, without --case")
+        case = Case.open(there[0])
+        _check_outputs(*outputs, _kept_of(case))
+        yield case
         return
+    _check_outputs(*outputs, _kept(folders, case_folder))
     with tempfile.TemporaryDirectory(prefix="workbench-") as temporary:
         case = Case.create(case_folder or Path(temporary) / "case", None if case_folder else folders[-1].resolve().name)
         loaded = _load(case, folders, master)
-        for line in _by_reason("not read", loaded.passed_over):
+        for line in _not_read(loaded):
             click.echo(line, err=True)
         yield case
 
@@ -405,22 +425,20 @@ def diagnose(
     Several FOLDERs are snapshots of the same servers in the order of time. Without --case the evidence is not kept.
     """
     from workbench.diagnosis import diagnose as diagnosed
-    from workbench.matrix_text import findings_text, matrix_text
+    from workbench.matrix_text import findings_text, matrix_text, outside_text
 
-    with _case_of(folders, case_folder, master) as case:
-        _check_outputs(json_to, csv_to, [*folders, case.folder / "case.yaml", case.evidence])
+    with _case_of(folders, case_folder, master, (json_to, csv_to)) as case:
         spark = _session(master) if verify else None
         found = diagnosed(case, rules, spark)
         if json_to:
             _give(json.dumps(found, indent=1) + "\n", json_to)
         if csv_to:
-            _give(csv_text([_flat(row) for row in found["pairs"]]), csv_to)
+            _give(csv_text([_flat(row) for row in found["pairs"]], _PAIR), csv_to)
         if "-" not in (json_to, csv_to):
             system = system_named(str(case.system))
-            click.echo(f"{system.title}, snapshot {found['case']['snapshots'][-1]}\n")
-            click.echo(matrix_text(system, found["pairs"]))
-            if found["findings"]:
-                click.echo(f"\n{findings_text(found['findings'])}")
+            title = f"{system.title}, snapshot {one_cell(found['case']['snapshots'][-1])}"
+            parts = [matrix_text(system, found["pairs"]), outside_text(found), findings_text(found["findings"])]
+            click.echo("\n\n".join([title, *filter(None, parts)]))
             if verify:
                 click.echo("\nverified: Spark counted the same from every position")
     worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
@@ -435,12 +453,18 @@ def _session(master: str | None) -> Any:
     return spark_session(None if connect else master, connect)
 
 
+_PAIR = (
+    *("supplier", "consumer", "suffix", "link", "link_enabled", "rules", "would_contact", "decision", "anchor"),
+    *("anchor_included", "anchor_class", "stop", "counts", "to_send"),
+)
+"""Columns of the matrix in a spreadsheet."""
+
+
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the matrix for a spreadsheet: one line for each pair, mappings as text."""
+    cells = {key: row[key] for key in _PAIR}
     return {
-        key: json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else value
-        for key, value in row.items()
-        if key not in ("reasons", "others", "anchor_class_assumed")
+        key: json.dumps(cell, separators=(",", ":")) if isinstance(cell, dict) else cell for key, cell in cells.items()
     }
 
 
@@ -466,22 +490,23 @@ def explain(
     csv_to: str | None,
 ) -> None:
     """Explain one session: why SUPPLIER would start there, and what becomes of each change that it reads for CONSUMER."""
-    from workbench.diagnosis import session_of
+    from workbench.diagnosis import COLUMNS, session_of
     from workbench.matrix_text import told
 
     case = Case.open(case_folder)
-    _check_outputs(json_to, csv_to, [case.folder / "case.yaml", case.evidence])
+    _check_outputs(json_to, csv_to, _kept_of(case))
     planned = session_of(case, supplier, consumer, suffix, rules)
-    page = planned.page(after, limit).to_pylist()
-    more = page[-1]["position"] if len(page) == limit else None
+    page = planned.page(after, limit + 1).to_pylist()
+    more = page[limit - 1]["position"] if len(page) > limit else None
+    page = page[:limit]
     if json_to:
         _give(json.dumps({**planned.row, "outcomes": page, "next": more}, indent=1) + "\n", json_to)
     if csv_to:
-        _give(csv_text(page), csv_to)
+        _give(csv_text(page, COLUMNS), csv_to)
     if "-" in (json_to, csv_to):
         return
     for line in told(planned.row, system_named(str(case.system)).moment, always=True):
-        click.echo(printable(line))
+        click.echo(line)
     for reason in planned.row["reasons"]:
         values = ", ".join(f"{key} {value}" for key, value in reason["values"].items() if value is not None)
         click.echo(f"  {one_cell(reason['says'])}" + (f" ({one_cell(values)})" if values else ""))
@@ -510,6 +535,7 @@ def demo(case_folder: Path) -> None:
     command = _as_typed()
     click.echo(
         f"\nNext:\n  {command} inspect {folder}/2-during/*   says what each file holds\n"
+        f"  {command} diagnose {case_folder}   says who would send what to whom now\n"
         f"  {command} load FOLDER --case CASE   does the same with the files of your own servers\n"
         "  make lab   opens the notebooks: 00_tour goes through this case"
     )

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from workbench.boundary import printable
 from workbench.case import Case
-from workbench.engine.logs import StoredLog, Stretch, marks_of, place
+from workbench.engine.logs import StoredLog, Stretch, marks_of, place, read_part
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, plan
@@ -33,6 +31,9 @@ if TYPE_CHECKING:
     from workbench.engine.pairs import Asker
 
 REFUSED, UNKNOWN = "refused", "unknown"
+NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
+"""Reasons that no rule set gives: of the evidence, not of the protocol."""
+
 _REJECTS_SHOWN = 1000
 
 Pair = tuple[Replica, Replica, Link | None]
@@ -45,8 +46,6 @@ def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = 
     is made once more from all positions; a disagreement is a Problem, for then the evidence is damaged.
     """
     began = time.monotonic()
-    if not case.system:
-        raise Problem("the case holds no evidence", str(case.folder), "`workbench load` something into it")
     shown = topology(case)
     logs = logs_of(case, shown)
     pairs = pair_matrix(shown, logs, rules)
@@ -57,6 +56,7 @@ def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = 
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
         "servers": [_server(replica) for replica in shown.replicas],
+        "links": [_link(link) for link in shown.links],
         "pairs": pairs,
         "findings": [asdict(finding) for finding in sorted(findings, key=_rank)],
         "coverage": [_coverage(one) for one in case.inputs],
@@ -102,7 +102,7 @@ def _rule_sets(shown: Topology, name: str | None) -> tuple[Rules, list[Rules]]:
     """The chosen rule set, and the others."""
     known = shown.supplying.rule_sets
     if name is not None and name not in known:
-        raise Problem(f"there is no rule set {printable(name)}", "", f"the rule sets are {', '.join(known)}")
+        raise Problem(f"there is no rule set {name}", "", f"the rule sets are {', '.join(known)}")
     name = name or next(iter(known))
     return known[name](), [make() for other, make in known.items() if other != name]
 
@@ -137,7 +137,7 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
     }
     why = shown.supplying.refuses(supplier.generation, consumer.generation)
     if why:
-        return {**row, **_nothing(REFUSED), "reasons": [{"rule": why, "says": why, "values": {}}]}
+        return {**row, **_nothing(REFUSED), "reasons": [_reason(why, why.replace("_", " "))]}
     row |= _decided(shown, rules, pair, logs)
     for other in others:
         theirs = _decided(shown, other, pair, logs)
@@ -150,30 +150,44 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
 
 
 def _nothing(decision: str) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"anchor": None, "anchor_included": False, "anchor_class": None}
+    nothing: dict[str, Any] = {"anchor": None, "anchor_included": False}
+    nothing |= {"anchor_class": None, "anchor_class_assumed": False}
     return {"decision": decision, **nothing, "stop": {}, "counts": {}, "to_send": {}}
+
+
+def _reason(rule: str, says: str) -> dict[str, Any]:
+    return {"rule": rule, "says": says, "values": {}}
 
 
 def _decided(shown: Topology, rules: Rules, pair: Pair, logs: Mapping[str, Log]) -> dict[str, Any]:
     supplier, show = pair[0], shown.system.show
     log = logs[supplier.log.file] if supplier.log else StoredLog(shown.system, [], [])
     planned = _plan(rules, pair, log)
-    row = _nothing(planned.decision)
-    if planned.decision != NOTHING and supplier.log is None and supplier.keeps_log:
-        reason = {"rule": UNKNOWN, "says": "its log was not collected: is the anchor in it?", "values": {}}
-        return {**row, "decision": UNKNOWN, "anchor": planned.anchor and show(planned.anchor), "reasons": [reason]}
+    row = _nothing(planned.decision) | {"anchor": planned.anchor and show(planned.anchor)}
     row["reasons"] = [
         {"rule": reason.rule, "says": rules.says[reason.rule], "values": dict(reason.values)}
         for reason in planned.reasons
     ]
-    row |= {"anchor": planned.anchor and show(planned.anchor), "anchor_included": planned.included}
+    if planned.decision == NOTHING:
+        return row
+    not_read = supplier.log.rejected if supplier.log else 0
+    if planned.decision == ANCHOR_NOT_FOUND and (not_read or (supplier.log is None and supplier.keeps_log)):
+        what = f"{not_read:,} records of its log could not be read" if not_read else "its log was not collected"
+        return {**row, "decision": UNKNOWN, "reasons": [_reason(UNKNOWN, f"{what}: is the anchor there?")]}
+    if not supplier.keeps_log:
+        row["reasons"].append(_reason(NO_LOG, "it keeps no log: it supplies nobody"))
+    if not_read:
+        row["reasons"].append(
+            _reason(NOT_WHOLE, f"{not_read:,} records of its log could not be read: not counted here")
+        )
+    row["anchor_included"] = planned.included
     if planned.decision == ANCHOR_NOT_FOUND and planned.anchor:
         purged = supplier.purged
-        if purged is None:
+        if purged is None and supplier.log:
             # The log does not say how far it was trimmed: what it shows first is taken for that, and called an assumption.
-            seen = supplier.log.facts.get("by_origin", {}) if supplier.log else {}
+            seen = supplier.log.facts.get("by_origin", {})
             purged, row["anchor_class_assumed"] = {origin: one["min"] for origin, one in seen.items()}, True
-        row["anchor_class"] = shown.supplying.absent(planned.anchor, supplier.vector, purged)
+        row["anchor_class"] = shown.supplying.absent(planned.anchor, supplier.vector, purged or {})
     row["stop"] = {origin: show(stop) for origin, stop in sorted(planned.stops.items())}
     row["counts"] = dict(sorted(planned.counts.items()))
     row["to_send"] = {
@@ -199,22 +213,27 @@ def session_of(
 ) -> PlannedSession:
     """The session that this supplier would hold with this consumer now, change by change, a page at a time."""
     shown = topology(case)
+    named = suffix and shown.system.spelled(suffix)
     fitting = [
         pair
         for pair in shown.pairs()
-        if (pair[0].server, pair[1].server) == (supplier, consumer) and suffix in (None, pair[0].suffix)
+        if (pair[0].server, pair[1].server) == (supplier, consumer) and named in (None, pair[0].suffix)
     ]
     if not fitting:
-        known = ", ".join(sorted({replica.server for replica in shown.replicas if replica.vector}))
-        do = f"servers with a vector: {printable(known)}" if known else "no server has a vector: collect the vectors"
-        raise Problem(f"there is no pair {printable(supplier)} -> {printable(consumer)}", case.name, do)
+        known = ", ".join(sorted({replica.server for replica in shown.replicas if replica.claims}))
+        do = f"servers with a vector: {known}" if known else "no server has a vector: collect the vectors"
+        of = f" of {suffix}" if suffix else ""
+        raise Problem(f"there is no pair {supplier} -> {consumer}{of}", case.name, do)
     if len(fitting) > 1:
-        suffixes = ", ".join(str(pair[0].suffix) for pair in fitting)
+        suffixes = ", ".join(pair[0].suffix or "one without a name" for pair in fitting)
         raise Problem(f"{supplier} -> {consumer} replicate several suffixes", case.name, f"choose one of {suffixes}")
     (pair,) = fitting
-    if pair[0].log is None:
-        raise Problem(f"no log of {supplier} was collected", case.name, "collect it and load it into the case")
-    return PlannedSession(shown, stored_log(case, pair[0].log), _rule_sets(shown, rules)[0], pair)
+    log = stored_log(case, pair[0].log) if pair[0].log else StoredLog(shown.system, [], [])
+    return PlannedSession(shown, log, _rule_sets(shown, rules)[0], pair)
+
+
+COLUMNS = ["position", "origin", "outcome"]
+"""Of a page of changes."""
 
 
 class PlannedSession:
@@ -227,24 +246,22 @@ class PlannedSession:
     def __init__(self, shown: Topology, log: StoredLog, rules: Rules, pair: Pair) -> None:
         supplier, consumer, _ = pair
         self._system, self._log = shown.system, log
-        self.row = _row(shown, rules, [], pair, {supplier.log.file if supplier.log else "": log})
+        self.row = _row(shown, rules, [], pair, {supplier.log.file: log} if supplier.log else {})
         self._talk = rules.open(log, supplier.vector, consumer.vector, consumer.origin or "")
 
     def page(self, after: str | None = None, limit: int = 1000) -> pa.Table:
         """The next changes behind the position `after` (None: from the anchor on): position, origin, outcome."""
-        start = self._talk.start.bound if self.row["decision"] == SEND else None
-        if start is None or limit < 1:
-            return pa.table({name: pa.array([], pa.string()) for name in ("position", "origin", "outcome")})
-        bound = start
-        if after is not None:
-            behind = self._system.typed(after)
-            if behind is None:
-                raise Problem(f"{printable(after)} is not a position", "", "give one as the table shows it")
-            if behind >= start.position:
-                bound = Bound(behind, False)
+        behind = self._system.typed(after) if after is not None else None
+        if after is not None and behind is None:
+            raise Problem(f"{after} is not a position", "", "give one as the table shows it")
+        bound = self._talk.start.bound if self.row["decision"] == SEND else None
+        if bound is None or limit < 1:
+            return pa.table({name: pa.array([], pa.string()) for name in COLUMNS})
+        if behind is not None and behind >= bound.position:
+            bound = Bound(behind, False)
         found = self._log.page(bound, limit)
         origins = found.origin.cast(pa.string())
-        return pa.table({"position": self._shown(found), "origin": origins, "outcome": self._judged(found)})
+        return pa.table([self._shown(found), origins, self._judged(found)], COLUMNS)
 
     def _shown(self, found: Stretch) -> pa.Array:
         keys = map(self._system.order_key, found.origin.to_pylist(), found.hi.tolist(), found.lo.tolist())
@@ -284,13 +301,21 @@ def _coverage(one: Input) -> dict[str, Any]:
     return {key: getattr(one, key) for key in ("snapshot", "file", "format", "bytes", "rows", "accepted", "rejected")}
 
 
+def _link(link: Link) -> dict[str, Any]:
+    return {key: getattr(link, key) for key in ("supplier", "suffix", "name", "consumer", "address", "enabled")}
+
+
 def _rejects(case: Case) -> Iterator[dict[str, Any]]:
-    """The first rejects, in the order of the inputs."""
+    """The first rejects, in the order of the inputs and the places in them, however many parts hold them."""
     left = _REJECTS_SHOWN
     for one in case.inputs:
+        found = []
         for part in one.parts:
             if part["table"] == "rejects" and left > 0:
-                path = case.evidence / "rejects" / part["name"]
-                rows = pq.read_table(path, columns=["file", "offset", "reason"]).slice(0, left)
-                left -= len(rows)
-                yield from rows.sort_by("offset").to_pylist()
+                rows = read_part(
+                    str(case.evidence / "rejects" / part["name"]), ["snapshot", "file", "offset", "reason"]
+                )
+                found += rows.sort_by("offset").slice(0, left).to_pylist()
+        found.sort(key=lambda row: (row["offset"], row["reason"]))
+        yield from found[:left]
+        left -= len(found[:left])

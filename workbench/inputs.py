@@ -6,6 +6,7 @@ A server is named by the folder's own `case.yaml`, else by the file's name (`s1.
       - name: ldap1
         files: [changelog-a.ldif, "a-*.log"]
         suffix: dc=example,dc=com
+        origin: "1"
 """
 
 from __future__ import annotations
@@ -18,17 +19,23 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.boundary import printable, strict_yaml
 from workbench.files import facts_of, first_targets, head, path_text, recognise, server_of
 from workbench.model import Problem, Source
 from workbench.systems import format_with, system_named, systems
 
-Named = tuple[str | None, str | None]
-"""Server and suffix that case.yaml gives a file."""
 
-NOBODY: Named = (None, None)
+class Named(NamedTuple):
+    """What the case.yaml of a collected folder says of a file: its server, its suffix, and the origin of the server."""
+
+    server: str | None = None
+    suffix: str | None = None
+    origin: str | None = None
+
+
+NOBODY = Named()
 
 
 @dataclass
@@ -52,6 +59,8 @@ class Input:
     facts: dict[str, Any]
     parts: list[dict[str, Any]]
     why: str = ""
+    origin: str | None = None
+    """Of the server's own changes, if the case.yaml of the collected folder says so."""
 
     @property
     def source(self) -> Source:
@@ -118,7 +127,7 @@ def _why_not(path: Path) -> str:
 
 
 def named_in(collected: Collected) -> dict[str, Named]:
-    """Server and suffix of each file that the folder's case.yaml names; empty without one. Raises Problem for a wrong one."""
+    """What the folder's case.yaml says of each file that it names; empty without one. Raises Problem for a wrong one."""
     about = collected.folder / "case.yaml"
     if not about.is_file():
         return {}
@@ -139,7 +148,7 @@ def named_in(collected: Collected) -> dict[str, Named]:
                 near = difflib.get_close_matches(str(pattern), names, 1)
                 do = f"did you mean {near[0]}?" if near else "check the name"
                 raise Problem(f"no file is named {printable(str(pattern))}", str(about), do)
-            named |= dict.fromkeys(matching, (name, server.get("suffix")))
+            named |= dict.fromkeys(matching, Named(name, server.get("suffix"), server.get("origin")))
     return named
 
 
@@ -161,7 +170,8 @@ def untouched(old: Input, path: Path, named: Named = NOBODY) -> bool:
     except OSError:
         return False
     same_file = (old.path, old.bytes, old.changed) == (str(path.resolve()), about.st_size, about.st_mtime_ns)
-    return same_file and (named[0] in (None, old.server)) and (named[1] in (None, old.suffix))
+    said = ((named.server, old.server), (named.suffix, old.suffix), (named.origin, old.origin))
+    return same_file and all(word in (None, known) for word, known in said)
 
 
 def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True) -> Input:
@@ -184,14 +194,15 @@ def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True)
         format=name,
         kind=kind.key if kind else "",
         snapshot=label,
-        server=named[0] or server_of(path, system.log_words if system else frozenset()),
-        suffix=system.spelled(named[1]) if system and named[1] else named[1],
+        server=named.server or server_of(path, system.log_words if system else frozenset()),
+        suffix=system.spelled(named.suffix) if system and named.suffix else named.suffix,
         suffixes=[],
         rows=0,
         rejected=0,
         facts={},
         parts=[],
         why=why,
+        origin=named.origin,
     )
 
 

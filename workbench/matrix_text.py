@@ -1,4 +1,4 @@
-"""The pair matrix as text: who would send what to whom, and why not."""
+"""A diagnosis as text: the matrix of the pairs (who would send what to whom, and why not), and what stands outside it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System
-from workbench.plain import aligned
+from workbench.plain import aligned, one_cell
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 
 Row = Mapping[str, Any]
@@ -22,7 +23,7 @@ _OUTCOMES = {
     "beyond_local_max": "beyond the stop",
     "unknown_rid": "of origins the supplier does not list",
     "consumer_rid": "the consumer's own",
-    "helper": "books of the changelog",
+    "helper": "books of the log",
 }
 
 
@@ -32,7 +33,9 @@ def matrix_text(system: System, rows: Sequence[Row]) -> str:
     for suffix in sorted({row["suffix"] or "" for row in rows}):
         mine = [row for row in rows if (row["suffix"] or "") == suffix]
         names = sorted({row["supplier"] for row in mine} | {row["consumer"] for row in mine})
-        texts.append(f"{suffix or 'one suffix'}: each row is a supplier, each column a consumer; (no link)")
+        texts.append(
+            f"{one_cell(suffix or 'suffix not named')}: each row is a supplier, each column a consumer; (no link)"
+        )
         if len(names) <= _WIDEST:
             by_pair = {(row["supplier"], row["consumer"]): row for row in mine}
             lines = [["", *names]]
@@ -47,11 +50,31 @@ def matrix_text(system: System, rows: Sequence[Row]) -> str:
     return "\n\n".join(texts) if texts else "No two servers of one suffix have a vector: there is no pair to look at."
 
 
+def outside_text(found: Row) -> str:
+    """The servers and links of a diagnosis that are in no pair, and why; nothing if there are none."""
+    lines = []
+    paired = {(row[end], row["suffix"]) for row in found["pairs"] for end in ("supplier", "consumer")}
+    for one in found["servers"]:
+        if (one["name"], one["suffix"]) not in paired:
+            why = "no other server has a vector of its suffix" if "vector" in one["evidence"] else "it has no vector"
+            lines.append(f"{one['name']} ({one['suffix'] or 'suffix not named'}): in no pair, for {why}")
+    shown = {(one["name"], one["suffix"]) for one in found["servers"]}
+    for one in found["links"]:
+        to = f"{one['supplier']} -> {one['consumer'] or one['address'] or '?'} ({one['name']})"
+        if one["consumer"] is None:
+            lines.append(f"{to}: no file says which server this is; `consumer` of the link in case.yaml can")
+        elif (one["consumer"], one["suffix"]) not in shown:
+            lines.append(f"{to}: nothing of this consumer was collected")
+    return "\n".join(map(one_cell, lines))
+
+
 def _cell(row: Row | None) -> str:
     if row is None:
         return "-"
     if row["decision"] == SEND:
-        word = f"sends {sum(found['count'] for found in row['to_send'].values()):,}"
+        word = f"sends {_sent(row):,}"
+    elif _reason(row, NO_LOG):
+        word = "keeps no log"
     else:
         words = {NOTHING: "nothing", ANCHOR_NOT_FOUND: f"STUCK: {row['anchor_class'] or 'no anchor'}"}
         word = words.get(row["decision"], row["decision"].upper())
@@ -60,37 +83,54 @@ def _cell(row: Row | None) -> str:
     return f"{word}, DISABLED" if row["link_enabled"] is False and row["decision"] != NOTHING else word
 
 
+def _reason(row: Row, rule: str) -> str:
+    """What the row says by that reason; empty if it is none of its reasons."""
+    return next((str(reason["says"]) for reason in row["reasons"] if reason["rule"] == rule), "")
+
+
+def _sent(row: Row) -> int:
+    return sum(found["count"] for found in row["to_send"].values())
+
+
 def told(row: Row, moment: Callable[[str], datetime | None], always: bool = False) -> Iterator[str]:
-    """What the pair's session would do, in sentences; nothing of a pair at rest, unless `always`."""
+    """What the pair's session would do, in sentences, one on each line; nothing of a pair at rest, unless `always`."""
+    if always or not (row["decision"] == NOTHING or _reason(row, NO_LOG)):
+        yield from map(one_cell, _sentences(row, moment))
+
+
+def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[str]:
     pair = f"{row['supplier']} -> {row['consumer']}" + (f" ({row['link']})" if row["link"] else " (no link)")
+    why = row["reasons"][-1]["says"] if row["reasons"] else ""
 
     def at(position: str) -> str:
         when = moment(position)
         return position + (f" of {when:%Y-%m-%d %H:%M:%S}" if when else "")
 
     if row["decision"] == SEND:
-        sent = sum(found["count"] for found in row["to_send"].values())
         start = "from" if row["anchor_included"] else "from behind"
         others = ", ".join(
             f"{count:,} {_OUTCOMES.get(outcome, outcome)}"
             for outcome, count in row["counts"].items()
             if outcome not in DELIVERED
         )
-        yield f"{pair}: sends {sent:,} changes {start} {at(row['anchor'])}" + (
+        yield f"{pair}: sends {_sent(row):,} changes {start} {at(row['anchor'])}" + (
             f"; passes over {others}" if others else ""
         )
         for origin, found in row["to_send"].items():
             yield f"    of origin {origin}: {found['count']:,}, {at(found['first'])} to {at(found['last'])}"
-    elif row["decision"] == ANCHOR_NOT_FOUND and row["anchor"]:
-        assumed = " (assumed: the log does not say how far it was trimmed)" if row.get("anchor_class_assumed") else ""
-        said = row["reasons"][-1]["says"] if row["reasons"] else ""
-        yield f"{pair}: can send nothing, its anchor {at(row['anchor'])} is {row['anchor_class']}{assumed}: {said}"
-    elif row["decision"] != NOTHING or always:
-        said = row["reasons"][-1]["says"] if row["reasons"] else ""
-        yield f"{pair}: {row['decision'].replace('_', ' ')}" + (f": {said}" if said else "")
-    if row["link_enabled"] is False and row["decision"] != NOTHING:
+    elif row["decision"] == ANCHOR_NOT_FOUND and row["anchor"] and not _reason(row, NO_LOG):
+        assumed = " (assumed: the log does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
+        yield f"{pair}: can send nothing, its anchor {at(row['anchor'])} is {row['anchor_class']}{assumed}: {why}"
+    else:
+        decision = "can send nothing" if row["decision"] == ANCHOR_NOT_FOUND else row["decision"].replace("_", " ")
+        yield f"{pair}: {decision}" + (f": {why}" if why else "")
+    if row["decision"] == NOTHING:
+        return
+    if row["decision"] == SEND and _reason(row, NOT_WHOLE):
+        yield f"    but {_reason(row, NOT_WHOLE)}"
+    if row["link_enabled"] is False:
         yield "    but the link is disabled: it holds no session"
-    if row["would_contact"] is False and row["decision"] != NOTHING:
+    if row["would_contact"] is False:
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():
         yield f"    rule set {name}: {_in_short(other)}"
@@ -99,16 +139,14 @@ def told(row: Row, moment: Callable[[str], datetime | None], always: bool = Fals
 def _in_short(other: Row) -> str:
     if other["decision"] != SEND:
         return str(other["decision"]).replace("_", " ")
-    sent = sum(found["count"] for found in other["to_send"].values())
-    return f"sends {sent:,} changes from {other['anchor']}"
+    return f"sends {_sent(other):,} changes from {other['anchor']}"
 
 
 def findings_text(findings: Iterable[Row]) -> str:
     """The findings, worst first, one paragraph each."""
     texts = []
     for one in findings:
-        about = ", ".join(str(one[key]) for key in ("server", "link", "origin") if one[key])
-        texts.append(
-            f"{one['severity'].upper()} {one['code']}" + (f" ({about})" if about else "") + f"\n    {one['summary']}"
-        )
+        about = one_cell(", ".join(str(one[key]) for key in ("server", "link", "origin") if one[key]))
+        head = f"{one['severity'].upper()} {one['code']}" + (f" ({about})" if about else "")
+        texts.append(f"{head}\n    {one_cell(one['summary'])}")
     return "\n".join(texts)

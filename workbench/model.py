@@ -108,6 +108,8 @@ class Format:
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
     begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
     opens      what each record begins with, where a value may hold empty lines: of these only those before it are borders
+    evidence   what its rows prove of changes, as the contract calls it (`access_log`); empty: nothing. Vectors need no word
+    is_log     holds the changes that its server can still supply; of several such files the latest one counts
     excerpt    a unit on which the reader failed -> a short harmless beginning; nothing, unless the format knows its secrets
     """
 

@@ -15,10 +15,13 @@ def one_cell(value: Any) -> str:
     return "" if value is None else printable(str(value)).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def csv_text(rows: Sequence[dict[str, Any]]) -> str:
-    """CSV that a spreadsheet shows as text: a cell that begins like a formula gets a quote in front."""
+def csv_text(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> str:
+    """CSV that a spreadsheet shows as text: a cell that begins like a formula gets a quote in front.
+
+    The columns are those of the first row; give them where a table without rows shall have a head.
+    """
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+    writer = csv.DictWriter(out, columns or (list(rows[0]) if rows else []), lineterminator="\n")
     writer.writeheader()
     for row in rows:
         cells = {key: one_cell(value) for key, value in row.items()}

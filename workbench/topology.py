@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.inputs import Input
-from workbench.model import Problem, System
+from workbench.model import Format, Problem, System
 from workbench.rules.sending import Supplying
 from workbench.rules.vectors import Span, Vector
 from workbench.systems import format_with, system_named
 
 if TYPE_CHECKING:
     from workbench.case import Case
+
+VECTOR, EARLIER_SNAPSHOT = "vector", "snapshot"
+"""Kinds of evidence that hold for every system; the others are named by the formats."""
 
 _LINK = ["snapshot", "server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin", "enabled"]
 _VECTOR = [
@@ -35,7 +38,10 @@ _VECTOR = [
     "problem",
 ]
 
-Rows = Iterable[Mapping[str, Any]]
+Row = Mapping[str, Any]
+Rows = Iterable[Row]
+Key = tuple[str, str | None]
+"""Server and suffix: one replica."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,7 @@ class Replica:
     log         the file with its present log; None if none was collected
     keeps_log   False: the server keeps none, so nothing of it is missing here
     purged      origin -> up to where the log was trimmed (None: it was not); None where the log does not say
-    log_claims  origin -> last position that the log itself claims to hold
-    evidence    the kinds of evidence of the server in this snapshot
+    evidence    the kinds of evidence of the server
     """
 
     server: str
@@ -59,8 +64,12 @@ class Replica:
     log: Input | None = None
     keeps_log: bool = True
     purged: Mapping[str, str | None] | None = None
-    log_claims: Mapping[str, str | None] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
+
+    @property
+    def claims(self) -> bool:
+        """True if its vector was collected. One without elements is a vector: the server claims to hold nothing."""
+        return VECTOR in self.evidence
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Topology:
-    """The replicas of one snapshot, by server and suffix, and the links between them."""
+    """The replicas of one snapshot, by suffix and server, and the links between them."""
 
     system: System
     snapshot: str
@@ -94,88 +103,115 @@ class Topology:
         return found
 
     def pairs(self) -> Iterator[tuple[Replica, Replica, Link | None]]:
-        """Every ordered pair of two servers of one suffix that both have a vector, with the link if there is one."""
-        links = {(link.supplier, link.consumer, link.suffix): link for link in self.links}
+        """Every ordered pair of two servers of one suffix that both have a vector, with the link if there is one.
+
+        Of several links between the two, one that runs goes before one that is disabled.
+        """
+        links: dict[tuple[str, str | None, str | None], Link] = {}
+        for link in sorted(self.links, key=lambda link: (link.enabled is False, link.name)):
+            links.setdefault((link.supplier, link.consumer, link.suffix), link)
         for supplier in self.replicas:
             for consumer in self.replicas:
                 one_suffix = supplier.suffix == consumer.suffix and supplier.server != consumer.server
-                if one_suffix and supplier.vector and consumer.vector:
+                if one_suffix and supplier.claims and consumer.claims:
                     yield supplier, consumer, links.get((supplier.server, consumer.server, supplier.suffix))
 
 
 def topology(case: Case, snapshot: str | None = None) -> Topology:
-    """The topology in the last or the named snapshot."""
-    label = snapshot or next(reversed(case.snapshots))
-    system = system_named(case.system or "")
-    inputs = [one for one in case.inputs if one.snapshot == label]
+    """The topology in the last or the named snapshot. Raises Problem if the case holds nothing."""
+    if not case.system:
+        raise Problem("the case holds no evidence", str(case.folder), "`workbench load` something into it")
+    labels = list(case.snapshots)
+    label = snapshot or labels[-1]
+    inputs = [one for one in case.inputs if one.kind and one.snapshot == label]
     vectors = [row for row in case.arrow("vectors").select(_VECTOR).to_pylist() if row["snapshot"] == label]
     rows = [row for row in case.arrow("links").select(_LINK).to_pylist() if row["snapshot"] == label]
-    about = case.about()
-    origins = {**origins_of(case.inputs), **_said_origins(about)}
-    held: dict[tuple[str, str | None], set[str]] = {}
-    for one in inputs:
-        kind = format_with(one.kind) if one.kind else None
-        suffixes = {row["suffix"] for row in vectors if row["file"] == one.file} or {one.suffix}
-        if kind and kind.evidence:
-            for suffix in suffixes:
-                held.setdefault((one.server, suffix), set()).add(kind.evidence)
+    held = _held(inputs, vectors)
+    for one in case.inputs:
+        if one.kind and one.snapshot in labels[: labels.index(label)]:
+            for key in held:
+                if key[0] == one.server and one.suffix in (None, key[1]):
+                    held[key].add(EARLIER_SNAPSHOT)
+    of_replica: dict[Key, list[Row]] = {}
     for row in vectors:
-        if row["kind"] == "server":
-            held.setdefault((row["server"], row["suffix"]), set()).add("vector")
-    replicas = []
-    for server, suffix in sorted(held, key=lambda key: (key[1] or "", key[0])):
-        mine = [row for row in vectors if (row["server"], row["suffix"]) == (server, suffix)]
-        if held[server, suffix] & _OF_REPLICA:
-            replicas.append(_replica(server, suffix, origins, mine, inputs, held[server, suffix]))
-    links = []
-    for link in links_of(case.inputs, rows, vectors):
-        own = (link["supplier"], link["suffix"] or None)
-        remembered = [row for row in vectors if (row["server"], row["suffix"], row["holder"]) == (*own, link["name"])]
-        vector = _vector(row for row in remembered if row["kind"] == "link")
-        consumer = _said_consumer(about, link) or link["consumer"]
-        links.append(
-            Link(*own, link["name"], consumer, link["address"], link["enabled"], vector if remembered else None)
-        )
-    return Topology(system, label, replicas, links)
+        of_replica.setdefault((row["server"], row["suffix"]), []).append(row)
+    about = case.about()
+    shown, said = origins_of(case.inputs), _unlike(_said_origins(about), _said_origins(case.told))
 
+    def origin_of(server: str, suffix: str | None) -> str | None:
+        own = (server, suffix or "")
+        return said.get(own) or said.get((server, "")) or shown.get(own)
 
-_OF_REPLICA = {"vector", "changelog", "log", "ruv", "change_state"}
-"""Evidence kinds that speak of one replica; a log of the whole server does not say which replicas it has."""
-
-
-def _replica(
-    server: str,
-    suffix: str | None,
-    origins: Mapping[tuple[str, str], str],
-    rows: list[dict[str, Any]],
-    inputs: list[Input],
-    evidence: set[str],
-) -> Replica:
-    logs = [
-        one
-        for one in inputs
-        if one.server == server and one.suffix == suffix and one.kind and format_with(one.kind).is_log
+    replicas = [
+        _replica(key, origin_of(*key), of_replica.get(key, []), inputs, held[key])
+        for key in sorted(held, key=lambda key: (key[1] or "", key[0]))
     ]
-    claims = {
-        one.file: _vector(row for row in rows if row["kind"] == "log_max" and row["file"] == one.file) for one in logs
-    }
-    log = max(logs, key=lambda one: (_last(claims[one.file], one), one.accepted, one.file), default=None)
+    links = _links(links_of(case.inputs, rows, vectors), of_replica, _said_consumers(about), _said_consumers(case.told))
+    return Topology(system_named(case.system), label, replicas, links)
+
+
+def _held(inputs: Iterable[Input], vectors: Rows) -> dict[Key, set[str]]:
+    """The replicas, each with the kinds of evidence that it has in this snapshot.
+
+    A log of the whole server (`access.log`) speaks of every replica that it has, and does not say which these are.
+    """
+    held: dict[Key, set[str]] = {}
+    in_file: dict[str, set[str | None]] = {}
+    for row in vectors:
+        if row["kind"] == "server" and not row["problem"]:
+            held.setdefault((row["server"], row["suffix"]), set()).add(VECTOR)
+            in_file.setdefault(row["file"], set()).add(row["suffix"])
+    of_all: list[tuple[str, str]] = []
+    for one in inputs:
+        for suffix in {**one.facts.get("origins", {}), **one.facts.get("without_log", {})}:
+            held.setdefault((one.server, suffix or None), set())
+        kind = format_with(one.kind)
+        if kind.evidence and (one.suffix or kind.is_log or one.file in in_file):
+            for suffix in in_file.get(one.file) or {one.suffix}:
+                held.setdefault((one.server, suffix), set()).add(kind.evidence)
+        elif kind.evidence:
+            of_all.append((one.server, kind.evidence))
+    servers = {server for server, _ in held}
+    for server, evidence in of_all:
+        if server not in servers:
+            held.setdefault((server, None), set())
+        for key in held:
+            if key[0] == server:
+                held[key].add(evidence)
+    return held
+
+
+def _replica(key: Key, origin: str | None, rows: list[Row], inputs: list[Input], evidence: set[str]) -> Replica:
+    server, suffix = key
+    mine = {one.file: (one, format_with(one.kind)) for one in inputs if one.server == server}
+    logs = [one for one, kind in mine.values() if kind.is_log and one.suffix == suffix]
+    log = max(logs, key=lambda one: (_last(rows, one), one.accepted, one.file), default=None)
+    if len(logs) > 1:
+        evidence = evidence | {f"{format_with(one.kind).evidence}_earlier" for one in logs if one is not log}
     purged = [row for row in rows if log and row["kind"] == "log_purge" and row["file"] == log.file]
-    claimed = [row for row in rows if row["kind"] == "server"]
-    without = [one for one in inputs if one.server == server and (suffix or "") in one.facts.get("without_log", {})]
-    whole = evidence | ({"changelog_earlier"} if len(logs) > 1 else set())
+    claimed = _claimed(rows, {file: kind for file, (_, kind) in mine.items()})
+    own = [*claimed, *(row for row in rows if row["kind"] != "link")]  # what is remembered of others is theirs
     return Replica(
         server,
         suffix,
-        origins.get((server, suffix or "")) or origins.get((server, "")),
-        next((row["generation"] for row in [*claimed, *rows] if row["generation"]), None),
+        origin,
+        next((row["generation"] for row in own if row["generation"]), None),
         _vector(claimed),
         log,
-        not without,
+        not any((suffix or "") in one.facts.get("without_log", {}) for one, _ in mine.values()),
         {row["origin"]: row["max"] for row in purged if row["origin"]} if purged else None,
-        {origin: span.max for origin, span in claims[log.file].items()} if log else {},
-        tuple(sorted(whole)),
+        tuple(sorted(evidence)),
     )
+
+
+def _claimed(rows: Rows, formats: Mapping[str, Format]) -> list[Row]:
+    """The rows that say what the server claims.
+
+    The vector that comes with other evidence, in an export of all entries, is of that moment: it counts where no file tells
+    the vector alone. Else a server restored since its last export would seem to hold what it lost.
+    """
+    claimed = [row for row in rows if row["kind"] == "server"]
+    return [row for row in claimed if not formats[row["file"]].evidence] or claimed
 
 
 def _vector(rows: Rows) -> dict[str, Span]:
@@ -188,19 +224,46 @@ def _vector(rows: Rows) -> dict[str, Span]:
     return vector
 
 
-def _last(claims: Vector, log: Input) -> str:
+def _last(rows: Rows, log: Input) -> str:
     """The highest position that a log claims to hold, else the highest that it shows."""
-    claimed = max((span.max or "" for span in claims.values()), default="")
-    return claimed or max((seen["max"] or "" for seen in log.facts.get("by_origin", {}).values()), default="")
+    claimed = [row["max"] or "" for row in rows if row["kind"] == "log_max" and row["file"] == log.file]
+    shown = [seen["max"] or "" for seen in log.facts.get("by_origin", {}).values()]
+    return max(claimed, default="") or max(shown, default="")
+
+
+def _links(
+    known: Iterable[dict[str, Any]],
+    of_replica: Mapping[Key, list[Row]],
+    said: Mapping[tuple[str, ...], str],
+    told: Mapping[tuple[str, ...], str],
+) -> list[Link]:
+    """The links by suffix, supplier and name.
+
+    The consumer is the one that a person names, else that of this snapshot, else the one of which an earlier one told.
+    """
+    remembered: dict[tuple[str, str | None, str], list[Row]] = {}
+    for (supplier, suffix), rows in of_replica.items():
+        for row in rows:
+            if row["kind"] == "link":
+                remembered.setdefault((supplier, suffix, row["holder"]), []).append(row)
+    theirs = _unlike(said, told)
+    links = []
+    for link in known:
+        name, own = tuple(link[key] for key in _LINK_KEY), (link["supplier"], link["suffix"] or None, link["name"])
+        consumer = theirs.get(name) or link["consumer"] or told.get(name)
+        vector = _vector(remembered[own]) if own in remembered else None
+        links.append(Link(*own, consumer, link["address"], link["enabled"], vector))
+    return sorted(links, key=lambda link: (link.suffix or "", link.supplier, link.name))
 
 
 def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
-    """(server, suffix) -> the origin of the changes made there, as the server's own entry says."""
-    return {
+    """(server, suffix) -> the origin of the changes made there: as the server's own entry says, or the collected case.yaml."""
+    shown = {
         (one.server, suffix): origin
         for one in inputs  # in the order of time: the last one counts
         for suffix, origin in one.facts.get("origins", {}).items()
     }
+    return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
 
 
 def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[str, Any]]:
@@ -210,17 +273,18 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
     consumer is known by its origin; else by its address, or by a port that only one server has: an address is what the
     supplier is told to use, `localhost` on one machine and a full name on another.
     """
-    by_origin = {(suffix, origin): server for (server, suffix), origin in origins_of(inputs).items()}
+    by_origin: dict[tuple[str, str], set[str]] = {}
+    for (server, suffix), origin in origins_of(inputs).items():
+        by_origin.setdefault((suffix, origin), set()).add(server)
     addresses: dict[tuple[str, str], set[str]] = {}
     for vector in vectors:
         if address := (vector["url"] or "").partition("://")[2].strip("/").lower():
             suffix = vector["suffix"] or ""
             # The purge vector of a log is written with the server's own address for all origins.
-            own = vector["kind"] == "log_purge"
-            server = vector["server"] if own else by_origin.get((suffix, vector["origin"]))
-            if server:
-                for key in (address, address.rpartition(":")[2]):
-                    addresses.setdefault((suffix, key), set()).add(server)
+            own = {vector["server"]} if vector["kind"] == "log_purge" else by_origin.get((suffix, vector["origin"]))
+            for key in (address, address.rpartition(":")[2]):
+                # A server that was not collected has an address, too: without it another one's port would seem unique.
+                addresses.setdefault((suffix, key), set()).update(own or {_NOT_COLLECTED})
     known: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
         about = known.setdefault((row["server"], row["suffix"] or "", row["name"] or ""), {})
@@ -230,14 +294,16 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
         row = known[supplier, suffix, name]
         port = f":{row['consumer_port']}" if "consumer_port" in row else ""
         address = f"{row['consumer_host']}{port}" if "consumer_host" in row else None
-        named = by_origin.get((suffix, row.get("consumer_origin") or ""))
-        found = {named} if named else set[str]()
-        for key in (address or "", port[1:]):
-            found = found or (addresses.get((suffix, key.lower()), set()) - {supplier} if key else set())
-        consumer = found.pop() if len(found) == 1 else None
+        places = [addresses.get((suffix, key.lower()), set()) for key in (address or "", port[1:])]
+        ways = [by_origin.get((suffix, row.get("consumer_origin") or ""), set()), *places]
+        found = next((way for way in ways if len(way) == 1), set())
+        consumer = next(iter(found - {supplier, _NOT_COLLECTED}), None)
         names = {"supplier": supplier, "suffix": suffix, "name": name, "address": address, "consumer": consumer}
         links.append({**names, "enabled": row.get("enabled")})
     return links
+
+
+_NOT_COLLECTED = ""
 
 
 def _said(about: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -257,10 +323,17 @@ def _said_origins(about: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     return said
 
 
-def _said_consumer(about: Mapping[str, Any], link: Mapping[str, Any]) -> str | None:
-    for one in _said(about, "links"):
-        if all(str(one.get(key, "")) == (link[key] or "") for key in ("supplier", "name", "suffix")) and one.get(
-            "consumer"
-        ):
-            return str(one["consumer"])
-    return None
+_LINK_KEY = ("supplier", "suffix", "name")
+
+
+def _said_consumers(about: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
+    return {
+        tuple(str(link.get(key, "")) for key in _LINK_KEY): str(link["consumer"])
+        for link in _said(about, "links")
+        if link.get("consumer")
+    }
+
+
+def _unlike(said: Mapping[Any, str], told: Mapping[Any, str]) -> dict[Any, str]:
+    """What a person wrote into case.yaml: all that load did not."""
+    return {key: value for key, value in said.items() if told.get(key) != value}

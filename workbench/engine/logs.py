@@ -152,7 +152,7 @@ class StoredLog:
     def _digested(self) -> tuple[dict[str, Index], Index]:
         """The index of each origin, and that of all."""
         columns = ["origin", "bucket", "count"]
-        tables = [read_positions(path, columns) for path in self._digests]
+        tables = [read_part(path, columns) for path in self._digests]
         if not tables:
             return {}, _index(np.array([], np.int64), np.array([], np.int64))
         whole = joined(tables)
@@ -231,7 +231,7 @@ class StoredLog:
 
     def _table(self, path: str) -> pa.Table:
         if path not in self._tables:
-            self._tables[path] = read_positions(path, ["origin", "hi", "lo"])
+            self._tables[path] = read_part(path, ["origin", "hi", "lo"])
             if len(self._tables) > _PARTS_KEPT:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(path)
@@ -277,13 +277,10 @@ def _index(bucket: Numbers, count: Numbers) -> Index:
     return Index(bucket[first], np.concatenate([[0], np.cumsum(sums)]))
 
 
-def read_positions(path: str, columns: list[str]) -> pa.Table:
-    """Columns of one part of the tables `positions` or `digests`; those with few texts as dictionaries."""
+def read_part(path: str, columns: list[str], filters: pc.Expression | None = None) -> pa.Table:
+    """Columns of one part of a table; those with few texts as dictionaries. Raises Problem if it is damaged or gone."""
     few = [name for name in ("file", "origin") if name in columns]
-    return _read(path, columns=columns, read_dictionary=few, use_threads=False, partitioning=None)
-
-
-def _read(path: str, columns: list[str], **how: Any) -> pa.Table:
+    how: dict[str, Any] = {"filters": filters, "read_dictionary": few, "use_threads": False, "partitioning": None}
     try:
         table = pq.read_table(path, columns=columns, page_checksum_verification=True, **how)
         table.validate(full=True)  # the checksums leave out the headers of the pages
@@ -303,6 +300,6 @@ def marks_of(paths: Iterable[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         # Parts without any are told by the statistics of the column: nothing of them is read.
-        table = _read(path, columns=["position"], filters=pc.field("kind") == "anchor")
+        table = read_part(path, ["position"], pc.field("kind") == "anchor")
         found += table["position"].cast(pa.string()).to_pylist()
     return sorted(found)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from workbench.engine.logs import StoredLog, place, read_positions
+from workbench.engine.logs import StoredLog, place, read_part
 from workbench.model import Problem, System
 from workbench.rules.sending import Bound, Log, Tally
 from workbench.tables import order_of
@@ -264,7 +264,7 @@ class _Cuts:
 
 def _slots_of(path: str, cuts: Mapping[str, _Cuts]) -> Iterator[pa.RecordBatch]:
     """One row for every slot that has positions of this part."""
-    table = read_positions(path, ["file", "origin", "hi", "lo"])
+    table = read_part(path, ["file", "origin", "hi", "lo"])
     hi, lo = table["hi"].to_numpy(), table["lo"].to_numpy()
     file, origin = (table[name].combine_chunks() for name in ("file", "origin"))
     group = np.asarray(file.indices).astype(np.int64) * len(origin.dictionary) + np.asarray(origin.indices)
