@@ -440,6 +440,22 @@ def test_a_ruv_says_what_the_server_takes() -> None:
     assert result["lookup"] == lookup
 
 
+def test_a_ruv_value_that_counts_for_nothing_is_named() -> None:
+    good, slip = f"{{replica 3 ldap://h:389}} {text_of(1, 3)} {text_of(9, 3)}", "{replica 3 ldap://h:389} 66"
+    answers = [
+        answer("ruv_compare", {"supplier_ruv": [good], "consumer_ruv": [slip, slip]}),
+        answer("generation", {"supplier_ruv": [slip], "consumer_ruv": None}),
+        answer("missed_after_init", case_of_two(good, slip)),
+    ]
+    assert [one["ruv_values_rejected"] for one in answers] == [[slip]] * 3
+    assert "ruv_values_rejected" not in answer("generation", {"supplier_ruv": [good], "consumer_ruv": None})
+
+
+def case_of_two(ours: str, theirs: str) -> dict[str, Any]:
+    suppliers = {name: {"ruv": [ours, theirs], "changelog": [], "purge_ruv": {}} for name in ("a", "b")}
+    return {"consumer": {"name": "c", "replica_id": 4, "ruv": [theirs]}, "suppliers": suppliers}
+
+
 def test_a_generation_is_text_and_may_be_no_csn() -> None:
     result = answer("ruv_parse", {"values": ["{replicageneration}  Restored "], "lookup_rids": []})
     assert (result["generation"], result["rejected"]) == ("Restored", [])

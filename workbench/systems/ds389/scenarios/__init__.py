@@ -1,9 +1,13 @@
 """The what-if kinds of 389 Directory Server: their inputs as models, their answers by `rules`. A kind is one line here."""
 
+from dataclasses import replace
+from typing import Any
+
 from workbench.model import Kind
 from workbench.systems.ds389.scenarios import changelogs, changes, cleaning, pending, positions, ruvs, sessions
+from workbench.systems.ds389.scenarios.fields import rejected_values
 
-KINDS = {
+_KINDS = {
     "session": Kind(
         "What would this supplier send to this consumer now, from where, and why is each other record skipped?",
         sessions.SendSession,
@@ -54,3 +58,16 @@ KINDS = {
         changelogs.restore_order,
     ),
 }
+
+
+def _telling_rejects(kind: Kind) -> Kind:
+    """The kind; its answer names the RUV values that count for nothing: a slip of the pen looks like "nothing to send"."""
+
+    def answer(given: Any) -> dict[str, Any]:
+        rejected = rejected_values(given)
+        return kind.answer(given) | ({"ruv_values_rejected": rejected} if rejected else {})
+
+    return replace(kind, answer=answer)
+
+
+KINDS = {name: _telling_rejects(kind) for name, kind in _KINDS.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from workbench.checked import Inputs
 from workbench.systems.ds389.csn import csn_or_none
 from workbench.systems.ds389.rules.ruvs import Ruv as ReadRuv
 from workbench.systems.ds389.rules.ruvs import read_ruv
@@ -67,3 +68,13 @@ if TYPE_CHECKING:
     Ruv = ReadRuv
 else:  # a list of nsds50ruv values, taken as the server takes them
     Ruv = Annotated[list[str], AfterValidator(read_ruv), WithJsonSchema({"type": "array", "format": "RUV"})]
+
+
+def rejected_values(given: Any) -> list[str]:
+    """The values of all RUVs in the inputs that the server would not take, each once: it goes on without them."""
+    if isinstance(given, ReadRuv):
+        return list(dict.fromkeys(given.rejected))
+    if isinstance(given, Inputs):
+        given = [value for _, value in given]
+    inside = given.values() if isinstance(given, dict) else given if isinstance(given, list) else ()
+    return list(dict.fromkeys(value for one in inside for value in rejected_values(one)))
