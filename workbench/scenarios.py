@@ -69,7 +69,6 @@ def evaluate(cases: Iterable[Any], only: Iterable[str] = ()) -> Iterator[dict[st
     A case without an id goes by its number. Those of other kinds than `only`, if there are any, are passed over.
     """
     only = frozenset(only)
-    places: dict[Any, int] = {}
     for number, case in enumerate(cases, 1):
         kind = case.get("kind") if isinstance(case, dict) else None
         kind = kind if isinstance(kind, str) else None
@@ -86,9 +85,6 @@ def evaluate(cases: Iterable[Any], only: Iterable[str] = ()) -> Iterator[dict[st
             if not usable:
                 what = "has no id" if named is None else f"has {quoted(named)} as its id"
                 raise Problem(f"case {number} of the file {what}: give it a text or a number")
-            if first := places.get(named):
-                raise Problem(f"case {number} of the file has the id of case {first}: give it another")
-            places[named] = number
             missing = [key for key in ("kind", "inputs") if key not in case]
             if missing:
                 raise Problem(f"{missing[0]} is missing")
