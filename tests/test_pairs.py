@@ -201,6 +201,13 @@ def test_a_cluster_and_spark_connect_count_the_same(where: str, tmp_path: Path, 
     assert any(row["counts"] for row in here)
 
 
+def test_the_benchmark_still_measures(elsewhere: Any, tmp_path: Path) -> None:
+    arguments = ["pairs", "--changes", "100000", "--rounds", "1", "--data", str(tmp_path)]
+    done = elsewhere(f"import sys\nfrom benchmarks import pairs\nsys.argv = {arguments!r}\npairs.main()")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "12 pairs" in done.stdout and "Spark, every position" in done.stdout
+
+
 def test_every_rule_set_is_in_the_histories() -> None:
     assert {rules.name for rules in RULE_SETS} == set(_supplying().rule_sets)
 
