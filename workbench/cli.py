@@ -428,7 +428,11 @@ def diagnose(
     from workbench.matrix_text import findings_text, matrix_text, outside_text
 
     with _case_of(folders, case_folder, master, (json_to, csv_to)) as case:
-        spark = _session(master) if verify else None
+        spark = None
+        if verify:
+            from workbench.engine.session import spark_session
+
+            spark = spark_session(master)
         found = diagnosed(case, rules, spark)
         if json_to:
             _give(json.dumps(found, indent=1) + "\n", json_to)
@@ -444,13 +448,6 @@ def diagnose(
     worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
     if worst >= SEVERITIES.index(threshold):
         raise click.exceptions.Exit(1)
-
-
-def _session(master: str | None) -> Any:
-    from workbench.engine.session import spark_session
-
-    connect = master if master and master.startswith("sc://") else None
-    return spark_session(None if connect else master, connect)
 
 
 _PAIR = (

@@ -121,8 +121,7 @@ def _results(
     from workbench.engine.session import spark_session
 
     if spark is None or isinstance(spark, str):
-        connect = spark if spark and spark.startswith("sc://") else None
-        spark = spark_session(None if connect else spark, connect, "large" if total > LARGE else "small")
+        spark = spark_session(spark, size="large" if total > LARGE else "small")
     return read_files(spark, shares, staging, (lambda done, rows: progress(done, total, rows)) if progress else None)
 
 

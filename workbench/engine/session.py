@@ -113,8 +113,8 @@ def spark_session(
     """The Spark session of this process, started if there is none.
 
     master    "local[*]" or "local[4]" (this machine), "spark://host:7077" (a standalone cluster)
-    remote    "sc://host:15002" (a Spark Connect server); give one of the two, or none: then the environment variables
-              SPARK_REMOTE and MASTER count, else it is local[*]
+    remote    "sc://host:15002" (a Spark Connect server); either takes any of these addresses. Give one of the two, or none:
+              then the environment variables SPARK_REMOTE and MASTER count, else it is local[*]
     size      "small" starts fast and suits a case of some gigabytes; "large" takes half of the memory and lets Java
               compile thoroughly, for long jobs
     config    further Spark settings, stronger than those chosen here
