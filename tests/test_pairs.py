@@ -62,8 +62,9 @@ def test_of_10_000_histories(spark: Any, tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_stored_log_answers_like_one_in_memory(tmp_path: Path, seed: int) -> None:
+def test_a_stored_log_answers_like_one_in_memory(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
+    monkeypatch.setattr("workbench.engine.logs._PAGE", random.choice([1, 3, 512]))
     for server in history(random, seed):
         log, memory = stored(server, tmp_path, random.choice([1, 3]), random), _in_memory(server)
         everything = [*server.changes, *server.marks, "0" * 20, "f" * 20, "66000003000000010000"]
@@ -71,6 +72,11 @@ def test_a_stored_log_answers_like_one_in_memory(tmp_path: Path, seed: int) -> N
         for position in everything:
             assert log.holds(position) == memory.holds(position)
             assert log.after(position) == memory.after(position)
+            for low in (Bound(position, True), Bound(position, False)):
+                read = memory.read(low, 10**6)
+                assert list(log.records(low, None)) == read
+                upto = random.choice(everything)
+                assert list(log.records(low, upto)) == [record for record in read if record <= upto]
             for origin in ("1", "2", "3", "700", "9"):
                 assert log.first_of(origin) == memory.first_of(origin)
                 for included in (True, False):

@@ -44,11 +44,13 @@ from workbench.inputs import (
 from workbench.journal import DRAFT, OWNER, owned, write_together
 from workbench.loading import Progress, read_inputs
 from workbench.model import Problem
+from workbench.systems import system_named
 from workbench.tables import SCHEMAS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from workbench.engine.logs import StoredLog
 
 LAYOUT = 1
 MANIFEST = "manifest.json"
@@ -386,6 +388,18 @@ class Case:
                     "a part of the evidence is damaged or gone", part["path"], "load the inputs into a new case"
                 ) from None
         return pa.concat_tables(parts) if parts else SCHEMAS[name].empty_table()
+
+    def log(self, one: Input) -> StoredLog:
+        """The changes that one of the inputs shows, to be asked without Spark; it remembers what it read."""
+        from workbench.engine.logs import StoredLog, marks_of
+
+        parts: dict[str, list[dict[str, Any]]] = {}
+        for part in one.parts:
+            path = self.evidence / part["table"] / part["name"]
+            parts.setdefault(part["table"], []).append({**part, "path": str(path)})
+        marks = marks_of(part["path"] for part in parts.get("changes", ())) if one.facts.get("helpers") else []
+        digests = [part["path"] for part in parts.get("digests", ())]
+        return StoredLog(system_named(self.system or ""), parts.get("positions", []), digests, marks)
 
     def holdings(self, snapshot: str | None = None) -> list[dict[str, Any]]:
         """Per server and origin: what its log shows and what its vector claims, in the last or the named snapshot.

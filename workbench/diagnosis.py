@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case import Case
-from workbench.engine.logs import StoredLog, Stretch, marks_of, place, read_part
+from workbench.engine.logs import StoredLog, Stretch, place, read_part
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, plan
-from workbench.systems import system_named
 from workbench.topology import Link, Replica, Topology, topology
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def logs_of(case: Case, shown: Topology) -> dict[str, StoredLog]:
 
     They remember what they read: keep them for the next question.
     """
-    return {one.log.file: stored_log(case, one.log) for one in shown.replicas if one.log}
+    return {one.log.file: case.log(one.log) for one in shown.replicas if one.log}
 
 
 def pair_matrix(shown: Topology, logs: Mapping[str, Log], rules: str | None = None) -> list[dict[str, Any]]:
@@ -105,17 +104,6 @@ def _rule_sets(shown: Topology, name: str | None) -> tuple[Rules, list[Rules]]:
         raise Problem(f"there is no rule set {name}", "", f"the rule sets are {', '.join(known)}")
     name = name or next(iter(known))
     return known[name](), [make() for other, make in known.items() if other != name]
-
-
-def stored_log(case: Case, log: Input) -> StoredLog:
-    """The changes that one file of the case shows, to be asked without Spark."""
-    evidence = case.evidence
-    paths: dict[str, list[dict[str, Any]]] = {}
-    for part in log.parts:
-        paths.setdefault(part["table"], []).append({**part, "path": str(evidence / part["table"] / part["name"])})
-    marks = marks_of(part["path"] for part in paths.get("changes", ())) if log.facts.get("helpers") else []
-    digests = [part["path"] for part in paths.get("digests", ())]
-    return StoredLog(system_named(case.system or ""), paths.get("positions", []), digests, marks)
 
 
 def _plan(rules: Rules, pair: Pair, log: Log) -> Plan:
@@ -228,7 +216,7 @@ def session_of(
         suffixes = ", ".join(pair[0].suffix or "one without a name" for pair in fitting)
         raise Problem(f"{supplier} -> {consumer} replicate several suffixes", case.name, f"choose one of {suffixes}")
     (pair,) = fitting
-    log = stored_log(case, pair[0].log) if pair[0].log else StoredLog(shown.system, [], [])
+    log = case.log(pair[0].log) if pair[0].log else StoredLog(shown.system, [], [])
     return PlannedSession(shown, log, _rule_sets(shown, rules)[0], pair)
 
 

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import merge
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from workbench.tables import Numbers, joined
 
 _PARTS_KEPT = 8
 _BUCKETS_KEPT = 1024
+_PAGE = 512
 _LARGEST = (1 << 63) - 1
 
 
@@ -134,6 +136,24 @@ class StoredLog:
         skip = 0 if bound.included else place(found.hi, found.lo, low, "right")
         there = slice(skip, skip + limit)
         return Stretch(found.origin[there], found.hi[there], found.lo[there])
+
+    def records(self, bound: Bound, upto: str | None) -> Iterator[str]:
+        """All records, changes and marks, from the bound on up to `upto`, in order; read a page at a time."""
+        end = None if upto is None else bisect_right(self.marks, upto)
+        last = None
+        for record in merge(self._changes(bound, upto), self.marks[bound.place(self.marks) : end]):
+            if record != last:
+                yield record
+            last = record
+
+    def _changes(self, bound: Bound, upto: str | None) -> Iterator[str]:
+        while len((page := self.page(bound, _PAGE)).hi):
+            for origin, hi, lo in zip(page.origin.to_pylist(), page.hi.tolist(), page.lo.tolist(), strict=True):
+                change = self.system.order_key(origin, hi, lo)
+                if upto is not None and change > upto:
+                    return
+                yield change
+            bound = Bound(change, False)
 
     def of_origin(self, origin: str, above: str, upto: str) -> Iterator[str]:
         """The changes of the origin above one position and up to another, without the digests; read as far as needed."""

@@ -1,7 +1,6 @@
 """The server's own words: its logged sessions, held against what the rules compute.
 
 lines       the errors log as sessions: loads, control blocks, anchors, counters
-records     the changes of a changelog between two positions
 played      the same session by the rules, begun from the logged control blocks
 comparison  what agrees, what does not, what cannot be compared; the detector of ANCHOR_DISAGREES
 """

@@ -14,19 +14,20 @@ that ended because nothing more was due.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding
 from workbench.rules.sending import BEYOND, CONSUMERS_OWN, COVERED, SENT, UNKNOWN, Talk
+from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.logged.lines import HOLES, Load, Place, Session, session_logs
 from workbench.systems.ds389.logged.played import Firsts, Played, opened, reload_anchor
-from workbench.systems.ds389.logged.records import Records
 
 if TYPE_CHECKING:
     from workbench.case import Case
+    from workbench.engine.logs import StoredLog
     from workbench.topology import Link, Topology
 
 FIRST, NOTHING, RELOAD, END = "first_anchor", "no_anchor", "reload_anchor", "session_end"
@@ -151,6 +152,20 @@ class _Agreement:
     consumer_origin: str | None
 
 
+@dataclass(frozen=True)
+class _Changelog:
+    """One changelog of the case, what it shows of each replica ID, and the number of its snapshot."""
+
+    log: StoredLog
+    by_origin: Mapping[str, Mapping[str, str]]
+    snapshot: int
+
+    def ends_before(self, csn: str) -> bool:
+        """True if it has changes of the replica ID of this CSN, and none so high."""
+        seen = self.by_origin.get(origin_of(csn))
+        return seen is not None and csn > seen["max"]
+
+
 class _Known:
     """What the case knows beside the errors logs: who the consumers are, the first CSNs, and the changelogs."""
 
@@ -165,7 +180,7 @@ class _Known:
         rows = case.arrow("links").select(["server", "suffix", "name", "consumer_origin"]).to_pylist()
         told = [row for row in rows if row["consumer_origin"]]
         self._origins = {(row["server"], row["suffix"], row["name"]): row["consumer_origin"] for row in told}
-        self.records = cache(self._records)
+        self.changelog = cache(self._changelog)
 
     def link(self, session: Session) -> _Agreement | None:
         """The agreement; None if the server has several of this name, and the lines of two may have run together."""
@@ -190,8 +205,8 @@ class _Known:
                 return next(iter(found)) if len(found) == 1 else None
         return None
 
-    def _records(self, server: str, suffix: str | None, snapshot: str) -> tuple[Records, int] | None:
-        """The changelog collected with the log, else the next one; and the number of its snapshot."""
+    def _changelog(self, server: str, suffix: str | None, snapshot: str) -> _Changelog | None:
+        """The changelog collected with the log, else the next one."""
         logs = [
             one
             for one in self._case.inputs
@@ -209,7 +224,7 @@ class _Known:
             ), one.accepted
 
         present = max((one for one in logs if self._snapshots[one.snapshot] == number), key=last)
-        return Records(self._case, present), number
+        return _Changelog(self._case.log(present), present.facts.get("by_origin", {}), number)
 
     def number(self, snapshot: str) -> int:
         """Which snapshot it is, in the order of time."""
@@ -351,20 +366,19 @@ def _played(
     session: Session, agreement: _Agreement, talk: Talk, firsts: Firsts, known: _Known, renewals: list[Place]
 ) -> Played | str:
     """The session played from the changelog collected with its log, or why that changelog cannot show it."""
-    collected = known.records(session.server, agreement.suffix, (session.ended or session.began).snapshot)
-    if collected is None:
+    changelog = known.changelog(session.server, agreement.suffix, (session.ended or session.began).snapshot)
+    if changelog is None:
         return "no changelog of that time was collected"
-    records, snapshot = collected
-    if any(session.began.order < one.order and known.number(one.snapshot) <= snapshot for one in renewals):
+    if any(session.began.order < one.order and known.number(one.snapshot) <= changelog.snapshot for one in renewals):
         return "the changelog was made anew, imported or cleaned since"
-    if any(records.ends_before(block.stop) for load in session.loads for block in load.blocks.values()):
+    if any(changelog.ends_before(block.stop) for load in session.loads for block in load.blocks.values()):
         return "the changelog ends before the session: it was collected earlier"
-    if not all(records.holds(load.alternative or load.anchor or "") for load in session.filled):
+    if not all(changelog.log.holds(load.alternative or load.anchor or "") for load in session.filled):
         return "an anchor is no longer in the changelog: it was trimmed since"
-    played = Played(session, talk, records, agreement.consumer_origin or "", firsts)
+    played = Played(session, talk, changelog.log, agreement.consumer_origin or "", firsts)
     if agreement.consumer_origin is None and (played.certain + played.perhaps)[UNKNOWN]:
         return "the consumer's replica ID is not known, and there are changes that may be its own"
     told = (csn for load in session.filled for csn in (*load.named, *load.own))
-    if not played.differs and not all(csn in played.met or records.holds(csn) for csn in told):
+    if not played.differs and not all(csn in played.met or changelog.log.holds(csn) for csn in told):
         return "the changelog does not hold all changes that the log names"
     return played

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from workbench.rules.sending import (
     BEYOND,
@@ -25,8 +26,10 @@ from workbench.rules.sending import (
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.logged.lines import Load, Session
-from workbench.systems.ds389.logged.records import Records
 from workbench.systems.ds389.rules.sending import HELPER_TIMES, Sending
+
+if TYPE_CHECKING:
+    from workbench.engine.logs import StoredLog
 
 RULES = Sending()
 
@@ -104,7 +107,9 @@ class Played:
     differs   a reload for which the rules, coming from the records read, give another anchor: (load, that anchor)
     """
 
-    def __init__(self, session: Session, talk: Talk, records: Records, consumer_origin: str, firsts: Firsts) -> None:
+    def __init__(
+        self, session: Session, talk: Talk, changelog: StoredLog, consumer_origin: str, firsts: Firsts
+    ) -> None:
         self.certain: Counter[str] = Counter()
         self.perhaps: Counter[str] = Counter()
         self.met: set[str] = set()
@@ -113,9 +118,9 @@ class Played:
         self._session, self._talk = session, talk
         self._ignored = consumer_origin if talk.about["consumer_rid_ignored"] else None
         self._held: dict[str, str | None] = {}
-        self._play(records, firsts)
+        self._play(changelog, firsts)
 
-    def _play(self, records: Records, firsts: Firsts) -> None:
+    def _play(self, changelog: StoredLog, firsts: Firsts) -> None:
         bound, loads = self._talk.start.bound, self._session.loads
         filled = self._session.filled
         for load, then in zip(loads, [*loads[1:], None], strict=True):
@@ -125,7 +130,7 @@ class Played:
                 bound = Bound(load.alternative, True)
             if bound is None or load not in filled:
                 return
-            self._read(load, then, records.between(bound, then.read if then else None))
+            self._read(load, then, changelog.records(bound, then.read if then else None))
             if then is None or then.read is None:
                 return
             start = self._talk.reload(_supplier(then, firsts), then.read)
