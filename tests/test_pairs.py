@@ -29,7 +29,7 @@ def _check(spark: Any, folder: Path, seed: int, histories: int, partitions: tupl
     servers = {server.name: server for world in worlds for server in world}
     pairs = [(s, c) for world in worlds for s in world for c in world if s is not c]
     expected = {(s.name, c.name): replayed(s, c) for s, c in pairs}
-    logs = {name: stored(server, folder, random.choice([1, 2, 8]), random) for name, server in servers.items()}
+    logs = {name: stored(server, folder, random.choice([1, 2, 4]), random) for name, server in servers.items()}
     askers: dict[str, list[Any]] = {}
     for supplier, consumer in pairs:
         askers.setdefault(supplier.name, []).extend(asked(supplier, consumer))
