@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from case_samples import INCIDENT
@@ -151,7 +152,7 @@ def collect(folder: Path, log: object, positions: Iterable[str] = ALL, **files: 
 
 
 @pytest.fixture
-def compared(tmp_path: Path):  # type: ignore[no-untyped-def]
+def compared(tmp_path: Path) -> Any:
     def compare(*logs: object, **kwargs: Iterable[str]) -> Comparison:
         case = Case.create(tmp_path / "case")
         case.load([collect(tmp_path / f"{number}", log, **kwargs) for number, log in enumerate(logs)])
