@@ -19,8 +19,8 @@ from typing import Any
 from workbench.boundary import strict_yaml, to_yaml
 from workbench.files import path_text
 from workbench.inputs import Input
+from workbench.links import links_of, origins_of
 from workbench.model import Problem
-from workbench.topology import links_of, origins_of
 
 HEADER = "# What this case holds. `workbench load` renews what it wrote here; what you change or add stays.\n"
 

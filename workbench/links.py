@@ -1,0 +1,60 @@
+"""Whose changes an origin makes, and to which server a link leads, as far as the collected files tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workbench.inputs import Input
+
+Rows = Iterable[Mapping[str, Any]]
+
+_NOT_COLLECTED = ""
+"""Stands for a server whose address is known and whose files are not."""
+
+
+def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
+    """(server, suffix) -> the origin of the changes made there: as the server's own entry says, or the collected case.yaml."""
+    shown = {
+        (one.server, suffix): origin
+        for one in inputs  # in the order of time: the last one counts
+        for suffix, origin in one.facts.get("origins", {}).items()
+    }
+    return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
+
+
+def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[str, Any]]:
+    """Each link once: supplier, suffix (empty: unnamed), name, address, enabled, and the consumer's server if anything tells it.
+
+    `rows` are those of the table `links`: a server's agreement, its status and its replica entry each tell a part. The
+    consumer is known by its origin; else by its address, or by a port that only one server has: an address is what the
+    supplier is told to use, `localhost` on one machine and a full name on another.
+    """
+    by_origin: dict[tuple[str, str], set[str]] = {}
+    for (server, suffix), origin in origins_of(inputs).items():
+        by_origin.setdefault((suffix, origin), set()).add(server)
+    addresses: dict[tuple[str, str], set[str]] = {}
+    for vector in vectors:
+        if address := (vector["url"] or "").partition("://")[2].strip("/").lower():
+            suffix = vector["suffix"] or ""
+            # The purge vector of a log is written with the server's own address for all origins.
+            own = {vector["server"]} if vector["kind"] == "log_purge" else by_origin.get((suffix, vector["origin"]))
+            for key in (address, address.rpartition(":")[2]):
+                # A server that was not collected has an address, too: without it another one's port would seem unique.
+                addresses.setdefault((suffix, key), set()).update(own or {_NOT_COLLECTED})
+    known: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in rows:
+        about = known.setdefault((row["server"], row["suffix"] or "", row["name"] or ""), {})
+        about |= {key: value for key, value in row.items() if value is not None}
+    links = []
+    for supplier, suffix, name in sorted(known):
+        row = known[supplier, suffix, name]
+        port = f":{row['consumer_port']}" if "consumer_port" in row else ""
+        address = f"{row['consumer_host']}{port}" if "consumer_host" in row else None
+        places = [addresses.get((suffix, key.lower()), set()) for key in (address or "", port[1:])]
+        ways = [by_origin.get((suffix, row.get("consumer_origin") or ""), set()), *places]
+        found = next((way for way in ways if len(way) == 1), set())
+        consumer = next(iter(found - {supplier, _NOT_COLLECTED}), None)
+        names = {"supplier": supplier, "suffix": suffix, "name": name, "address": address, "consumer": consumer}
+        links.append({**names, "enabled": row.get("enabled")})
+    return links
