@@ -148,13 +148,13 @@ def test_what_to_do_next_is_told_as_this_shell_can_start_it(monkeypatch, tmp_pat
     monkeypatch.setenv("PATH", "/nowhere")
     for typed in (".venv/bin/workbench", str(program)):
         monkeypatch.setattr(sys, "argv", [typed, "demo"])
-        assert cli._as_typed() == ".venv/bin/workbench"
+        assert cli.evidence._as_typed() == ".venv/bin/workbench"
     monkeypatch.setenv("PATH", str(program.parent))
-    assert cli._as_typed() == "workbench"
+    assert cli.evidence._as_typed() == "workbench"
 
 
 def test_long_work_without_a_terminal_tells_how_far_it_is_in_plain_lines(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cli._Reading, "EVERY", 0.0)
+    monkeypatch.setattr(cli.terminal.Reading, "EVERY", 0.0)
     logs = [INCIDENT / "2-during" / name for name in ("s3.changelog.ldif", "s1.replica.ldif")]
     size = sum(log.stat().st_size for log in logs) / 1e6
     for shown in (run("inspect", *logs), run("load", INCIDENT / "2-during", "--case", tmp_path / "case")):

@@ -205,7 +205,7 @@ def test_what_cannot_be_done_is_one_sentence_and_exit_code_2(
 
 
 def test_outputs_are_refused_before_anything_is_read(behind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_load", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(cli.diagnosis, "loaded_into", lambda *_: pytest.fail("it was read"))
     assert run("diagnose", behind, "--json", behind / "s1.replica.ldif").exit_code == 2
 
 

@@ -424,7 +424,7 @@ def test_one_compact_line_each_to_the_screen_or_to_a_file(tmp_path: Path) -> Non
 
 
 def test_many_answers_to_a_file_are_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.cli._KEPT_IN_MEMORY", 1 << 20)
+    monkeypatch.setattr("workbench.cli.what_if._KEPT_IN_MEMORY", 1 << 20)
     texts = [CSN] * 400
     cases = "".join(json.dumps({**GOOD, "id": number, "inputs": {"csns": texts}}) + "\n" for number in range(300))
     path, out = written(tmp_path / "many", cases), tmp_path / "out"

@@ -1,0 +1,165 @@
+"""The commands that say what a case means: `diagnose`, `explain`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workbench.case import Case
+from workbench.cli.evidence import kept, loaded_into, not_read
+from workbench.cli.terminal import CSV, JSON, MASTER, check_outputs, give, main
+from workbench.model import SEVERITIES
+from workbench.plain import aligned, csv_text, one_cell
+from workbench.systems import system_named
+
+RULES = click.option(
+    "--rules", metavar="NAME", help="Rule set; default: that of the real servers. `design`: the document."
+)
+
+
+def kept_of(case: Case) -> list[Path]:
+    """What no output about a case may overwrite: it, and what it was read from, wherever that is."""
+    inputs = (Path(one.path) for one in case.inputs)
+    return [case.folder / "case.yaml", case.evidence, *map(Path, case.snapshots.values()), *inputs]
+
+
+@contextmanager
+def case_of(
+    folders: tuple[Path, ...], case_folder: Path | None, master: str | None, outputs: tuple[str | None, str | None]
+) -> Iterator[Case]:
+    """The case of a diagnosis: a case folder as it is, or collected folders loaded into `case_folder`, else for this run only."""
+    if there := [folder for folder in folders if Case.lies_in(folder)]:
+        if case_folder or len(folders) > 1:
+            raise click.UsageError(f"{there[0]} is a case already: give it alone, without --case")
+        case = Case.open(there[0])
+        check_outputs(*outputs, kept_of(case))
+        yield case
+        return
+    check_outputs(*outputs, kept(folders, case_folder))
+    with tempfile.TemporaryDirectory(prefix="workbench-") as temporary:
+        case = Case.create(case_folder or Path(temporary) / "case", None if case_folder else folders[-1].resolve().name)
+        loaded = loaded_into(case, folders, master)
+        for line in not_read(loaded):
+            click.echo(line, err=True)
+        yield case
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
+@click.option("--case", "case_folder", type=click.Path(path_type=Path), help="Keep the evidence in this case folder.")
+@RULES
+@click.option("--verify", is_flag=True, help="Count everything once more, from every position, by Spark.")
+@click.option(
+    "--threshold", type=click.Choice(SEVERITIES), default="warning", show_default=True, help="Exit code 1 from here on."
+)
+@MASTER
+@JSON
+@CSV
+def diagnose(
+    folders: tuple[Path, ...],
+    case_folder: Path | None,
+    rules: str | None,
+    verify: bool,
+    threshold: str,
+    master: str | None,
+    json_to: str | None,
+    csv_to: str | None,
+) -> None:
+    """Say who would send what to whom now, and why not, in the last snapshot of a case or of collected FOLDERs.
+
+    Several FOLDERs are snapshots of the same servers in the order of time. Without --case the evidence is not kept.
+    """
+    from workbench.diagnosis import diagnose as diagnosed
+    from workbench.matrix_text import findings_text, matrix_text, outside_text
+
+    with case_of(folders, case_folder, master, (json_to, csv_to)) as case:
+        spark = None
+        if verify:
+            from workbench.engine.session import spark_session
+
+            spark = spark_session(master)
+        found = diagnosed(case, rules, spark)
+        if json_to:
+            give(json.dumps(found, indent=1) + "\n", json_to)
+        if csv_to:
+            give(csv_text([_flat(row) for row in found["pairs"]], _PAIR), csv_to)
+        if "-" not in (json_to, csv_to):
+            system = system_named(str(case.system))
+            title = f"{system.title}, snapshot {one_cell(found['case']['snapshots'][-1])}"
+            parts = [matrix_text(system, found["pairs"]), outside_text(found), findings_text(found["findings"])]
+            click.echo("\n\n".join([title, *filter(None, parts)]))
+            if verify:
+                click.echo("\nverified: Spark counted the same from every position")
+    worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
+    if worst >= SEVERITIES.index(threshold):
+        raise click.exceptions.Exit(1)
+
+
+_PAIR = (
+    *("supplier", "consumer", "suffix", "link", "link_enabled", "rules", "would_contact", "decision", "anchor"),
+    *("anchor_included", "anchor_class", "stop", "counts", "to_send"),
+)
+"""Columns of the matrix in a spreadsheet."""
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the matrix for a spreadsheet: one line for each pair, mappings as text."""
+    cells = {key: row[key] for key in _PAIR}
+    return {
+        key: json.dumps(cell, separators=(",", ":")) if isinstance(cell, dict) else cell for key, cell in cells.items()
+    }
+
+
+@main.command()
+@click.argument("case_folder", type=click.Path(path_type=Path, readable=False))
+@click.argument("supplier")
+@click.argument("consumer")
+@click.option("--suffix", help="Which suffix, if the two replicate several.")
+@RULES
+@click.option("--after", metavar="POSITION", help="Show the changes behind this one; default: from the anchor on.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many changes to show.")
+@JSON
+@CSV
+def explain(
+    case_folder: Path,
+    supplier: str,
+    consumer: str,
+    suffix: str | None,
+    rules: str | None,
+    after: str | None,
+    limit: int,
+    json_to: str | None,
+    csv_to: str | None,
+) -> None:
+    """Explain one session: why SUPPLIER would start there, and what becomes of each change that it reads for CONSUMER."""
+    from workbench.diagnosis import COLUMNS, session_of
+    from workbench.matrix_text import told
+
+    case = Case.open(case_folder)
+    check_outputs(json_to, csv_to, kept_of(case))
+    planned = session_of(case, supplier, consumer, suffix, rules)
+    page = planned.page(after, limit + 1).to_pylist()
+    more = page[limit - 1]["position"] if len(page) > limit else None
+    page = page[:limit]
+    if json_to:
+        give(json.dumps({**planned.row, "outcomes": page, "next": more}, indent=1) + "\n", json_to)
+    if csv_to:
+        give(csv_text(page, COLUMNS), csv_to)
+    if "-" in (json_to, csv_to):
+        return
+    for line in told(planned.row, system_named(str(case.system)).moment, always=True):
+        click.echo(line)
+    for reason in planned.row["reasons"]:
+        values = ", ".join(f"{key} {value}" for key, value in reason["values"].items() if value is not None)
+        click.echo(f"  {one_cell(reason['says'])}" + (f" ({one_cell(values)})" if values else ""))
+    if page:
+        heads = ("POSITION", "ORIGIN", "OUTCOME")
+        click.echo("\n" + aligned([heads, *([one[key.lower()] for key in heads] for one in page)]))
+    if more:
+        click.echo(f"\nmore: --after {more}")

@@ -1,0 +1,123 @@
+"""What all commands share: how a Problem is shown, where output may go, what a run tells of its progress."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from workbench import __version__
+from workbench.boundary import printable
+from workbench.journal import write_whole
+from workbench.model import Problem
+
+
+class Verbs(click.Group):
+    """Shows a Problem as one sentence with exit code 2, never as a traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(context)
+        except Problem as problem:
+            click.echo(f"workbench: {printable(str(problem))}", err=True)
+            context.exit(2)
+        except BrokenPipeError:
+            context.exit(0)
+        except OSError as error:
+            where = f" ({printable(str(error.filename))})" if error.filename else ""
+            what = error.strerror or type(error).__name__
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                what, where = "the disk is full", f"{where}. Free some space and start again; nothing was changed"
+            click.echo(f"workbench: {what}{where}", err=True)
+            context.exit(2)
+        except KeyboardInterrupt:
+            click.echo("workbench: stopped; what was published before is unchanged", err=True)
+            context.exit(130)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="workbench")
+def main() -> None:
+    """Which changes did this server miss, why, and how to put them back.
+
+    Start with `workbench demo`, then `workbench load FOLDER --case CASE` on what you collected.
+    """
+
+
+JSON = click.option("--json", "json_to", metavar="FILE", help="Write JSON there; - is standard output.")
+CSV = click.option("--csv", "csv_to", metavar="FILE", help="Write the table as CSV there; - is standard output.")
+MASTER = click.option(
+    "--master", metavar="URL", help="Spark master or Connect address; default: SPARK_REMOTE, MASTER, else this machine."
+)
+
+
+def check_outputs(json_to: str | None, csv_to: str | None, kept: Iterable[Path]) -> None:
+    """Refuse, before any work is done, what could not be written or would do harm.
+
+    `kept` are files, and folders with the files right in them, that no output may overwrite.
+    """
+    if json_to and csv_to and (json_to == csv_to or Path(json_to).resolve() == Path(csv_to).resolve()):
+        where = "standard output" if json_to == "-" else "the same file"
+        raise click.UsageError(f"--json and --csv cannot both go to {where}: give another file for one of them")
+    kept = {one.resolve() for one in kept}
+    for to in {json_to, csv_to} - {None, "-"}:
+        path = Path(str(to)).resolve()
+        if path in kept or path.parent in kept:
+            raise Problem("this would overwrite an input or the case itself", str(to), "give another file")
+        if path.is_dir() or not path.parent.is_dir():
+            what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+            raise Problem(f"cannot write: this {what}", str(to), "give a file in a folder that exists")
+
+
+def give(text: Iterable[str], to: str) -> None:
+    """Write the text, or its pieces, there; a device or a pipe is written to, not replaced."""
+    text = [text] if isinstance(text, str) else text
+    if to == "-":
+        sys.stdout.writelines(text)
+        return
+    path = Path(to).resolve()
+    try:
+        if path.exists() and not path.is_file():
+            with open(path, "w", encoding="utf-8") as device:
+                device.writelines(text)
+        else:
+            write_whole(path, text)
+    except OSError as error:
+        raise Problem(f"cannot write: {error.strerror}", to, "give a file in a folder that exists") from None
+
+
+class Reading:
+    """How far the reading is: a bar on a terminal, elsewhere a plain line now and then, so that short work is silent."""
+
+    EVERY = 30.0
+    """Seconds from one plain line to the next."""
+
+    def __init__(self) -> None:
+        self.started = self._spoken = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, done: int, total: int, rows: int) -> None:
+        now = time.monotonic()
+        rate = f"{rows / (now - self.started):,.0f} rows/s"
+        if sys.stderr.isatty():
+            if self._bar is None:
+                self._bar = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024, desc="reading", leave=False)
+            self._bar.set_postfix_str(rate, refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif now - self._spoken >= self.EVERY:
+            self._spoken = now
+            click.echo(f"reading: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB, {rate}", err=True)
