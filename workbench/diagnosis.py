@@ -23,6 +23,7 @@ from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, plan
 from workbench.topology import Link, Replica, Topology, topology
+from workbench.verdicts import verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +39,9 @@ _REJECTS_SHOWN = 1000
 Pair = tuple[Replica, Replica, Link | None]
 
 
-def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = None) -> dict[str, Any]:
+def diagnose(
+    case: Case, rules: str | None = None, spark: SparkSession | None = None, limit: int = 10_000
+) -> dict[str, Any]:
     """Everything that `workbench diagnose --json` writes, about the last snapshot of the case.
 
     `rules` names the rule set for the pairs; by default it is that of the real servers. With a Spark session every count
@@ -50,6 +53,7 @@ def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = 
     pairs = pair_matrix(shown, logs, rules)
     if spark is not None:
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
+    judged = verdicts(case, shown, logs, pairs, limit)
     findings = [finding for detector in shown.system.detectors() for finding in detector(case, shown)]
     return {
         "schema": 1,
@@ -57,13 +61,17 @@ def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = 
         "servers": [_server(replica) for replica in shown.replicas],
         "links": [_link(link) for link in shown.links],
         "pairs": pairs,
+        "missing": judged.missing,
+        "stranded": judged.stranded,
+        "pending": judged.pending,
+        "unknown": judged.unknown,
         "findings": [asdict(finding) for finding in sorted(findings, key=_rank)],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
         "run": {
             "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "seconds": round(time.monotonic() - began, 3),
-            "judged": ["servers", "pairs", "findings"],
+            "truncated": judged.cut(),
         },
     }
 

@@ -157,16 +157,19 @@ class System:
 
     formats       asked in order; the first whose `sniff` says yes takes the file
     show          order key -> the position as the system writes it
+    instant       a time -> the lowest hi of the positions made then, by the clock of their origin
     moment        order key -> when the change was made, by the clock of its origin; None if positions carry no time
     order_key     (origin, hi, lo) -> order key; the integers are those of the table `changes`
     halves        order key -> (hi, lo)
     origin_of     order key -> who made the change
+    change_of     a position that stands for a part of a change -> the position of the change
     typed         a position as a person types it -> its order key; None if it is none
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
+    proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
     detectors     gives what looks for findings of its own: (case, topology) -> findings
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
@@ -180,11 +183,14 @@ class System:
     typed: Callable[[str], str | None]
     show: Callable[[str], str]
     moment: Callable[[str], datetime | None]
+    instant: Callable[[datetime], int]
     bucket_shift: int
     log_words: frozenset[str] = frozenset()
     below: str = ""
     spelled: Callable[[str], str | None] = str
+    change_of: Callable[[str], str] = str
     supplying: Callable[[], Any] | None = None
+    proving: Callable[[], Any] | None = None
     detectors: Callable[[], Iterable[Callable[[Any, Any], Iterable[Finding]]]] = tuple
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 

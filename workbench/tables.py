@@ -46,6 +46,11 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "hi": (INT, "order of the position, first half"),
         "lo": (INT, "order of the position, second half"),
     },
+    "named": {  # like `positions`, of what is no log of changes: results of operations, and states of entries
+        "origin": (TEXT, "who made the change"),
+        "hi": (INT, "order of the position, first half"),
+        "lo": (INT, "order of the position, second half"),
+    },
     "vectors": {
         **OFFSET,
         "kind": (

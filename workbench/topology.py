@@ -15,6 +15,7 @@ from workbench.links import links_of, origins_of
 from workbench.model import Format, Problem, System
 from workbench.rules.sending import Supplying
 from workbench.rules.vectors import Span, Vector
+from workbench.rules.verdicts import Proving
 from workbench.systems import format_with, system_named
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Replica:
     vector      what the server claims; of several files of the snapshot the highest claim for each origin
     log         the file with its present log; None if none was collected
     keeps_log   False: the server keeps none, so nothing of it is missing here
+    log_claims  origin -> last position that the log says it holds, where it says so
     purged      origin -> up to where the log was trimmed (None: it was not); None where the log does not say
     evidence    the kinds of evidence of the server
     """
@@ -64,6 +66,7 @@ class Replica:
     vector: Vector = field(default_factory=dict)
     log: Input | None = None
     keeps_log: bool = True
+    log_claims: Mapping[str, str] = field(default_factory=dict)
     purged: Mapping[str, str | None] | None = None
     evidence: tuple[str, ...] = ()
 
@@ -101,6 +104,14 @@ class Topology:
         if self.system.supplying is None:
             raise Problem(f"no rules of sending are known for {self.system.title}")
         found: Supplying = self.system.supplying()
+        return found
+
+    @property
+    def proving(self) -> Proving:
+        """What the system's evidence means."""
+        if self.system.proving is None:
+            raise Problem(f"no rules of evidence are known for {self.system.title}")
+        found: Proving = self.system.proving()
         return found
 
     def pairs(self) -> Iterator[tuple[Replica, Replica, Link | None]]:
@@ -189,7 +200,8 @@ def _replica(key: Key, origin: str | None, rows: list[Row], inputs: list[Input],
     log = max(logs, key=lambda one: (_last(rows, one), one.accepted, one.file), default=None)
     if len(logs) > 1:
         evidence = evidence | {f"{format_with(one.kind).evidence}_earlier" for one in logs if one is not log}
-    purged = [row for row in rows if log and row["kind"] == "log_purge" and row["file"] == log.file]
+    of_log = [row for row in rows if log and row["file"] == log.file]
+    purged = [row for row in of_log if row["kind"] == "log_purge"]
     claimed = _claimed(rows, {file: kind for file, (_, kind) in mine.items()})
     own = [*claimed, *(row for row in rows if row["kind"] != "link")]  # what is remembered of others is theirs
     return Replica(
@@ -200,6 +212,7 @@ def _replica(key: Key, origin: str | None, rows: list[Row], inputs: list[Input],
         _vector(claimed),
         log,
         not any((suffix or "") in one.facts.get("without_log", {}) for one, _ in mine.values()),
+        {row["origin"]: row["max"] for row in of_log if row["kind"] == "log_max" and row["origin"] and row["max"]},
         {row["origin"]: row["max"] for row in purged if row["origin"]} if purged else None,
         tuple(sorted(evidence)),
     )

@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from workbench.engine.positions import Positions, of_arrow
 from workbench.model import Problem, System
 from workbench.rules.sending import Bound, Tally
-from workbench.tables import Numbers, joined
+from workbench.tables import SCHEMAS, Numbers, joined
 
 _PARTS_KEPT = 8
 _BUCKETS_KEPT = 1024
@@ -132,7 +133,7 @@ class StoredLog:
         if begin >= end:
             return _stretch([], low, low)
         bucket = whole.holding(end - 1)[0]
-        found = self._between(low, ((bucket + 1) << self.system.bucket_shift, 0))
+        found = self.between(low, ((bucket + 1) << self.system.bucket_shift, 0))
         skip = 0 if bound.included else place(found.hi, found.lo, low, "right")
         there = slice(skip, skip + limit)
         return Stretch(found.origin[there], found.hi[there], found.lo[there])
@@ -161,7 +162,7 @@ class StoredLog:
         width = 1 << self.system.bucket_shift
         while low < high:
             edge = min((low[0] + width, 0), (high[0], high[1] + 1))
-            there = self._between((low[0], low[1] + 1), edge)
+            there = self.between((low[0], low[1] + 1), edge)
             for at in np.flatnonzero(np.asarray(pc.equal(there.origin, origin))).tolist():
                 yield self.system.order_key(origin, int(there.hi[at]), int(there.lo[at]))
             low, width = (edge[0], edge[1] - 1), 2 * width
@@ -229,7 +230,7 @@ class StoredLog:
     def _bucket(self, bucket: int) -> Stretch:
         if bucket not in self._buckets:
             shift = self.system.bucket_shift
-            there = self._between((bucket << shift, 0), ((bucket + 1) << shift, 0))
+            there = self.between((bucket << shift, 0), ((bucket + 1) << shift, 0))
             # Copied, because a slice would keep the whole part in memory that it was cut out of.
             origin = pa.DictionaryArray.from_arrays(np.array(there.origin.indices), there.origin.dictionary)
             self._buckets[bucket] = Stretch(origin, there.hi.copy(), there.lo.copy())
@@ -240,7 +241,7 @@ class StoredLog:
 
     # --- reading
 
-    def _between(self, low: tuple[int, int], high: tuple[int, int]) -> Stretch:
+    def between(self, low: tuple[int, int], high: tuple[int, int]) -> Stretch:
         """The positions from `low`, included, to `high`, excluded."""
         tables = [
             self._table(part["path"])
@@ -248,6 +249,28 @@ class StoredLog:
             if tuple(part["first"]) < high and low <= tuple(part["last"])
         ]
         return _stretch(tables, low, high)
+
+    def contains(self, wanted: Positions, numbers: Mapping[str, int]) -> Numbers:
+        """For each of some sorted positions: is it there? `numbers` are those of the origins."""
+        found = np.zeros(len(wanted), bool)
+        for part in self.parts:
+            begin, end = (
+                place(wanted.hi, wanted.lo, tuple(part["first"])),
+                place(wanted.hi, wanted.lo, tuple(part["last"]), "right"),
+            )
+            if begin < end:
+                table = self._table(part["path"])
+                there = of_arrow(
+                    table["origin"].combine_chunks(), table["hi"].to_numpy(), table["lo"].to_numpy(), numbers
+                )
+                found[begin:end] |= wanted[begin:end].within(there)
+        return found
+
+    def digests(self) -> pa.Table:
+        """The digests of its positions, by origin and bucket."""
+        columns = ["origin", "bucket", "count", "mix", "xor_hi", "xor_lo"]
+        tables = [read_part(path, columns) for path in self._digests]
+        return joined(tables) if tables else SCHEMAS["digests"].empty_table()
 
     def _table(self, path: str) -> pa.Table:
         if path not in self._tables:

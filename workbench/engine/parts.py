@@ -28,6 +28,9 @@ RANGE = 32 << 20
 """A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
 ROWS_PER_PART = 250_000
+_ROWS_FOUND = 1 << 14
+"""Rows of `changes` that are read to find one of them."""
+
 _INDEXED = {"hi", "lo", "origin", "position", "server"}
 _PLAIN = {"offset": "DELTA_BINARY_PACKED", "hi": "DELTA_BINARY_PACKED", "lo": "DELTA_BINARY_PACKED"}
 _FEW = {
@@ -100,22 +103,23 @@ class _Writer:
             self.flush(name)
 
     def flush(self, name: str) -> None:
-        """Write what waits for the table; of changes also the sorted positions and their digests."""
+        """Write what waits for the table; with it the sorted positions that a log holds, or that other evidence names."""
         self.counts[name] = 0
         rows = joined(self.waiting.pop(name))
-        self._write(name, rows)
         if name == "changes":
-            self._positions(rows)
+            self._changes(rows)
+            return
+        self._write(name, rows)
+        if name in ("applied", "entry_states"):
+            self._named(rows.filter(named_by(name)))
 
-    def _positions(self, rows: pa.Table) -> None:
+    def _changes(self, rows: pa.Table) -> None:
         kind = rows["kind"]
         real = (
             rows
             if kind.type != pa.string() and _only(kind, "change")
             else rows.filter(pc.equal(kind.cast(pa.string()), "change"))
         )
-        if not len(real):
-            return
         origin = real["origin"].combine_chunks()
         if not pa.types.is_dictionary(origin.type):
             origin = origin.dictionary_encode()
@@ -123,12 +127,42 @@ class _Writer:
         hi, lo = real["hi"].to_numpy(), real["lo"].to_numpy()
         order = order_of(hi, lo)
         hi, lo, origin = hi[order], lo[order], origin.take(pa.array(order))
-        ends = [(int(hi[at]), int(lo[at])) for at in (0, -1)]
-        self._write("positions", pa.table({"origin": origin, "hi": hi, "lo": lo}), *ends)
-        self._write("digests", digest(origin, hi, lo, self.system.bucket_shift))
+        ends = _ends(hi, lo)
+        self._write("changes", rows, *ends)
+        if ends:
+            self._write("positions", pa.table({"origin": origin, "hi": hi, "lo": lo}), *ends)
+            self._write("digests", digest(origin, hi, lo, self.system.bucket_shift))
+
+    def _named(self, rows: pa.Table) -> None:
+        """The changes that these rows name, each once and in order."""
+        found = pc.unique(rows["position"].cast(pa.string())).drop_null().to_pylist()
+        keys = sorted({self.system.change_of(position) for position in found})
+        if keys:
+            origin = pa.array(map(self.system.origin_of, keys), pa.string()).dictionary_encode()
+            hi, lo = (np.array(half, np.int64) for half in zip(*map(self.system.halves, keys), strict=True))
+            self._write("named", pa.table({"origin": origin, "hi": hi, "lo": lo}), *_ends(hi, lo))
+            self.parts[-1]["origins"] = sorted(origin.dictionary.to_pylist())
 
     def _write(self, name: str, rows: pa.Table, *ends: tuple[int, int]) -> None:
         self.parts.append(write_part(self.evidence, name, rows, self.share.source, *ends, below=self.system.below))
+
+
+def named_by(name: str) -> pc.Expression:
+    """Which rows of the table prove that a change was made, wherever it is now.
+
+    An operation that a client asked for and that was refused has a position and is no change; so is one that was only
+    cancelled. What came over a link and was refused is one: its supplier has it.
+    """
+    if name == "entry_states":
+        return pc.field("position").is_valid()
+    outcome = pc.field("outcome")
+    sent = (outcome == "refused") & pc.field("replicated")
+    return pc.field("position").is_valid() & (outcome.isin(["applied", "dropped", "skipped"]) | sent)
+
+
+def _ends(hi: np.ndarray, lo: np.ndarray) -> list[tuple[int, int]]:
+    """The first and the last of sorted positions; nothing of none."""
+    return [(int(hi[at]), int(lo[at])) for at in (0, -1)] if len(hi) else []
 
 
 def _only(column: pa.ChunkedArray, value: str) -> bool:
@@ -190,6 +224,7 @@ def write_part(
         use_dictionary=[column for column in whole.column_names if column in _FEW],
         column_encoding=plain or None,
         store_schema=False,
+        row_group_size=_ROWS_FOUND if name == "changes" else None,
         write_batch_size=1 << 14,
         write_page_checksum=True,
         write_statistics=[column for column in whole.column_names if column in _INDEXED],

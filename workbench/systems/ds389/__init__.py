@@ -12,6 +12,7 @@ from workbench.systems.ds389.formats.values import suffix_named
 
 if TYPE_CHECKING:
     from workbench.rules.sending import Supplying
+    from workbench.rules.verdicts import Proving
 
 
 def _scenarios() -> Mapping[str, Kind]:
@@ -24,6 +25,12 @@ def _supplying() -> Supplying:
     from workbench.systems.ds389.rules.supplying import SUPPLYING  # readers of files need no rules
 
     return SUPPLYING
+
+
+def _proving() -> Proving:
+    from workbench.systems.ds389.rules.proving import PROVING
+
+    return PROVING
 
 
 def _detectors() -> list[Callable[[Any, Any], Iterable[Finding]]]:
@@ -41,12 +48,15 @@ SYSTEM = System(
     origin_of=origin_of,
     typed=csn_or_none,
     show=str,
+    change_of=lambda csn: csn[:16] + "0000",  # a sub-sequence marks a step inside one change
     moment=lambda csn: utc(seconds(csn)),
+    instant=lambda at: int(at.timestamp()) << 16,
     bucket_shift=24,  # hi counts 1/65536 s: 256 s a bucket, the measured optimum at some ten changes a second
     log_words=frozenset({"access", "errors", "error", "audit", "auditfail"}),
     below=",",
     spelled=suffix_named,
     supplying=_supplying,
+    proving=_proving,
     scenarios=_scenarios,
     detectors=_detectors,
 )

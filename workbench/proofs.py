@@ -1,0 +1,455 @@
+"""What the evidence of a case says of changes that the log of one server does not show: the grounds of its verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.case import Case
+from workbench.engine.known import HIGHEST, LOWEST, Source
+from workbench.engine.logs import place, read_part
+from workbench.engine.positions import Positions, union
+from workbench.engine.rows import named_in, rows_at, rows_where
+from workbench.inputs import Input
+from workbench.model import System
+from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
+from workbench.systems import format_with
+from workbench.tables import Numbers
+from workbench.topology import Replica, Topology
+
+_APPLIED = ("position", "outcome", "at", "code", "replicated")
+_SLACK = timedelta(seconds=60)
+"""By how much the clocks of an origin and of a server that was initialised may differ."""
+
+
+class Evidence:
+    """The rows of a case about one suffix, up to one snapshot, by server."""
+
+    def __init__(self, case: Case, shown: Topology, suffix: str | None, names: Sequence[str]) -> None:
+        self.case, self.shown, self.suffix, self.names = case, shown, suffix, names
+        self.system: System = shown.system
+        self.numbers = {name: number for number, name in enumerate(names)}
+        labels = list(case.snapshots)
+        known = set(labels[: labels.index(shown.snapshot) + 1])
+        self.inputs = [
+            one for one in case.inputs if one.kind and one.snapshot in known and one.suffix in (None, suffix)
+        ]
+
+    def parts(self, table: str, server: str | None = None, evidence: str | None = None) -> list[dict[str, Any]]:
+        """The parts of a table, of one server or all, of one kind of evidence or all."""
+        return [
+            {**part, "path": str(self.case.evidence / table / part["name"])}
+            for one in self.inputs
+            if server in (None, one.server) and evidence in (None, format_with(one.kind).evidence)
+            for part in one.parts
+            if part["table"] == table
+        ]
+
+    def mine(self) -> pc.Expression:
+        """Rows of this suffix, and those that do not say of which they are."""
+        column = pc.field("suffix")
+        return column.is_null() | (column == self.suffix) if self.suffix else column.is_null()
+
+    def between(self, some: Positions) -> pc.Expression:
+        """Rows whose position may be one of these, or a part of one."""
+        (first,), (last,) = some[:1].keys(self.system, self.names), some[-1:].keys(self.system, self.names)
+        hi, _ = self.system.halves(last)
+        beyond = self.system.order_key(self.system.origin_of(last), hi + 1, 0)
+        column = pc.field("position")
+        return column.is_valid() & (column >= first) & (column < beyond)
+
+    def described(self, some: Positions, logs: Iterable[Input]) -> dict[str, dict[str, Any]]:
+        """Operation and target of changes by position: from the first log that holds each, else from a result that names it."""
+        about: dict[str, dict[str, Any]] = {}
+        for log in logs:
+            parts = self.parts_of(log, "changes")
+            for there, rows in rows_at(parts, some, self.numbers, ["operation", "target"]):
+                for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
+                    about.setdefault(key, row)
+        left = [key for key in some.keys(self.system, self.names) if key not in about]
+        if left:
+            where = self.mine() & pc.field("position").isin(left)
+            for row in rows_where(self.parts("applied"), ["position", "operation", "target"], where).to_pylist():
+                if row["operation"] or row["target"]:
+                    about.setdefault(row["position"], row)
+        return about
+
+    def holes(self, log: Input) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """Stretches of a log, from one position to another, in which a record could not be read."""
+        rejects = rows_where(self.parts_of(log, "rejects"), ["offset"], pc.field("offset").is_valid())
+        if not len(rejects):
+            return []
+        offset, hi, lo = [], [], []
+        for part in self.parts_of(log, "changes"):
+            rows = read_part(part["path"], ["offset", "hi", "lo"])
+            offset.append(rows["offset"].to_numpy())
+            hi.append(rows["hi"].to_numpy())
+            lo.append(rows["lo"].to_numpy())
+        if not offset:
+            return [(LOWEST, HIGHEST)]
+        places, his, los = map(np.concatenate, (offset, hi, lo))
+        order = np.argsort(places)
+        places, his, los = places[order], his[order], los[order]
+        found = set()
+        for at in np.searchsorted(places, np.unique(rejects["offset"].to_numpy())).tolist():
+            low = (int(his[at - 1]), int(los[at - 1])) if at else LOWEST
+            high = (int(his[at]), int(los[at])) if at < len(places) else HIGHEST
+            # A log that is not in order can hide anything anywhere.
+            found.add((low, high) if low < high else (LOWEST, HIGHEST))
+        return sorted(found)
+
+    def parts_of(self, one: Input, table: str) -> list[dict[str, Any]]:
+        """The parts of a table that one file was read into."""
+        where = self.case.evidence / table
+        return [{**part, "path": str(where / part["name"])} for part in one.parts if part["table"] == table]
+
+
+class Proofs:
+    """The grounds for one server, whose log is given if it has one.
+
+    resets  what replaced its data or its log, in the order of time
+    """
+
+    def __init__(
+        self, evidence: Evidence, replica: Replica, proving: Proving, earlier: Sequence[Source], resets: list[Reset]
+    ) -> None:
+        self.evidence, self.replica, self.proving, self.earlier = evidence, replica, proving, earlier
+        self.system, self.names = evidence.system, evidence.names
+        self.resets = resets
+        replacing = [reset for reset in resets if reset.kind in (REPLACED, TOTAL)]
+        self.since = replacing[-1].ended if replacing else None
+        """What was logged before says nothing of the data as they are now."""
+        self.initialised = replacing[-1] if replacing and replacing[-1].kind == TOTAL else None
+
+    @cached_property
+    def any(self) -> bool:
+        """True if there is anything to look into; if not, what the log does not show stays unknown, unread."""
+        server = self.replica.server
+        tables = [self.evidence.parts(table, server) for table in ("applied", "entry_states")]
+        return bool(self.earlier or self.initialised or any(tables) or self._skips(["position"]) is not None)
+
+    def grounds(self, some: Positions, not_shown: Numbers, marks: Mapping[str, str]) -> Numbers:
+        """The grounds of each of some sorted positions that its log does not hold, as numbers.
+
+        `not_shown`: where the log cannot show the position. `marks`: by origin, up to where a log made anew knows nothing.
+        """
+        found = np.where(not_shown, int(Ground.NOT_SHOWN), 0)
+        keys = pa.array(some.keys(self.system, self.names), pa.string())
+        self._from_logs(some, keys, found)
+        self._from_states(some, keys, found)
+        if self.since is None:
+            for source in self.earlier:
+                found[source.contains(some)] |= int(Ground.IN_EARLIER_LOG)
+        if self.initialised:
+            found[self._initialised(some, keys, marks)] |= int(Ground.INITIALISED)
+        return found
+
+    # --- what servers logged
+
+    def _from_logs(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
+        server, where = self.replica.server, self.evidence.mine() & self.evidence.between(some)
+        rows = rows_where(self.evidence.parts("applied", server), _APPLIED, where & pc.field("link").is_null())
+        self._note(rows, keys, found, self._meaning)
+        skips = self._skips(_APPLIED, where)
+        if skips is not None:
+            self._note(skips, keys, found, lambda row: Ground.SKIPPED)
+
+    def _skips(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table | None:
+        """What suppliers logged of changes that they went on without, over their links to this server."""
+        links = [link for link in self.evidence.shown.links if link.consumer == self.replica.server]
+        found = []
+        for link in links:
+            if link.suffix == self.replica.suffix:
+                mine = (pc.field("link") == link.name) & (pc.field("outcome") == "skipped")
+                parts = self.evidence.parts("applied", link.supplier)
+                found.append(rows_where(parts, columns, mine if where is None else mine & where))
+        found = [table for table in found if len(table)]
+        return pa.concat_tables(found) if found else None
+
+    def _note(
+        self, rows: pa.Table, keys: pa.Array, found: Numbers, meaning: Callable[[Mapping[str, Any]], Ground]
+    ) -> None:
+        if not len(rows):
+            return
+        at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+        rows = rows.append_column("number", at).filter(pc.is_valid(at))
+        if self.since is not None:
+            # A line without a time counts: an entry's state has none, and a log that has none is rare.
+            rows = rows.filter(pc.fill_null(pc.greater_equal(rows["at"], pa.scalar(self.since, rows["at"].type)), True))
+        kinds = [name for name in ("outcome", "code", "replicated") if name in rows.column_names]
+        for row in rows.group_by([*kinds]).aggregate([("number", "list")]).to_pylist():
+            found[np.array(row["number_list"])] |= int(meaning(row))
+
+    def _meaning(self, row: Mapping[str, Any]) -> Ground:
+        outcome = row["outcome"]
+        if outcome == "refused":
+            # What a client asked for and was refused is no change: it can stand here only by its position's twin elsewhere.
+            return Ground.SKIPPED if row["code"] is not None and self.proving.goes_on(row["code"]) else Ground.REFUSED
+        return {"applied": Ground.APPLIED, "dropped": Ground.DROPPED, "cancelled": Ground.CANCELLED}.get(
+            outcome, Ground(0)
+        )
+
+    # --- what entries carry
+
+    def _from_states(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
+        parts = self._exports(some)
+        if not parts:
+            return
+        rows = rows_where(parts, ["position"], self.evidence.between(some))
+        if len(rows):
+            at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+            found[np.asarray(at.drop_null())] |= int(Ground.IN_STATE)
+
+    def _exports(self, some: Positions) -> list[dict[str, Any]]:
+        """The parts of entry exports of this server that speak of its data as they are now."""
+        return self.evidence.parts("entry_states", self.replica.server) if self._exports_count else []
+
+    @cached_property
+    def _exports_count(self) -> bool:
+        """False if the data were replaced after the newest export: by the newest change that any of them claims."""
+        claimed = self._claimed_by_exports
+        if self.since is None or not claimed:
+            return True
+        newest = max(filter(None, map(self.system.moment, claimed.values())), default=None)
+        return newest is None or newest >= self.since
+
+    @cached_property
+    def _claimed_by_exports(self) -> dict[str, str]:
+        """Origin -> up to where the vector in an export of this server's entries reaches."""
+        files = {
+            (one.snapshot, one.file)
+            for one in self.evidence.inputs
+            if one.server == self.replica.server and format_with(one.kind).evidence == "entry_state"
+        }
+        claimed: dict[str, str] = {}
+        for row in self.evidence.case.arrow("vectors").to_pylist():
+            mine = (row["snapshot"], row["file"]) in files and row["suffix"] == self.replica.suffix
+            if mine and row["origin"] and row["max"]:
+                claimed[row["origin"]] = max(row["max"], claimed.get(row["origin"], ""))
+        return claimed
+
+    def lacking_states(self, some: Positions) -> Numbers:
+        """For each position: entries of another server carry it, those of this one do not, and nothing later replaced it."""
+        lacking = np.zeros(len(some), bool)
+        parts = self._exports(some)
+        keys = some.keys(self.system, self.names)
+        claimed = self._claimed_by_exports
+        asked = np.array(
+            [key <= claimed.get(self.names[o], "") for key, o in zip(keys, some.origin.tolist(), strict=True)]
+        )
+        if not parts or not asked.any():
+            return lacking
+        mine = {part["path"] for part in parts}
+        theirs = [part for part in self.evidence.parts("entry_states") if part["path"] not in mine]
+        columns = ["position", "entry", "attribute", "state"]
+        rows = rows_where(theirs, columns, self.evidence.between(some))
+        if not len(rows):
+            return lacking
+        rows = rows.append_column("change", _changes(self.system, rows["position"]))
+        rows = rows.filter(pc.is_in(rows["change"], pa.array(keys)))
+        entries = pc.unique(rows["entry"]).drop_null()
+        own = rows_where(parts, columns, pc.field("entry").isin(entries))
+        latest: dict[tuple[str, str], str] = {}
+        there = set(own["entry"].to_pylist())
+        for row in own.to_pylist():
+            whole = row["state"] == "tombstone"  # a later change of a deleted entry stands for all of it
+            for key in ((row["entry"], row["attribute"]), *([(row["entry"], "")] if whole else [])):
+                latest[key] = max(row["position"] or "", latest.get(key, ""))
+        carried: dict[str, list[bool]] = {}
+        for row in rows.to_pylist():
+            if row["entry"] is None:
+                continue
+            later = max(latest.get((row["entry"], row["attribute"]), ""), latest.get((row["entry"], ""), ""))
+            open_ = row["entry"] not in there and row["state"] == "tombstone"  # gone here, too, and cleared away
+            carried.setdefault(row["change"], []).append(not open_ and later < row["change"])
+        for number, key in enumerate(keys):
+            lacking[number] = bool(asked[number]) and any(carried.get(key, ()))
+        return lacking
+
+    # --- initialised from another server
+
+    def _initialised(self, some: Positions, keys: pa.Array, marks: Mapping[str, str]) -> Numbers:
+        reset = self.initialised
+        assert reset is not None
+        older = some.hi < self.system.instant(reset.began)
+        inside = np.zeros(len(some), bool)
+        for number, name in enumerate(self.names):
+            mine = older & (some.origin == number)
+            if not mine.any():
+                continue
+            if name in marks:  # the log was made anew right then: what it says to know, came with the data
+                mark = self.system.halves(marks[name])
+                inside |= mine & ((some.hi < mark[0]) | ((some.hi == mark[0]) & (some.lo <= mark[1])))
+            elif any(supplier.origin == name for supplier in self._initialisers):
+                inside |= mine
+        left = older & ~inside
+        for supplier in self._initialisers if left.any() else ():
+            # Of third servers: the supplier must have logged it by then.
+            where = self.evidence.mine() & self.evidence.between(some[left]) & (pc.field("outcome") == "applied")
+            parts = self.evidence.parts("applied", supplier.server)
+            rows = rows_where(parts, ["position", "at"], where & (pc.field("at") < pa.scalar(reset.began)))
+            if len(rows):
+                at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+                inside[np.asarray(at.drop_null())] = True
+        return inside & older
+
+    @cached_property
+    def _initialisers(self) -> list[Replica]:
+        """The servers that the last total initialisation may have come from: by the links that tell of one then."""
+        assert self.initialised is not None
+        names = set()
+        for supplier, began, _ in initialisations(self.evidence, self.replica):
+            if abs(began - self.initialised.began) < _SLACK:
+                names.add(supplier)
+        return [
+            one for one in self.evidence.shown.replicas if one.server in names and one.suffix == self.replica.suffix
+        ]
+
+    # --- absence from the log of operations
+
+    def lacking_operations(self, some: Positions) -> Numbers:
+        """For each position: a log of operations that covers its time names a later change of its origin, and not it."""
+        lacking = np.zeros(len(some), bool)
+        own = self.evidence.numbers.get(self.replica.origin or "", -1)
+        for one in self.evidence.inputs:
+            span = one.facts.get("time", {})
+            counts = one.facts.get("results_with_csn", 1)
+            if one.server != self.replica.server or format_with(one.kind).evidence != "access_log" or not counts:
+                continue
+            if not span.get("min"):
+                continue
+            began = datetime.fromisoformat(span["min"]).astimezone(UTC)
+            lacking |= self._lacking_in(one, began, some, own)
+        return lacking
+
+    def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
+        lacking = np.zeros(len(some), bool)
+        asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
+        named = union(named_in(self.evidence.parts_of(one, "named"), self.evidence.numbers))
+        if not len(asked) or not len(named):
+            return lacking
+        logged = self.evidence.parts_of(one, "applied")
+        for origin in np.unique(some.origin[asked]).tolist():
+            theirs = named[named.origin == origin]
+            mine = asked[some.origin[asked] == origin]
+            after = np.array(
+                [place(theirs.hi, theirs.lo, (int(some.hi[at]), int(some.lo[at])), "right") for at in mine]
+            )
+            followed = after < len(theirs)
+            mine, after = mine[followed], after[followed]
+            if not len(mine):
+                continue
+            chosen = np.unique(after)
+            wanted = theirs[chosen].keys(self.system, self.names)
+            where = self.evidence.mine() & pc.field("position").isin(wanted) & (pc.field("outcome") == "applied")
+            rows = rows_where(logged, ["position", "at", "replicated"], where)
+            first = {}
+            for row in rows.to_pylist():
+                if row["at"] is not None and row["replicated"] is not False:
+                    first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
+            for number, key in zip(chosen.tolist(), wanted, strict=True):
+                at, made = first.get(key), self.system.moment(key)
+                if at is None or made is None:
+                    continue
+                # A clock that is ahead makes positions of a later time than the change was made.
+                ahead = max(timedelta(0), made - at)
+                covered = some.hi[mine] >= self.system.instant(began + ahead + timedelta(seconds=1))
+                lacking[mine[(after == number) & covered]] = True
+        return lacking
+
+    # --- acknowledged, not applied, and logged without a position
+
+    def dropped(self, about: Mapping[str, tuple[str, str]], others: Counter[tuple[str, str]]) -> set[str]:
+        """Of changes (position -> operation, target): those for which a line stands that acknowledges such a one without position.
+
+        `others` are changes that the server has, by operation and target: such a line may speak of one of these.
+        """
+        wanted = Counter((operation, target.lower()) for operation, target in about.values())
+        where = self.evidence.mine() & (pc.field("outcome") == "dropped") & pc.field("position").is_null()
+        targets = pa.array(sorted({target for _, target in about.values()}), pa.string())
+        parts = self.evidence.parts("applied", self.replica.server)
+        rows = rows_where(parts, ["at", "operation", "target"], where & pc.field("target").isin(targets))
+        lines: Counter[tuple[str, str]] = Counter()
+        for row in rows.to_pylist():
+            if self.since is None or (row["at"] and row["at"] >= self.since):
+                lines[row["operation"], (row["target"] or "").lower()] += 1
+        sure = {key for key, number in wanted.items() if lines[key] >= number and not others[key]}
+        return {position for position, (operation, target) in about.items() if (operation, target.lower()) in sure}
+
+    # --- twins
+
+    def twins(self, some: Positions, holders: Iterable[Input], log: Input | None) -> tuple[set[str], dict[str, Any]]:
+        """The positions of which the log has a twin; and what is known of each: operation, target."""
+        columns = ["operation", "target", "entry", "body", "rename"]
+        about: dict[str, dict[str, Any]] = {}
+        for holder in holders:
+            parts = self.evidence.parts_of(holder, "changes")
+            for there, rows in rows_at(parts, some, self.evidence.numbers, columns):
+                for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
+                    about.setdefault(key, row)
+        alike: dict[tuple[str, str], list[str]] = {}
+        for key, row in about.items():
+            same = self.proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
+            if same is not None and row["entry"]:
+                alike.setdefault((row["entry"], same), []).append(key)
+        found: set[str] = set()
+        if alike and log is not None:
+            entries = pa.array(sorted({entry for entry, _ in alike}), pa.string())
+            parts = self.evidence.parts_of(log, "changes")
+            where = pc.field("entry").isin(entries) & (pc.field("kind") == "change")
+            for row in rows_where(parts, ["entry", "operation", "body", "rename"], where).to_pylist():
+                same = self.proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
+                found.update(alike.get((row["entry"], same or ""), ()))
+        return found, about
+
+
+def _changes(system: System, positions: pa.ChunkedArray) -> pa.Array:
+    """The change that each position stands for."""
+    packed = positions.combine_chunks().cast(pa.string()).dictionary_encode()
+    whole = pa.array([system.change_of(one) for one in packed.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(packed.indices, whole).cast(pa.string())
+
+
+def initialisations(evidence: Evidence, replica: Replica) -> list[tuple[str, datetime, datetime]]:
+    """(supplier, began, ended) of the total initialisations of this server that links tell of, in the order of time."""
+    to_here = {
+        (link.supplier, link.name)
+        for link in evidence.shown.links
+        if link.consumer == replica.server and link.suffix == replica.suffix
+    }
+    known = {one.snapshot for one in evidence.inputs}
+    found = {
+        (row["server"], row["init_started_at"], row["init_ended_at"])
+        for row in evidence.case.arrow("links").to_pylist()
+        if (row["server"], row["name"]) in to_here and row["snapshot"] in known and row["suffix"] == replica.suffix
+        if row["init_started_at"] and row["init_ended_at"] and row["init_ended_at"] >= row["init_started_at"]
+    }
+    return sorted(found, key=lambda one: one[1])
+
+
+def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> list[Reset]:
+    """What replaced the data or the log of a server, in the order of time, as its messages, its suppliers' links and its log tell."""
+    codes = pa.array(sorted(proving.reset_codes), pa.string())
+    columns = ["at", "code", "numbers"]
+    rows = []
+    for part in evidence.parts("messages", replica.server):
+        where = evidence.mine() & pc.field("code").isin(codes) & pc.field("at").is_valid()
+        rows += rows_where([part], columns, where).to_pylist()
+    found = proving.resets(sorted(rows, key=lambda row: row["at"]))
+    for _, began, ended in initialisations(evidence, replica):
+        if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):
+            found.append(Reset(TOTAL, began, ended))
+    found.sort(key=lambda reset: reset.began)
+    replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
+    moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
+    if moments and (not replacing or replacing[-1].ended + _SLACK < max(moments)):
+        # The log was made anew after all that is known: nobody says by what, and when.
+        found.append(Reset(REPLACED, max(moments), max(moments)))
+    return found

@@ -1,0 +1,133 @@
+"""Does a server have this change? What speaks for and against it, and the order in which that counts.
+
+`Ground` lists what evidence can say of one change at one server that covers it (the vector or the log of the server claims
+the change or a later one of its origin). `verdict` decides by the first rule of `RULES` that fits. The bits are numbers so
+that millions of changes are decided by one look-up table, `TABLE`, made of the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntFlag, auto
+from typing import Any, NamedTuple
+
+PRESENT, MISSING, UNKNOWN = "present", "missing", "unknown"
+
+
+class Ground(IntFlag):
+    """What the evidence says of one change at one server.
+
+    IN_LOG           its present log holds the change
+    APPLIED          it logged that it applied the change, and its data were not replaced since
+    IN_STATE         an entry of it carries the change, and its data were not replaced since
+    IN_EARLIER_LOG   a log collected earlier held the change, and its data were not replaced since
+    INITIALISED      its data came whole from another server that had the change by then
+    DROPPED          it acknowledged the change and did not apply it, taking it for one that it had
+    SKIPPED          it refused the change with a result after which the supplier goes on, or the supplier says it went on
+    REFUSED          it refused the change with a result after which it is sent again
+    CANCELLED        it took the change off its list: the operation failed or changed nothing
+    NOT_SHOWN        its log cannot show the change: it begins later, ends before, was made anew, or a record there is damaged
+    TWIN             its log has the same modification of the same entry under another position
+    STATE_LACKS      its entries should carry the change, as those of another server do, and do not
+    LOG_LACKS        the log of its operations covers the time of the change and does not name it
+    """
+
+    IN_LOG = auto()
+    APPLIED = auto()
+    IN_STATE = auto()
+    IN_EARLIER_LOG = auto()
+    INITIALISED = auto()
+    DROPPED = auto()
+    SKIPPED = auto()
+    REFUSED = auto()
+    CANCELLED = auto()
+    NOT_SHOWN = auto()
+    TWIN = auto()
+    STATE_LACKS = auto()
+    LOG_LACKS = auto()
+
+
+class Rule(NamedTuple):
+    """One rule: if it holds, that is the verdict; `says` is the sentence for people."""
+
+    name: str
+    verdict: str
+    says: str
+    holds: Callable[[Ground], bool]
+
+
+def _any(grounds: Ground) -> Callable[[Ground], bool]:
+    return lambda found: bool(found & grounds)
+
+
+G = Ground
+
+RULES = (
+    Rule("in_log", PRESENT, "its log holds the change", _any(G.IN_LOG)),
+    Rule("applied", PRESENT, "it logged that it applied the change", _any(G.APPLIED)),
+    Rule("in_state", PRESENT, "an entry of it carries the change", _any(G.IN_STATE)),
+    Rule("in_earlier_log", PRESENT, "a log of it collected earlier holds the change", _any(G.IN_EARLIER_LOG)),
+    Rule("dropped", MISSING, "it took the change for one that it had, and did not apply it", _any(G.DROPPED)),
+    Rule("skipped", MISSING, "it refused the change, and the supplier went on without it", _any(G.SKIPPED)),
+    Rule(
+        "cancelled",
+        PRESENT,
+        "the operation changed nothing there",
+        # A refusal that is sent again cancels as well: then the change is not there.
+        lambda found: bool(found & G.CANCELLED) and not found & G.REFUSED,
+    ),
+    Rule("initialised", PRESENT, "its data came from a server that had the change", _any(G.INITIALISED)),
+    # Before the rules that take absence for a proof: plug-ins write the same modification under a position of their own.
+    Rule("twin", UNKNOWN, "its log has the same modification under another position", _any(G.TWIN)),
+    Rule("state_lacks", MISSING, "its entries do not carry the change, those of another do", _any(G.STATE_LACKS)),
+    Rule("log_lacks", MISSING, "the log of its operations covers the time and does not name it", _any(G.LOG_LACKS)),
+    Rule("not_shown", UNKNOWN, "its log does not reach there, and nothing else tells", _any(G.NOT_SHOWN)),
+    Rule("not_in_log", MISSING, "its log covers the change and does not hold it", lambda found: True),
+)
+"""In this order; the last one always holds."""
+
+
+def verdict(found: Ground) -> Rule:
+    """The first rule that holds for what was found.
+
+    >>> verdict(Ground.NOT_SHOWN | Ground.APPLIED).verdict, verdict(Ground(0)).name
+    ('present', 'not_in_log')
+    """
+    return next(rule for rule in RULES if rule.holds(found))
+
+
+TABLE = tuple(RULES.index(verdict(Ground(bits))) for bits in range(1 << len(Ground)))
+"""Grounds as a number -> which of RULES decides."""
+
+TOTAL, REPLACED, LOG_REPLACED = "total", "replaced", "log_replaced"
+
+
+class Reset(NamedTuple):
+    """Something that put other data, or another log, in the place of what a server had.
+
+    total         its data came whole from another server
+    replaced      its data came from a backup or a file: they may be of any earlier time
+    log_replaced  its log was replaced by an older copy, the data stayed
+    """
+
+    kind: str
+    began: datetime
+    ended: datetime
+
+
+@dataclass(frozen=True)
+class Proving:
+    """What the evidence of one system means.
+
+    goes_on       a result with which a change was refused -> does the supplier go on without it?
+    reset_codes   the codes of messages that tell of resets
+    resets        such messages of one server, in the order of time -> what was reset
+    modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
+    """
+
+    goes_on: Callable[[int], bool]
+    reset_codes: frozenset[str]
+    resets: Callable[[Iterable[Mapping[str, Any]]], list[Reset]]
+    modification: Callable[[str, str, str], str | None]
