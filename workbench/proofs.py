@@ -270,7 +270,7 @@ class Proofs:
             open_ = row["entry"] not in there and row["state"] == "tombstone"  # gone here, too, and cleared away
             carried.setdefault(row["change"], []).append(not open_ and later < row["change"])
         for number, key in enumerate(keys):
-            lacking[number] = bool(asked[number]) and any(carried.get(key, ()))
+            lacking[number] = bool(asked[number]) and any(carried.get(key, []))
         return lacking
 
     # --- initialised from another server
@@ -350,7 +350,7 @@ class Proofs:
             wanted = theirs[chosen].keys(self.system, self.names)
             where = self.evidence.mine() & pc.field("position").isin(wanted) & (pc.field("outcome") == "applied")
             rows = rows_where(logged, ["position", "at", "replicated"], where)
-            first = {}
+            first: dict[str, datetime] = {}
             for row in rows.to_pylist():
                 if row["at"] is not None and row["replicated"] is not False:
                     first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
@@ -367,7 +367,7 @@ class Proofs:
     # --- acknowledged, not applied, and logged without a position
 
     def dropped(self, about: Mapping[str, tuple[str, str]], others: Counter[tuple[str, str]]) -> set[str]:
-        """Of changes (position -> operation, target): those for which a line stands that acknowledges such a one without position.
+        """Of changes (position -> operation, target), those that a line without position must speak of.
 
         `others` are changes that the server has, by operation and target: such a line may speak of one of these.
         """
@@ -435,7 +435,7 @@ def initialisations(evidence: Evidence, replica: Replica) -> list[tuple[str, dat
 
 
 def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> list[Reset]:
-    """What replaced the data or the log of a server, in the order of time, as its messages, its suppliers' links and its log tell."""
+    """What replaced the data or the log of a server, in the order of time: by its messages, by links to it, and by its log."""
     codes = pa.array(sorted(proving.reset_codes), pa.string())
     columns = ["at", "code", "numbers"]
     rows = []

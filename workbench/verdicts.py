@@ -23,7 +23,7 @@ from workbench.inputs import Input
 from workbench.model import System
 from workbench.proofs import Evidence, Proofs, resets_of
 from workbench.rules.sending import SEND
-from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, TABLE, UNKNOWN, Ground, Proving, Reset
+from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
 from workbench.topology import Replica, Topology
@@ -168,6 +168,9 @@ class _Suffix:
         for reset in server.resets:
             if reset.kind == LOG_REPLACED:
                 low = max(low, (self.system.instant(reset.ended), -1))
+            elif reset.kind == TOTAL and origin == server.replica.origin:
+                # Own changes that the initialising server lacked went with the old data: they were never skipped.
+                low = max(low, (self.system.instant(reset.began), -1))
         low = min(low, seen)
         end = max(low, min(last, seen)) if last is not None else low
         if mark is not None and last is None:
@@ -307,7 +310,7 @@ class _Suffix:
                 }
             )
 
-    def _described(self, keys: Sequence[str]) -> dict[str, Row]:
+    def _described(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Operation and target of changes, from any log, else from any result of an operation."""
         if not keys:
             return {}
