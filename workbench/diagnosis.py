@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case import Case
+from workbench.detectors import REFUSED, Situation, detected
 from workbench.engine.logs import StoredLog, Stretch, place, read_part
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from workbench.engine.pairs import Asker
 
-REFUSED, UNKNOWN = "refused", "unknown"
+UNKNOWN = "unknown"
 NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
 """Reasons that no rule set gives: of the evidence, not of the protocol."""
 
@@ -50,7 +51,7 @@ def diagnose(case: Case, rules: str | None = None, spark: SparkSession | None = 
     pairs = pair_matrix(shown, logs, rules)
     if spark is not None:
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
-    findings = [finding for detector in shown.system.detectors() for finding in detector(case, shown)]
+    findings = list(detected(Situation(case, shown, pairs)))
     return {
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
