@@ -3,6 +3,7 @@
 # make lab      the notebooks, in JupyterLab on this machine only
 # make bench    the headline figures, measured here
 # make lint     style and types
+# make docs     the pages under docs/ that are made from the program
 #
 # Needs make and Python 3.11 or newer with venv, nothing else: Java comes with the packages if the machine has none.
 # The first target that runs installs everything into .venv (a minute or two, 1.3 GB); after that, nothing is asked for.
@@ -21,7 +22,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # tools that no lock names. Compiling to bytecode is left to the first import.
 INSTALL := $(PIP) install --no-deps --no-compile --no-build-isolation
 
-.PHONY: venv demo test test-slow lab bench lint lock clean
+.PHONY: venv demo test test-slow lab bench lint docs lock clean
 .DELETE_ON_ERROR:
 
 venv: $(READY)
@@ -72,6 +73,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python -m workbench.docs
 
 # The locks hold for Python 3.11 and newer on Linux and macOS, and name no package index.
 WANTED := import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); e = p["project"]["optional-dependencies"]

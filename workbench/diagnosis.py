@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case import Case
+from workbench.detectors import REFUSED, Situation, detected
 from workbench.engine.logs import StoredLog, Stretch, place, read_part
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from workbench.engine.pairs import Asker
 
-REFUSED, UNKNOWN = "refused", "unknown"
+UNKNOWN = "unknown"
 NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
 """Reasons that no rule set gives: of the evidence, not of the protocol."""
 
@@ -54,7 +55,7 @@ def diagnose(
     if spark is not None:
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
     judged = verdicts(case, shown, logs, pairs, limit)
-    findings = [finding for detector in shown.system.detectors() for finding in detector(case, shown)]
+    findings = list(detected(Situation(case, shown, pairs, judged)))
     return {
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},

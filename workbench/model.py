@@ -105,6 +105,7 @@ class Format:
     splittable pieces may be read in any order, by different workers; False when a line needs the lines before it
     empty      the facts of a file of this format that holds nothing
     variant    tells formats of one name apart that must be read in different ways
+    tells_links   it lists all links of its server: without a row there is none
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
     begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
     opens      what each record begins with, where a value may hold empty lines: of these only those before it are borders
@@ -121,6 +122,7 @@ class Format:
     empty: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
     tells_suffix: bool = False
+    tells_links: bool = False
     begins: Callable[[bytes], str | None] | None = None
     opens: bytes = b""
     evidence: str = ""
@@ -147,6 +149,10 @@ class Kind:
     answer: Callable[[Any], dict[str, Any]]
 
 
+Detectors = Mapping[str, Iterable[Callable[[Any], Iterable["Finding"]]]]
+"""Stage -> what looks for findings there."""
+
+
 def _no_kinds() -> Mapping[str, Kind]:
     return {}
 
@@ -170,7 +176,9 @@ class System:
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
-    detectors     gives what looks for findings of its own: (case, topology) -> findings
+    detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
+    codes         the codes of the findings that only this system has
+    clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
@@ -191,11 +199,26 @@ class System:
     change_of: Callable[[str], str] = str
     supplying: Callable[[], Any] | None = None
     proving: Callable[[], Any] | None = None
-    detectors: Callable[[], Iterable[Callable[[Any, Any], Iterable[Finding]]]] = tuple
+    detectors: Callable[[], Detectors] = dict
+    codes: Mapping[str, Code] = field(default_factory=dict)
+    clock_levels: tuple[tuple[int, str], ...] = ()
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 
 SEVERITIES = ("info", "warning", "error")
+
+GENERATION, IDENTITY, ROLLBACK, ANCHOR, HOLES, APPLYING, LAG = STAGES = (
+    *("generation", "identity", "rollback", "anchor", "holes", "applying", "lag"),
+)
+"""What is looked for, in this order: what comes later may be the consequence of what comes before."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A code that findings may have: what it says, and how grave such a finding can be."""
+
+    says: str
+    severities: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -217,6 +240,22 @@ class Finding:
     items: tuple[str, ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
     fix: tuple[Mapping[str, Any], ...] = ()
+
+
+EVIDENCE_SHOWN = 10
+ITEMS_SHOWN = 100
+
+
+def first_few(rows: Iterable[Mapping[str, Any]], total: int | None = None) -> tuple[Mapping[str, Any], ...]:
+    """The first rows of evidence, and behind them a row that says how many `more` there are; `total` of rows not kept."""
+    kept = list(rows)
+    more = (len(kept) if total is None else total) - len(kept[:EVIDENCE_SHOWN])
+    return (*kept[:EVIDENCE_SHOWN], *([{"more": more}] if more > 0 else ()))
+
+
+def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:
+    """One entry of a finding's `fix`."""
+    return {"repair": repair, "why": why, "caution": caution}
 
 
 def merge_facts(facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

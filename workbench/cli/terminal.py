@@ -17,6 +17,15 @@ from workbench.boundary import printable
 from workbench.journal import write_whole
 from workbench.model import Problem
 
+EXIT_CODES = {
+    0: "clean",
+    1: "findings at or above the threshold",
+    2: "could not run, or bad usage; of `scenario` also: a case could not be answered",
+    3: "inconclusive evidence",
+    4: "a repair stopped half way and can be resumed",
+    130: "stopped by Ctrl-C",
+}
+
 
 class Verbs(click.Group):
     """Shows a Problem as one sentence with exit code 2, never as a traceback."""

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from workbench.engine.positions import Positions, of_arrow
@@ -28,6 +29,7 @@ from workbench.tables import SCHEMAS, Numbers, joined
 _PARTS_KEPT = 8
 _BUCKETS_KEPT = 1024
 _PAGE = 512
+_BATCH = 1 << 14
 _LARGEST = (1 << 63) - 1
 
 
@@ -332,6 +334,20 @@ def read_part(path: str, columns: list[str], filters: pc.Expression | None = Non
     if table.column_names != columns:
         raise _damaged(path)
     return table
+
+
+def stream_part(path: str, columns: list[str], where: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of one part for which `where` holds, batch by batch: of a part of any size only one batch is held."""
+    try:
+        kind = ds.ParquetFileFormat(page_checksum_verification=True)
+        part = ds.dataset(path, format=kind, partitioning=None)
+        how: dict[str, Any] = {"batch_size": _BATCH, "batch_readahead": 1, "use_threads": False}
+        for batch in part.to_batches(columns=columns, filter=where, **how):
+            if batch.num_rows:
+                batch.validate(full=True)
+                yield batch
+    except (OSError, pa.ArrowException):
+        raise _damaged(path) from None
 
 
 def _damaged(path: str) -> Problem:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from workbench.model import Finding, Kind, System
+from workbench.model import Detectors, Kind, System
+from workbench.systems.ds389.codes import CODES
 from workbench.systems.ds389.csn import csn_or_none, halves, order_key, origin_of, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
 from workbench.systems.ds389.formats.values import suffix_named
+from workbench.systems.ds389.rules.clocks import HEALTH_LEVELS
 
 if TYPE_CHECKING:
     from workbench.rules.sending import Supplying
@@ -33,10 +35,10 @@ def _proving() -> Proving:
     return PROVING
 
 
-def _detectors() -> list[Callable[[Any, Any], Iterable[Finding]]]:
-    from workbench.systems.ds389.logged.comparison import anchor_disagrees  # readers of files need no detectors
+def _detectors() -> Detectors:
+    from workbench.systems.ds389.detectors import DETECTORS  # readers of files need no detectors
 
-    return [anchor_disagrees]
+    return DETECTORS
 
 
 SYSTEM = System(
@@ -59,4 +61,6 @@ SYSTEM = System(
     proving=_proving,
     scenarios=_scenarios,
     detectors=_detectors,
+    codes=CODES,
+    clock_levels=HEALTH_LEVELS,
 )

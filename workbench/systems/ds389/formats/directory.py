@@ -120,7 +120,8 @@ def _agreement(entry: Entry, name: str) -> Row:
 def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
     """(tables, facts) of the replica and agreement entries among these.
 
-    `unreadable_links` among the facts counts the nsds5agmtmaxcsn values of an unknown shape.
+    Among the facts, `unreadable_links` counts the nsds5agmtmaxcsn values of an unknown shape, and `cleaning` has the tasks
+    that clean a replica ID, as written.
     """
     known = [(kind, entry) for entry in entries if (kind := kind_of(entry))]
     suffixes = {suffix: 1 for _, entry in known if (suffix := suffix_of(entry))}
@@ -128,6 +129,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     links: list[Row] = []
     holders: dict[str, Any] = {}
     replicas = {}
+    cleaning: dict[str, list[str]] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = suffix_of(entry)
@@ -139,6 +141,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
             about = {key: entry.text(attribute) for key, attribute in attributes.items()}
             replicas[suffix or ""] = {key: text and clean(text) for key, text in about.items()}
+            if tasks := [clean(text) for text in entry.texts("nsds5ReplicaCleanRUV")]:
+                cleaning[suffix or ""] = tasks
         else:
             # The secret goes first: behind the `=` of `userPassword=x,cn=replica,...` nothing shows what x is.
             name = clean(entry.text("cn") or clean(entry.dn).split(",", 1)[0].partition("=")[2])
@@ -161,6 +165,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     # nsDS5Flags says whether a changelog is kept: suppliers and hubs do, read-only consumers do not.
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
+    facts |= {"cleaning": cleaning} if cleaning else {}
     made = {"vectors": vectors, "links": links}
     return {name: tables.table(name, rows) for name, rows in made.items() if rows}, facts
 
@@ -218,5 +223,11 @@ REPLICA = Format(
     "ds389.replica", _is_replica, lambda: read_replica, empty=_EMPTY, tells_suffix=True, excerpt=ldif.safe_excerpt
 )
 AGREEMENTS = Format(
-    "ds389.agreements", _is_agreements, lambda: read_replica, empty=_EMPTY, tells_suffix=True, excerpt=ldif.safe_excerpt
+    "ds389.agreements",
+    _is_agreements,
+    lambda: read_replica,
+    empty=_EMPTY,
+    tells_suffix=True,
+    tells_links=True,
+    excerpt=ldif.safe_excerpt,
 )

@@ -27,6 +27,7 @@ from workbench.systems.ds389.logged.played import Firsts, Played, opened, reload
 
 if TYPE_CHECKING:
     from workbench.case import Case
+    from workbench.detectors import Situation
     from workbench.engine.logs import StoredLog
     from workbench.topology import Link, Topology
 
@@ -115,9 +116,10 @@ def compare_logged(case: Case, topology: Topology) -> Comparison:
     return found
 
 
-def anchor_disagrees(case: Case, topology: Topology) -> Iterator[Finding]:
+def anchor_disagrees(situation: Situation) -> Iterator[Finding]:
     """A finding for each link and kind of value in which a server's own log and the rules disagree."""
-    found = compare_logged(case, topology)
+    topology = situation.topology
+    found = compare_logged(situation.case, topology)
     groups: dict[tuple[str, str, str], list[Disagreement]] = {}
     for one in found.disagreements:
         groups.setdefault((one.server, one.link, one.kind), []).append(one)

@@ -52,6 +52,7 @@ _NEW_LOG = (
 """Lines after which the changelog may no longer hold what it held before."""
 
 _COLUMNS = ["offset", "at", "code", "function", "link", "origin", "position", "numbers"]
+WITH_TEXT = [*_COLUMNS, "text"]
 _ROWS_AT_ONCE = 1 << 14
 
 
@@ -275,20 +276,21 @@ class SessionLog:
     def sessions(self) -> Iterator[Session]:
         """The sessions, each when its last line was read."""
         open_ones = _Sessions(self.server)
-        for row, place in self._rows(_CODES):
+        for row, place in self.lines(_CODES):
             yield from open_ones.line(row, place)
         yield from open_ones.close()
 
     def renewals(self) -> list[Place]:
         """The lines after which the changelog may no longer hold what it held."""
-        return [place for row, place in self._rows(_NEW_LOG) if _renews(row)]
+        return [place for row, place in self.lines(_NEW_LOG) if _renews(row)]
 
-    def _rows(self, codes: Sequence[str]) -> Iterator[tuple[Row, Place]]:
+    def lines(self, codes: Sequence[str], columns: Sequence[str] = _COLUMNS) -> Iterator[tuple[Row, Place]]:
+        """The lines with these codes, in the order of time, each once."""
         told: datetime | None = None
         for number, (snapshot, file, paths) in enumerate(self.files):
             already, begins = told, True
             overlaps = False
-            for row in _stream(paths, codes):
+            for row in _stream(paths, codes, columns):
                 at = row["at"]
                 if begins and at is not None:
                     overlaps, begins = already is not None and at <= already, False
@@ -302,13 +304,13 @@ def _renews(row: Row) -> bool:
     return row["code"] != "changelog_task" or dict(row["numbers"]).get("task") == "import"
 
 
-def _stream(paths: Iterable[str], codes: Sequence[str]) -> Iterator[Row]:
+def _stream(paths: Iterable[str], codes: Sequence[str], columns: Sequence[str]) -> Iterator[Row]:
     """The rows of these codes, part by part and batch by batch: logs are gigabytes."""
     wanted = pc.field("code").isin(list(codes))
     for path in paths:
         part = ds.dataset(path, format="parquet", partitioning=None)
         for batch in part.to_batches(
-            columns=_COLUMNS, filter=wanted, batch_size=_ROWS_AT_ONCE, batch_readahead=1, use_threads=False
+            columns=[*columns], filter=wanted, batch_size=_ROWS_AT_ONCE, batch_readahead=1, use_threads=False
         ):
             yield from batch.to_pylist()
 

@@ -1,0 +1,57 @@
+"""The codes that findings may have: a closed list. Those of one system stand in its `SYSTEM`.
+
+A code is never given a second meaning: people write filters and runbooks for it. A new one is added here, to the contract
+and, by `make docs`, to the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.model import Code, System
+from workbench.systems import systems
+
+INFO, WARNING, ERROR = "info", "warning", "error"
+
+GENERAL: Mapping[str, Code] = {
+    "UNRELATED_DATA": Code("generation or domain differs: nothing may be exchanged", (ERROR,)),
+    "DUPLICATE_ORIGIN": Code("two servers use one origin", (WARNING, ERROR)),
+    "DEAD_ORIGIN": Code(
+        "an origin has no server and no link leads to one in the last snapshot, although every linked server was collected",
+        (WARNING,),
+    ),
+    "CLOCK_AHEAD": Code(
+        "positions lie in the future of the server that took them, or clocks disagree beyond the limit",
+        (INFO, WARNING, ERROR),
+    ),
+    "ROLLED_BACK": Code(
+        "others hold a change of this server's own origin above all that it knows of itself: restored from an older state",
+        (WARNING, ERROR),
+    ),
+    "OWN_CHANGES_HIDDEN": Code(
+        "rolled back, then wrote again: its lost own changes can no longer be delivered to it", (ERROR,)
+    ),
+    "VECTOR_AHEAD_OF_LOG": Code(
+        "a vector claims an own change that no log of the server holds, and no trimming or initialisation explains it",
+        (INFO, WARNING, ERROR),
+    ),
+    "MISSED_CHANGE": Code("the vector covers changes that the server does not have", (WARNING, ERROR)),
+    "STRANDED_CHANGE": Code("a server holds own changes that no session will deliver", (WARNING, ERROR)),
+    "REINIT_REQUIRED": Code("no server can bring this consumer up to date from a log", (WARNING, ERROR)),
+    "PENDING_CHANGES": Code(
+        "lag: changes that are not delivered yet; a warning when no log can supply all of them", (INFO, WARNING)
+    ),
+    "LINK_DISABLED": Code("the link exists but does not run", (WARNING,)),
+    "STALLED_BUT_GREEN": Code("the status says success while the consumer does not advance", (WARNING,)),
+    "UNREADABLE_INPUT": Code("input was rejected, enough of it to weaken the verdict", (WARNING,)),
+}
+
+
+def codes_of(system: System) -> dict[str, Code]:
+    """Every code that a finding about this system may have."""
+    return {**GENERAL, **system.codes}
+
+
+def all_codes() -> dict[str, dict[str, Code]]:
+    """The codes of every system: name of the system -> its codes; under the empty name those that all systems have."""
+    return {"": dict(GENERAL), **{system.name: dict(system.codes) for system in systems()}}

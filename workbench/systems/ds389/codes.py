@@ -1,0 +1,55 @@
+"""The codes of the findings that only 389 Directory Server has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.model import Code
+
+_INFO, _WARNING, _ERROR = "info", "warning", "error"
+
+CODES: Mapping[str, Code] = {
+    "BROKEN_VECTOR": Code(
+        "a RUV has an element without URL or with one CSN only, an element twice, or one host under two replica IDs",
+        (_WARNING,),
+    ),
+    "CLEAN_HANGING": Code("a task that cleans a replica ID waits for a server and does not end", (_WARNING,)),
+    "CLEAN_FORCED_LOSS": Code(
+        "a replica ID was cleaned by force while a server lacked changes of it: they are never sent again",
+        (_WARNING, _ERROR),
+    ),
+    "NEVER_CONTACTED": Code(
+        "the supplier opens no session: the RUV that it remembers of the consumer is newer than the consumer's own",
+        (_WARNING,),
+    ),
+    "ANCHOR_PURGED": Code(
+        "the record at which a session has to start was trimmed away, or never was in this changelog",
+        (_WARNING, _ERROR),
+    ),
+    "ANCHOR_MISSING": Code(
+        "the record at which a session has to start should be in the changelog and is not", (_INFO, _WARNING, _ERROR)
+    ),
+    "ANCHOR_DISAGREES": Code("the server's own log shows another anchor than the rules compute", (_WARNING,)),
+    "CHANGELOG_RECREATED": Code(
+        "the changelog was made anew and shows nothing of what was before; a warning when a consumer needs that",
+        (_INFO, _WARNING),
+    ),
+    "TRIM_STOPPED": Code("the changelog keeps records that are long due and that no consumer needs", (_WARNING,)),
+    "APPLY_SKIPPED": Code(
+        "the consumer refused a change with a result for which the supplier goes on without it, for good",
+        (_INFO, _WARNING, _ERROR),
+    ),
+    "APPLY_RETRY_LOOP": Code(
+        "the consumer fails again and again on one change, and nothing behind it arrives", (_ERROR,)
+    ),
+    "CONFLICT_ENTRIES": Code(
+        "entries carry a mark of a conflict, of a parent that was made up, or of a schema that they do not fit",
+        (_INFO, _WARNING),
+    ),
+    "FRACTIONAL_SILENCE": Code(
+        "sessions of a fractional agreement send nothing, for all that waits consists of attributes that it leaves out",
+        (_INFO,),
+    ),
+    "BUSY_STARVATION": Code("a supplier is turned away by a busy consumer for minutes", (_INFO, _WARNING)),
+    "SESSION_MONOPOLY": Code("one supplier has the consumer while another one is turned away for minutes", (_WARNING,)),
+}

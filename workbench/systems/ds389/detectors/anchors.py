@@ -1,0 +1,262 @@
+"""Where sessions would start, and what the changelog has there: lost anchors, a changelog made anew, trimming that stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, step
+from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
+from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
+from workbench.systems.ds389.rules.trimming import trim_limits
+
+if TYPE_CHECKING:
+    from workbench.detectors import Situation
+    from workbench.topology import Replica
+
+_FAILS = ("anchor_not_located", "anchor_missing", "anchor_purged", "purged_here", "never_logged")
+_LONGEST_AGE = timedelta(days=30, seconds=300)
+"""The greatest maximum age in common use, and the time between two runs of trimming; the changelog does not tell its own."""
+
+
+class _Lines:
+    """What the log of a supplier says of the anchors of one agreement: failures of the asked one, of others, and success."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.others: set[str] = set()
+        self.found_since = False
+        self.kept: list[dict[str, Any]] = []
+
+    def add(self, row: Row, place: Place, anchor: str) -> None:
+        if row["position"] != anchor:
+            if row["code"] == "anchor_not_located" and len(self.others) < ITEMS_SHOWN:
+                self.others.add(row["position"])
+            return
+        if row["code"] == "position_found":
+            self.found_since = True
+            return
+        self.found_since = False
+        # A failure is told by two lines, of which the second says why; older servers write the first one only.
+        self.failures += row["code"] == "anchor_not_located"
+        if len(self.kept) < EVIDENCE_SHOWN:
+            self.kept.append(line_shown(row, place))
+
+
+def anchor_not_found(situation: Situation) -> Iterator[Finding]:
+    """Linked pairs whose session finds no record of its anchor: nothing at all is sent, however much there is to send.
+
+    Purged or missing is told by the rules, not by the words of the log. A missing one may be a moment's affair, when the
+    consumer got the change from elsewhere first: if the log shows that the server found it since, it is none; if the log
+    shows failures, but each with another anchor, it is told as an information.
+    """
+    lost = {
+        (row["supplier"], row["link"]): row
+        for row in situation.pairs
+        if row["link"] and row["decision"] == ANCHOR_NOT_FOUND and row["anchor_class"] in (PURGED, MISSING)
+        if _still_lost(situation, row)
+    }
+    logs = {log.server: log for log in session_logs(situation.case)} if lost else {}
+    lines: dict[tuple[str, str], _Lines] = {}
+    for server in sorted({server for server, _ in lost} & logs.keys()):
+        for line, place in logs[server].lines((*_FAILS, "position_found"), WITH_TEXT):
+            if pair := lost.get((server, line["link"])):
+                lines.setdefault((server, line["link"]), _Lines()).add(line, place, pair["anchor"])
+    for key, row in sorted(lost.items()):
+        told = lines.get(key, _Lines())
+        missing = row["anchor_class"] == MISSING
+        if missing and told.found_since:
+            continue
+        moment = missing and told.others and told.failures < 2
+        others = sorted(
+            one["supplier"]
+            for one in situation.pairs
+            if (one["consumer"], one["suffix"]) == (row["consumer"], row["suffix"])
+            and one["link"]
+            and one["link_enabled"] is not False
+            and one["decision"] == SEND
+        )
+        yield Finding(
+            "ANCHOR_MISSING" if missing else "ANCHOR_PURGED",
+            "info" if moment else "warning" if others else "error",
+            _sentence(row, told, others),
+            server=row["supplier"],
+            link=row["link"],
+            origin=situation.topology.system.origin_of(row["anchor"]),
+            suffix=row["suffix"],
+            items=(row["anchor"],),
+            evidence=(_pair_shown(row), *told.kept, *([{"failures": told.failures}] if told.failures else [])),
+            fix=_repairs(row, others),
+        )
+
+
+def _still_lost(situation: Situation, row: Row) -> bool:
+    """False if only the consumer's vector is behind: read before its changelog, it names an anchor that nobody asks for."""
+    supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
+    if not (supplier and consumer and supplier.log):
+        return True
+    seen = situation.seen(consumer)
+    if seen == consumer.vector:
+        return True
+    log = situation.case.log(supplier.log)
+    talk = Sending().open(log, supplier.vector, seen, consumer.origin or "")
+    return talk.start.decision == ANCHOR_NOT_FOUND
+
+
+def _sentence(row: Row, told: _Lines, others: list[str]) -> str:
+    why = "is missing in" if row["anchor_class"] == MISSING else "is no longer in"
+    assumed = " (assumed: the changelog does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
+    logged = f"; its log shows the same failure {told.failures:,} times" if told.failures else ""
+    way = f"; {', '.join(others)} can still serve {row['consumer']}" if others else ""
+    return (
+        f"{row['supplier']} can send nothing to {row['consumer']}: the record {row['anchor']}, at which the session has to "
+        f"start, {why} its changelog{assumed}{logged}{way}"
+    )
+
+
+def _pair_shown(row: Row) -> dict[str, Any]:
+    keys = (
+        "supplier",
+        "consumer",
+        "link",
+        "decision",
+        "anchor",
+        "anchor_included",
+        "anchor_class",
+        "anchor_class_assumed",
+    )
+    return {key: row[key] for key in keys}
+
+
+def _repairs(row: Row, others: list[str]) -> tuple[dict[str, Any], ...]:
+    if others:
+        return (
+            step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
+        )
+    return (
+        step(
+            f"look for a supplier that has the record {row['anchor']}, and make a temporary agreement from it",
+            "any supplier that has it can bring the consumer up to date without a loss",
+        ),
+        step(
+            f"initialise {row['consumer']} from the server with the most complete data",
+            "without the record no session starts, whatever else the changelog has",
+            "changes that only the consumer holds are lost; attributes that a fractional agreement leaves out are lost there, "
+            "too. Do not set nsds5ReplicaIgnoreMissingChange before you have listed what that loses, and do not import a "
+            "changelog",
+        ),
+    )
+
+
+def changelog_recreated(situation: Situation) -> Iterator[Finding]:
+    """Changelogs that the server emptied by its own account, or that hold nothing but the marks of a new beginning."""
+    told: dict[str, list[dict[str, Any]]] = {}
+    for log in session_logs(situation.case):
+        for row, place in log.lines(("changelog_recreated",), WITH_TEXT):
+            told.setdefault(log.server, []).append(line_shown(row, place))
+    for one in situation.topology.replicas:
+        marked = _only_marks(one)
+        lines = told.get(one.server, [])
+        if only_suffix(situation, one.server) is None and one.suffix is not None:
+            lines = [line for line in lines if one.suffix in line["text"]]
+        if not marked and not lines:
+            continue
+        stuck = sorted(
+            row["consumer"]
+            for row in situation.pairs
+            if (row["supplier"], row["suffix"]) == (one.server, one.suffix)
+            and row["link"]
+            and row["decision"] == ANCHOR_NOT_FOUND
+        )
+        how = "holds only the marks of a new beginning" if marked else "was made anew, by the words of its log"
+        whom = f"; it cannot serve {', '.join(stuck)}" if stuck else ""
+        about = [{"file": one.log.file, **_counted(one)}] if one.log else []
+        yield Finding(
+            "CHANGELOG_RECREATED",
+            "warning" if stuck else "info",
+            f"the changelog of {one.server} {how}: it shows nothing of what was before{whom}",
+            server=one.server,
+            suffix=one.suffix,
+            evidence=(*about, *first_few(lines)),
+            fix=(
+                step(
+                    "let another supplier serve the consumers that are behind",
+                    "what is not in this changelog can only come from another one",
+                    "absence from this changelog proves nothing of the changes before its beginning",
+                ),
+            )
+            if stuck
+            else (),
+        )
+
+
+def _counted(one: Replica) -> dict[str, int]:
+    facts = one.log.facts if one.log else {}
+    return {"changes": facts.get("csns", 0), "dummy_records": facts.get("helpers", 0)}
+
+
+def _only_marks(one: Replica) -> bool:
+    counted = _counted(one)
+    return counted["dummy_records"] > 0 and counted["changes"] == 0
+
+
+def trim_stopped(situation: Situation) -> Iterator[Finding]:
+    """Changelogs with records that were logged more than a month before the newest one and that no agreement still needs.
+
+    Only `dbscan` tells when a record was logged; the time in its CSN may be much older, where a change arrived late. The
+    newest record of every replica ID stays for ever, and so does what a direct consumer lacks, by what is remembered of it.
+    """
+    columns = ["file", "offset", "origin", "position", "logged_at"]
+    for one in situation.topology.replicas:
+        if one.log is None:
+            continue
+
+        def rows(where: pc.Expression, of: Replica = one) -> Iterator[Row]:
+            snapshot = situation.topology.snapshot
+            for batch in situation.rows("changes", columns, where, snapshot=snapshot, server=of.server):
+                yield from (row for row in batch.to_pylist() if of.log and row["file"] == of.log.file)
+
+        newest: datetime | None = None
+        for row in rows(pc.field("logged_at").is_valid()):
+            newest = row["logged_at"] if newest is None else max(newest, row["logged_at"])
+        if newest is None:
+            continue
+        sends = [link for link in situation.topology.links if (link.supplier, link.suffix) == (one.server, one.suffix)]
+        limits = trim_limits(one.vector, [link.remembered for link in sends if link.remembered is not None])
+        latest = {origin: seen["max"] for origin, seen in one.log.facts.get("by_origin", {}).items()}
+        due = 0
+        kept: list[dict[str, Any]] = []
+        first: Row | None = None
+        for row in rows(pc.field("logged_at") < newest - _LONGEST_AGE):
+            first = row if first is None or row["position"] < first["position"] else first
+            limit = limits.get(row["origin"])
+            if limit is not None and row["position"] < limit and row["position"] != latest.get(row["origin"]):
+                due += 1
+                if len(kept) < EVIDENCE_SHOWN:
+                    kept.append({**row, "logged_at": row["logged_at"].isoformat()})
+        if due and first:
+            yield Finding(
+                "TRIM_STOPPED",
+                "warning",
+                f"the changelog of {one.server} keeps {due:,} records that were logged more than 30 days before its newest one "
+                f"and that no consumer needs; the first record is of replica ID {first['origin']}",
+                server=one.server,
+                origin=first["origin"],
+                suffix=one.suffix,
+                items=(first["position"],),
+                evidence=first_few(kept, due),
+                fix=(
+                    step(
+                        f"see whether replica ID {first['origin']} is idle or dead; clean it if it is dead, else make one change "
+                        "there",
+                        "trimming goes by CSN and stops at the first record that may not go: one aged record of an idle replica "
+                        "ID can hold up all others",
+                        "if nsslapd-changelogmaxage was set to more than 30 days on purpose, nothing is wrong",
+                    ),
+                ),
+            )

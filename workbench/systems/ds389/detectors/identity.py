@@ -1,0 +1,188 @@
+"""Who is who, and who still is: vectors with broken elements, what agreements say of identity and clocks, endless cleaning."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
+from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
+from workbench.systems.ds389.rules.cleaning import clean_task
+
+if TYPE_CHECKING:
+    from workbench.detectors import Situation
+
+_HANGS_AFTER = timedelta(seconds=300)
+_LONG_WAIT = 160
+"""Seconds that a task waits before its next try; they double from 10, so it has then tried for five minutes."""
+
+_DUPLICATE_ID, _TIME_SKEW = 11, 2
+"""Codes of the last session, as the status of an agreement gives them."""
+
+
+def broken_vector(situation: Situation) -> Iterator[Finding]:
+    """Elements of servers' own vectors that the server would not take, that stand twice, or that share one host.
+
+    An element with a URL and without CSNs is sound: the replica is known, and nothing of it was seen yet.
+    """
+    snapshot = situation.topology.snapshot
+    mine: dict[tuple[str, str | None], list[Row]] = {}
+    for row in situation.case.arrow("vectors").to_pylist():
+        if row["snapshot"] == snapshot and row["kind"] == "server":
+            mine.setdefault((row["server"], row["suffix"]), []).append(row)
+    for (server, suffix), rows in sorted(mine.items(), key=lambda item: (item[0][1] or "", item[0][0])):
+        wrong: dict[str, list[Row]] = {}
+        seen: dict[tuple[str, int, str], Row] = {}
+        hosts: dict[str, dict[str, Row]] = {}
+        for row in rows:
+            if row["problem"]:
+                wrong.setdefault(row["problem"], []).append(row)
+                continue
+            if not row["origin"]:
+                continue
+            if row["max"] and not row["url"]:
+                wrong.setdefault("CSNs without a URL", []).append(row)
+            first = seen.setdefault((row["file"], row["offset"], row["origin"]), row)
+            if first["raw"] != row["raw"]:
+                wrong.setdefault(f"two elements of replica ID {row['origin']}", []).extend((first, row))
+            if host := (row["url"] or "").partition("://")[2].strip("/").lower():
+                hosts.setdefault(host, {}).setdefault(row["origin"], row)
+        for origins in hosts.values():
+            if len(origins) > 1:
+                wrong.setdefault(f"one host under the replica IDs {', '.join(sorted(origins))}", []).extend(
+                    origins.values()
+                )
+        if wrong:
+            found = [row for problem in sorted(wrong) for row in wrong[problem]]
+            yield Finding(
+                "BROKEN_VECTOR",
+                "warning",
+                f"the RUV of {server} is broken: {'; '.join(sorted(wrong))}",
+                server=server,
+                suffix=suffix,
+                evidence=first_few(map(element_shown, found)),
+                fix=(
+                    step(
+                        "clean the replica ID that no server has any more, or restart the server and collect its RUV again",
+                        "the server rejects a broken element, and then knows nothing of that replica ID",
+                        "clean a replica ID only if it is dead: a live one would lose its changes",
+                    ),
+                ),
+            )
+
+
+def told_by_status(situation: Situation) -> Iterator[Finding]:
+    """What the last session of an agreement ended with: the same replica ID on both sides, or clocks too far apart."""
+    for (server, suffix, name), row in sorted(situation.statuses().items(), key=str):
+        code = row.get("status_code")
+        about: Any = {key: row.get(key) for key in ("file", "offset", "name", "status_code", "status")}
+        told: Any = {"server": server, "link": name, "suffix": suffix, "evidence": (about,)}
+        if code == _DUPLICATE_ID:
+            yield Finding(
+                "DUPLICATE_ORIGIN",
+                "error",
+                f"the consumer of the agreement {name} turned {server} away: it has the same replica ID",
+                **told,
+                fix=(
+                    step(
+                        "give one of the two another replica ID and initialise it from the other",
+                        "each takes the changes of the other for its own",
+                    ),
+                ),
+            )
+        elif code == _TIME_SKEW:
+            yield Finding(
+                "CLOCK_AHEAD",
+                "error",
+                f"the agreement {name} of {server} stands still: the clocks of the two servers are too far apart",
+                **told,
+                fix=(
+                    step(
+                        "set the clocks right on every server, then disable and enable the agreement",
+                        "a CSN generator moves at most a day forward, and the session ends for good until somebody acts",
+                        "nsslapd-ignore-time-skew lets them go on, and spreads the wrong time to all",
+                    ),
+                ),
+            )
+
+
+class _Waiting:
+    """The lines of one task since it last came to an end."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: Place | None = None
+        self.last: tuple[Row, Place] | None = None
+        self.kept: deque[tuple[Row, Place]] = deque(maxlen=EVIDENCE_SHOWN)
+
+    def add(self, row: Row, place: Place) -> None:
+        self.count += 1
+        self.first, self.last = self.first or place, (row, place)
+        self.kept.append((row, place))
+
+    @property
+    def hangs(self) -> bool:
+        if self.last is None or self.first is None:
+            return False
+        row, place = self.last
+        wait = dict(row["numbers"]).get("seconds", "")
+        long = wait.isdecimal() and int(wait) >= _LONG_WAIT
+        return long or (place.at is not None and self.first.at is not None and place.at - self.first.at >= _HANGS_AFTER)
+
+
+def clean_hanging(situation: Situation) -> Iterator[Finding]:
+    """Tasks that clean a replica ID and wait: by the last lines of the log, or in two snapshots in the replica's entry."""
+    logged: dict[tuple[str, str], _Waiting] = {}
+    for log in session_logs(situation.case):
+        for row, place in log.lines(("clean_waiting", "clean_done", "clean_step"), WITH_TEXT):
+            key = (log.server, row["origin"])
+            ended = row["code"] == "clean_done" or "uccessfully aborted" in dict(row["numbers"]).get("step", "")
+            if ended:
+                logged.pop(key, None)
+            elif row["code"] == "clean_waiting":
+                logged.setdefault(key, _Waiting()).add(row, place)
+    stored = _in_two_snapshots(situation)
+    hanging = {key for key, one in logged.items() if one.hangs} | stored.keys()
+    for server, origin in sorted(hanging):
+        waiting, entry = logged.get((server, origin)), stored.get((server, origin))
+        last = dict(waiting.last[0]["numbers"]) if waiting and waiting.last else {}
+        why = f": {last['step']}" if last.get("step") else ""
+        yield Finding(
+            "CLEAN_HANGING",
+            "warning",
+            f"the task on {server} that cleans replica ID {origin} does not end{why}",
+            server=server,
+            origin=origin,
+            suffix=entry["suffix"] if entry else only_suffix(situation, server),
+            evidence=(
+                *([entry] if entry else []),
+                *(first_few((line_shown(*one) for one in waiting.kept), waiting.count) if waiting else ()),
+            ),
+            fix=(
+                step(
+                    "bring the server that it waits for online, or delete the agreement that leads to one that is gone",
+                    "without force the task waits until every direct, enabled agreement answers and covers the last CSN",
+                    "forcing it loses every change of the replica ID that a server still lacks",
+                ),
+            ),
+        )
+
+
+def _in_two_snapshots(situation: Situation) -> dict[tuple[str, str], dict[str, Any]]:
+    """The tasks that the entry of a replica names in the last snapshot and in the one before."""
+    before = situation.earlier
+    tasks: dict[str, dict[tuple[str, str, str], str]] = {}
+    for one in situation.case.inputs:
+        for suffix, values in one.facts.get("cleaning", {}).items():
+            for value in values:
+                tasks.setdefault(one.snapshot, {})[one.server, suffix, value] = one.file
+    now = tasks.get(situation.topology.snapshot, {})
+    found = {}
+    for server, suffix, value in sorted(now.keys() & tasks.get(before.snapshot if before else "", {}).keys()):
+        if task := clean_task(value):
+            file = now[server, suffix, value]
+            found[server, task.rid] = {"file": file, "suffix": suffix or None, "nsds5ReplicaCleanRUV": value}
+    return found

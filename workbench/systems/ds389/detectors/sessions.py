@@ -1,0 +1,326 @@
+"""Sessions that do not come about, send nothing, or wait for each other: never contacted, fractional, busy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
+from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.vectors import last, newer
+from workbench.systems.ds389.csn import origin_of, seconds
+from workbench.systems.ds389.detectors.shown import Row, line_shown
+from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, session_logs
+
+if TYPE_CHECKING:
+    from workbench.detectors import Situation
+    from workbench.topology import Link, Replica, Topology
+
+_READ_APART = timedelta(seconds=60)
+"""The files of two servers are collected moments apart: a change this young may have come between."""
+_LONG = timedelta(seconds=300)
+_OFTEN = 5
+"""A supplier is turned away for long: minutes, and several times. In a mesh a busy consumer is the usual thing."""
+_MOSTLY = 0.8
+_BUSY = 1
+"""Code of the last session: the consumer was busy."""
+
+
+def never_contacted(situation: Situation) -> Iterator[Finding]:
+    """Agreements that would open no session although the consumer's own RUV is behind: it was rolled back.
+
+    The supplier compares itself with what it remembers of the consumer. Both being read moments apart, the first thing that
+    the consumer lacks must be older than that; unless the snapshot before shows the consumer itself further on.
+    """
+    before = situation.earlier
+    for row in situation.pairs:
+        due = row["decision"] in (SEND, ANCHOR_NOT_FOUND)
+        if not due or row["would_contact"] is not False or row["link_enabled"] is False:
+            continue
+        supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
+        remembered = _remembered(situation.topology, row)
+        if not (supplier and consumer and remembered is not None):
+            continue
+        behind = newer(supplier.vector, situation.seen(consumer))
+        went_back = before is not None and _went_back(before, consumer)
+        if not behind or not (went_back or _stands(supplier, consumer, behind)):
+            continue
+        yield Finding(
+            "NEVER_CONTACTED",
+            "warning",
+            f"{row['supplier']} opens no session with {row['consumer']}: it remembers a RUV of it that covers everything, "
+            f"and the RUV that {row['consumer']} has now is behind for replica ID {', '.join(behind)}",
+            server=row["consumer"],
+            link=row["link"],
+            suffix=row["suffix"],
+            items=tuple(sorted(filter(None, (last(supplier.vector, rid) for rid in behind)))),
+            evidence=first_few(
+                {
+                    "origin": rid,
+                    "supplier": last(supplier.vector, rid),
+                    "remembered": last(remembered, rid),
+                    "consumer": last(consumer.vector, rid),
+                }
+                for rid in behind
+            ),
+            fix=(
+                step(
+                    f"make one change on {row['supplier']}",
+                    "the next change of its own makes it connect, and then it learns what the consumer really has",
+                    f"if {row['consumer']} is a supplier itself, make it before {row['consumer']} writes anything: its own write "
+                    "hides what it lost of its own",
+                ),
+            ),
+        )
+
+
+def _remembered(shown: Topology, row: Row) -> Any:
+    key = (row["supplier"], row["suffix"], row["link"])
+    return next((one.remembered for one in shown.links if (one.supplier, one.suffix, one.name) == key), None)
+
+
+def _went_back(before: Topology, consumer: Replica) -> bool:
+    """True if the consumer claimed more of some replica ID in the snapshot before."""
+    then = next(
+        (one for one in before.replicas if (one.server, one.suffix) == (consumer.server, consumer.suffix)), None
+    )
+    return then is not None and any(origin in consumer.vector for origin in newer(then.vector, consumer.vector))
+
+
+def _stands(supplier: Replica, consumer: Replica, behind: Iterable[str]) -> bool:
+    """True if what the consumer lacks is older than the time that may lie between reading the two.
+
+    The newest CSN that either knows is the clock: the servers were read after it.
+    """
+    newest = max((span.max for one in (supplier, consumer) for span in one.vector.values() if span.max), default=None)
+    lacks = [csn for rid in behind if (csn := last(supplier.vector, rid))]
+    return newest is not None and seconds(newest) - seconds(min(lacks)) >= _READ_APART.total_seconds()
+
+
+def fractional_silence(situation: Situation) -> Iterator[Finding]:
+    """Fractional agreements whose sessions leave out all that waits: the consumer's RUV stands still, and nothing is wrong.
+
+    Asked of the log (level 8192): of what lies above the consumer's vector, changes were stripped to nothing, and none sent.
+    """
+    statuses = situation.statuses()
+    waiting = {
+        (row["supplier"], row["link"]): row
+        for row in situation.pairs
+        if row["decision"] == SEND
+        and row["to_send"]
+        and row["link_enabled"] is not False
+        and statuses.get((row["supplier"], row["suffix"], row["link"]), {}).get("excluded")
+    }
+    if not waiting:
+        return
+    for log in session_logs(situation.case):
+        if not any(server == log.server for server, _ in waiting):
+            continue
+        stripped: dict[str, list[dict[str, Any]]] = {}
+        counts: dict[str, int] = {}
+        sent: set[str] = set()
+        for line, place in log.lines(("stripped_to_nothing", "sending"), WITH_TEXT):
+            row = waiting.get((log.server, line["link"]))
+            consumer = row and situation.replica(row["consumer"], row["suffix"])
+            csn = line["position"]
+            if not (row and consumer and csn) or csn <= (last(consumer.vector, origin_of(csn)) or ""):
+                continue
+            if line["code"] == "sending":
+                sent.add(line["link"])
+                continue
+            counts[line["link"]] = counts.get(line["link"], 0) + 1
+            kept = stripped.setdefault(line["link"], [])
+            if len(kept) < EVIDENCE_SHOWN:
+                kept.append(line_shown(line, place))
+        for name in sorted(stripped.keys() - sent):
+            row = waiting[log.server, name]
+            excluded = statuses[log.server, row["suffix"], name]["excluded"]
+            yield Finding(
+                "FRACTIONAL_SILENCE",
+                "info",
+                f"the agreement {name} of {log.server} sends nothing to {row['consumer']}: of what waits it leaves out every "
+                f"attribute ({excluded}), so the RUV of {row['consumer']} stands still",
+                server=log.server,
+                link=name,
+                suffix=row["suffix"],
+                items=tuple(sorted({line["position"] for line in stripped[name]})),
+                evidence=first_few(stripped[name], counts[name]),
+                fix=(
+                    step(
+                        "wait for the next keep-alive update, or make one change of another attribute on the supplier",
+                        "a change that is sent moves the consumer's RUV over those that were left out",
+                        "until then every session reads them again, and they are not trimmed",
+                    ),
+                ),
+            )
+
+
+@dataclass
+class _Run:
+    """A supplier turned away time after time, without a session between."""
+
+    server: str
+    link: str
+    began: datetime
+    ended: datetime
+    times: int = 0
+    open: bool = True
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def lasts(self) -> timedelta:
+        return self.ended - self.began
+
+
+_OF_SESSIONS = ("busy", "acquired", "released", "starting")
+
+
+def busy(situation: Situation) -> Iterator[Finding]:
+    """Suppliers that a busy consumer turned away for minutes, and those that had it all the while.
+
+    Told by the errors log (level 8192), or by the statuses of two snapshots in a row while changes wait.
+    """
+    logs = session_logs(situation.case)
+    runs = [run for log in logs for run in _runs(log) if run.lasts >= _LONG and run.times >= _OFTEN]
+    latest: dict[tuple[str, str], _Run] = {}
+    for run in runs:
+        if (run.server, run.link) not in latest or run.lasts >= latest[run.server, run.link].lasts or run.open:
+            latest[run.server, run.link] = run
+    links = {(one.supplier, one.name): one for one in situation.topology.links}
+    for key, run in sorted(latest.items()):
+        link = links.get(key)
+        yield _starved(
+            run.server, run.link, link, "warning" if run.open else "info",
+            f"turned it away {run.times:,} times, from {run.began:%Y-%m-%d %H:%M:%S} to {run.ended:%Y-%m-%d %H:%M:%S}"
+            + ("" if run.open else "; it was let in since"),
+            first_few(run.lines, run.times),
+        )  # fmt: skip
+        if link and link.consumer:
+            yield from _holders(logs, run, link, links.values())
+    yield from _busy_in_two_snapshots(situation, latest.keys())
+
+
+def _runs(log: SessionLog) -> Iterator[_Run]:
+    going: dict[str, _Run] = {}
+    for row, place in log.lines(_OF_SESSIONS, WITH_TEXT):
+        name, at = row["link"] or "", place.at
+        if row["code"] == "starting":
+            for run in going.values():
+                run.open = False
+            yield from going.values()
+            going.clear()
+        elif row["code"] == "acquired" and name in going:
+            run = going.pop(name)
+            run.open = False
+            yield run
+        elif row["code"] == "busy" and name and at:
+            run = going.setdefault(name, _Run(log.server, name, at, at))
+            run.ended, run.times = at, run.times + 1
+            if len(run.lines) < EVIDENCE_SHOWN:
+                run.lines.append(line_shown(row, place))
+    yield from going.values()
+
+
+def _starved(server: str, name: str, link: Link | None, severity: str, how: str, evidence: tuple[Row, ...]) -> Finding:
+    consumer = link.consumer or link.address if link else None
+    return Finding(
+        "BUSY_STARVATION",
+        severity,
+        f"the agreement {name} of {server} does not get to its turn: {consumer or 'the consumer'} {how}",
+        server=server,
+        link=name,
+        suffix=link.suffix if link else None,
+        evidence=evidence,
+        fix=(
+            step(
+                "see which supplier has the consumer (SESSION_MONOPOLY), and set nsds5ReplicaReleaseTimeout on the consumer",
+                "a consumer takes one session at a time; with the time-out the one that has it yields",
+                "being busy for seconds is the usual thing in a mesh, and nothing is lost by it",
+            ),
+        ),
+    )
+
+
+def _holders(logs: Iterable[SessionLog], run: _Run, starved: Link, links: Iterable[Link]) -> Iterator[Finding]:
+    """The suppliers that had the consumer for most of the time in which another one was turned away."""
+    rivals = {
+        (one.supplier, one.name)
+        for one in links
+        if (one.consumer, one.suffix) == (starved.consumer, starved.suffix) and one.supplier != starved.supplier
+    }
+    for log in logs:
+        held: dict[str, timedelta] = {}
+        since: dict[str, datetime] = {}
+        lines: dict[str, list[dict[str, Any]]] = {}
+        end: datetime | None = None
+        for row, place in log.lines(_OF_SESSIONS, WITH_TEXT):
+            name, at = row["link"] or "", place.at
+            if at is None:
+                continue
+            end = at
+            if row["code"] == "starting":
+                since.clear()
+            elif (log.server, name) in rivals and row["code"] == "acquired":
+                since[name] = at
+                if at <= run.ended and len(lines.setdefault(name, [])) < EVIDENCE_SHOWN:
+                    lines[name].append(line_shown(row, place))
+            elif row["code"] == "released" and name in since:
+                held[name] = held.get(name, timedelta()) + _overlap(run, since.pop(name), at)
+        for name, began in since.items():
+            held[name] = held.get(name, timedelta()) + _overlap(run, began, end or began)
+        for name, time in sorted(held.items()):
+            if time >= _MOSTLY * run.lasts:
+                yield Finding(
+                    "SESSION_MONOPOLY",
+                    "warning",
+                    f"the agreement {name} of {log.server} had {starved.consumer} for {time.total_seconds():,.0f} of the "
+                    f"{run.lasts.total_seconds():,.0f} seconds in which {run.server} was turned away",
+                    server=log.server,
+                    link=name,
+                    suffix=starved.suffix,
+                    evidence=first_few([{"turned_away": run.server, "link": run.link}, *lines.get(name, [])]),
+                    fix=(
+                        step(
+                            "set nsds5ReplicaReleaseTimeout on the consumer",
+                            "the supplier that has it then yields when another one asks",
+                            "let a session that delivers a long backlog end first, if it will soon",
+                        ),
+                    ),
+                )
+
+
+def _overlap(run: _Run, began: datetime, ended: datetime) -> timedelta:
+    return max(min(run.ended, ended) - max(run.began, began), timedelta())
+
+
+def _busy_in_two_snapshots(situation: Situation, told: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """The same by the statuses: turned away now and minutes ago, and the consumer got nothing of what waits in between."""
+    before = situation.earlier
+    if before is None:
+        return
+    then, now, told = situation.statuses(before.snapshot), situation.statuses(), set(told)
+    earlier, newest = situation.newest(before.snapshot), situation.newest()
+    for row in situation.pairs:
+        server, key = row["supplier"], (row["supplier"], row["suffix"], row["link"])
+        states = [known.get(key, {}) for known in (then, now)]
+        if (
+            not row["to_send"]
+            or (server, row["link"]) in told
+            or any(one.get("status_code") != _BUSY for one in states)
+        ):
+            continue
+        if not (server in earlier and server in newest and newest[server] - earlier[server] >= _LONG):
+            continue
+        consumers = [
+            one
+            for one in (*before.replicas, *situation.topology.replicas)
+            if (one.server, one.suffix) == (row["consumer"], row["suffix"])
+        ]
+        if all(len({last(one.vector, origin) for one in consumers}) == 1 for origin in row["to_send"]):
+            link = next((one for one in situation.topology.links if (one.supplier, one.suffix, one.name) == key), None)
+            shown = ("snapshot", "file", "offset", "status_code", "status")
+            evidence = tuple({name: one.get(name) for name in shown} for one in states)
+            how = "was busy in two snapshots, and got nothing of what waits in between"
+            yield _starved(server, row["link"], link, "warning", how, evidence)

@@ -1,0 +1,45 @@
+"""Rows of evidence out of what the errors log and the vectors say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.systems.ds389.logged.lines import Place
+
+if TYPE_CHECKING:
+    from workbench.detectors import Situation
+
+Row = Mapping[str, Any]
+
+
+def line_shown(row: Row, place: Place) -> dict[str, Any]:
+    """A line of the errors log as evidence; its text is what somebody else wrote, and is data."""
+    at = place.at.isoformat() if place.at else None
+    return {
+        "snapshot": place.snapshot,
+        "file": place.file,
+        "offset": place.offset,
+        "at": at,
+        "code": row["code"],
+        "link": row["link"],
+        "position": row["position"],
+        "text": row["text"],
+    }
+
+
+def element_shown(row: Row) -> dict[str, Any]:
+    """An element of a vector as evidence."""
+    return {key: row[key] for key in ("server", "file", "offset", "raw", "problem")}
+
+
+def suffix_of_link(situation: Situation, server: str, link: str | None) -> str | None:
+    """The suffix of the only agreement of that name on the server; None if there are several, or none."""
+    found = {one.suffix for one in situation.topology.links if (one.supplier, one.name) == (server, link)}
+    return found.pop() if len(found) == 1 else None
+
+
+def only_suffix(situation: Situation, server: str) -> str | None:
+    """The suffix that the server replicates, if it is the only one: most lines of its log name none."""
+    found = {one.suffix for one in situation.topology.replicas if one.server == server}
+    return found.pop() if len(found) == 1 else None
