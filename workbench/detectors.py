@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench import losses
 from workbench.case import Case
 from workbench.engine.logs import stream_part
 from workbench.inputs import Input
@@ -25,6 +26,7 @@ from workbench.model import (
     IDENTITY,
     ITEMS_SHOWN,
     LAG,
+    ROLLBACK,
     STAGES,
     Detectors,
     Finding,
@@ -88,8 +90,12 @@ class Situation:
         """The topology of the snapshot before; None if there is one snapshot only, or that one holds nothing."""
         labels = list(self.case.snapshots)
         at = labels.index(self.topology.snapshot)
-        known = at > 0 and any(one.kind for one in self.case.inputs if one.snapshot == labels[at - 1])
-        return topology(self.case, labels[at - 1]) if known else None
+        return self.at(labels[at - 1]) if at else None
+
+    def at(self, label: str) -> Topology | None:
+        """The topology of a snapshot; None if it holds nothing."""
+        known = any(one.kind for one in self.case.inputs if one.snapshot == label)
+        return topology(self.case, label) if known else None
 
     def replica(self, server: str | None, suffix: str | None) -> Replica | None:
         """One suffix of one server in the last snapshot."""
@@ -504,7 +510,8 @@ def unreadable_input(situation: Situation) -> Iterator[Finding]:
 DETECTORS: Detectors = {
     GENERATION: (unrelated_data,),
     IDENTITY: (duplicate_origin, dead_origin, clock_ahead),
-    HOLES: (unreadable_input,),
-    LAG: (link_disabled, stalled_but_green),
+    ROLLBACK: (losses.rolled_back, losses.own_changes_hidden),
+    HOLES: (losses.missed_change, losses.stranded_change, losses.vector_ahead_of_log, unreadable_input),
+    LAG: (losses.reinit_required, losses.pending_changes, link_disabled, stalled_but_green),
 }
 """The detectors of every system, by stage. What is not listed here is not asked."""

@@ -260,8 +260,8 @@ class Proofs:
         there = set(own["entry"].to_pylist())
         for row in own.to_pylist():
             whole = row["state"] == "tombstone"  # a later change of a deleted entry stands for all of it
-            for key in ((row["entry"], row["attribute"]), *([(row["entry"], "")] if whole else [])):
-                latest[key] = max(row["position"] or "", latest.get(key, ""))
+            for place_ in ((row["entry"], row["attribute"]), *([(row["entry"], "")] if whole else [])):
+                latest[place_] = max(row["position"] or "", latest.get(place_, ""))
         carried: dict[str, list[bool]] = {}
         for row in rows.to_pylist():
             if row["entry"] is None:
@@ -385,29 +385,34 @@ class Proofs:
 
     # --- twins
 
-    def twins(self, some: Positions, holders: Iterable[Input], log: Input | None) -> tuple[set[str], dict[str, Any]]:
-        """The positions of which the log has a twin; and what is known of each: operation, target."""
+    def twins(self, some: Positions, logs: Iterable[Input]) -> tuple[set[str], dict[str, Any]]:
+        """The positions of which a log of this server has a twin; and what the logs say of each: operation, target."""
         columns = ["operation", "target", "entry", "body", "rename"]
         about: dict[str, dict[str, Any]] = {}
-        for holder in holders:
-            parts = self.evidence.parts_of(holder, "changes")
-            for there, rows in rows_at(parts, some, self.evidence.numbers, columns):
+        alike: dict[tuple[str, str], set[str]] = {}
+        logs = list(logs)
+        for log in logs:
+            for there, rows in rows_at(self.evidence.parts_of(log, "changes"), some, self.evidence.numbers, columns):
                 for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
                     about.setdefault(key, row)
-        alike: dict[tuple[str, str], list[str]] = {}
-        for key, row in about.items():
-            same = self.proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
-            if same is not None and row["entry"]:
-                alike.setdefault((row["entry"], same), []).append(key)
+                    # Every log is asked: the tool that printed one may have lost what was done to the values.
+                    if (same := self._modification(row)) is not None:
+                        alike.setdefault(same, set()).add(key)
         found: set[str] = set()
-        if alike and log is not None:
+        if alike:
             entries = pa.array(sorted({entry for entry, _ in alike}), pa.string())
-            parts = self.evidence.parts_of(log, "changes")
             where = pc.field("entry").isin(entries) & (pc.field("kind") == "change")
-            for row in rows_where(parts, ["entry", "operation", "body", "rename"], where).to_pylist():
-                same = self.proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
-                found.update(alike.get((row["entry"], same or ""), ()))
+            for log in logs:
+                if (log.server, log.snapshot) == (self.replica.server, self.evidence.shown.snapshot):
+                    parts = self.evidence.parts_of(log, "changes")
+                    for row in rows_where(parts, ["entry", "operation", "body", "rename"], where).to_pylist():
+                        same = self._modification(row)
+                        found |= alike.get(same, set()) if same else set()
         return found, about
+
+    def _modification(self, row: Mapping[str, Any]) -> tuple[str, str] | None:
+        same = self.proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
+        return None if same is None or not row["entry"] else (row["entry"], same)
 
 
 def _changes(system: System, positions: pa.ChunkedArray) -> pa.Array:

@@ -40,6 +40,7 @@ class Verdicts:
 
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
+    marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
     """
 
     missing: list[dict[str, Any]] = field(default_factory=list)
@@ -48,6 +49,8 @@ class Verdicts:
     unknown: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
+
+    marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
 
     def cut(self) -> dict[str, int]:
         """The lists that do not hold all their rows, with how many there are."""
@@ -154,6 +157,7 @@ class _Suffix:
                 last[origin] = max(last.get(origin, marks.get(origin, "")), min(position, end))
         resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.resets[replica.server, replica.suffix] = resets
+        self.found.marks[replica.server, replica.suffix] = marks
         return _Server(replica, number, seen, marks, first, last, resets)
 
     def _spans(self, server: _Server, origin: str) -> tuple[Span, Span, Span]:
@@ -264,7 +268,7 @@ class _Suffix:
         if not len(which):
             return {}
         asked = some[which]
-        twins, about = proofs.twins(asked, [*self.inputs, *self.earlier], server.replica.log)
+        twins, about = proofs.twins(asked, [*self.inputs, *self.earlier])
         keys = asked.keys(self.system, self.names)
         told = {key: (about[key]["operation"], about[key]["target"]) for key in keys if key in about}
         told = {key: (what, target) for key, (what, target) in told.items() if what and target}

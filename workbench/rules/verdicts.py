@@ -124,6 +124,7 @@ class Proving:
     goes_on       a result with which a change was refused -> does the supplier go on without it?
     reset_codes   the codes of messages that tell of resets
     resets        such messages of one server, in the order of time -> what was reset
+    log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
     """
 
@@ -131,3 +132,4 @@ class Proving:
     reset_codes: frozenset[str]
     resets: Callable[[Iterable[Mapping[str, Any]]], list[Reset]]
     modification: Callable[[str, str, str], str | None]
+    log_written: str = ""

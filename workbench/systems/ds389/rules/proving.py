@@ -75,4 +75,5 @@ PROVING = Proving(
     ),
     resets=resets,
     modification=modification,
+    log_written="changelog_task",
 )

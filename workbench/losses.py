@@ -1,0 +1,348 @@
+"""Findings about changes: what was missed, what nobody will deliver, what is on its way, and which server went back in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.verdicts import REPLACED, TOTAL
+
+if TYPE_CHECKING:
+    from workbench.detectors import Situation
+    from workbench.topology import Replica, Topology
+
+_MOMENTS_APART = timedelta(seconds=60)
+"""The files of one server are read moments apart: a change of that time may stand in one of them and not in the other."""
+
+Key = tuple[str, str | None, str]
+"""Server, suffix and origin."""
+
+
+def _by_key(rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Mapping[str, Any]]]:
+    found: dict[Key, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+    return found
+
+
+def _proof(row: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("position", "operation", "target", "rule", "says", "cause")
+    held = ", ".join(row.get("held_by", ()))
+    return {key: row[key] for key in keys if row.get(key) is not None} | ({"held_by": held} if held else {})
+
+
+def _some(count: int, what: str = "change") -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+# --- a server that went back in time
+
+
+def rolled_back(situation: Situation) -> Iterator[Finding]:
+    """Others hold own changes of a server, made before it was read, that it does not know: it runs on an older state."""
+    newest = situation.newest()
+    for one in situation.topology.replicas:
+        if one.origin is None or not (one.claims or one.log):
+            continue
+        own = _last(situation, one, one.origin)
+        others = {
+            other.server: _last(situation, other, one.origin)
+            for other in situation.topology.replicas
+            if other.suffix == one.suffix and other is not one
+        }
+        ahead = {server: position for server, position in others.items() if position > own}
+        if not ahead:
+            continue
+        top = max(ahead.values())
+        earlier = situation.earlier
+        before = replica_of(earlier, one) if earlier else None
+        had = _last(situation, before, one.origin) if before else ""
+        known = _moment(situation, *_seen(situation, one).values())
+        alive = max(filter(None, (newest.get(one.server), known)), default=None)
+        made = _moment(situation, top)
+        # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
+        if not (had > own or (alive and made and made < alive)):
+            continue
+        show = situation.topology.system.show
+        yield Finding(
+            "ROLLED_BACK",
+            "error",
+            f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
+            "it was restored from an older state",
+            server=one.server,
+            origin=one.origin,
+            suffix=one.suffix,
+            items=(show(top),),
+            evidence=first_few(
+                {"server": server, "knows": show(position) if position else None, "of_origin": one.origin}
+                for server, position in sorted({**others, one.server: own}.items())
+            ),
+            fix=(
+                step(
+                    f"let nobody write on {one.server} until it has its own changes back; "
+                    f"let another server send to it, and make one change there so that a session begins",
+                    "its next own change moves its vector over the ones that it lost, and they are never sent to it again",
+                    "the server itself writes: a keep-alive update soon after its start is enough to hide them",
+                ),
+            ),
+        )
+
+
+def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
+    """A server lacks own changes that its vector covers: it went back in time and wrote again."""
+    origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
+    for (server, suffix, origin), rows in _by_key(situation.verdicts.missing).items():
+        if origins.get((server, suffix)) != origin:
+            continue
+        yield Finding(
+            "OWN_CHANGES_HIDDEN",
+            "error",
+            f"{server} lost {_some(len(rows), 'own change')} and wrote again: its vector covers them, nobody will send them back",
+            server=server,
+            origin=origin,
+            suffix=suffix,
+            items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
+            evidence=first_few(map(_proof, rows)),
+            fix=(
+                step(
+                    f"initialise {server} from the server with the most complete data",
+                    "what it lacks stands in the logs of others, but its vector says that it has it",
+                    _lost_with(situation, server, suffix),
+                ),
+            ),
+        )
+
+
+def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
+    only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
+    if only:
+        return f"an initialisation throws away {_some(only)} that only {server} holds: save these first"
+    return f"an initialisation throws away everything that only {server} holds"
+
+
+# --- changes that the vector covers and the server does not have
+
+
+def missed_change(situation: Situation) -> Iterator[Finding]:
+    """Changes that a server's vector covers and that it does not have."""
+    total = situation.verdicts.totals["missing"]
+    for (server, suffix, origin), rows in _by_key(situation.verdicts.missing).items():
+        held = sorted({name for row in rows for name in row["held_by"]})
+        causes = sorted({row["cause"] for row in rows if row["cause"]})
+        why = f" ({', '.join(causes)})" if causes else ""
+        first, last = rows[0]["position"], rows[-1]["position"]
+        cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
+        gone = sum(1 for row in rows if not row["held_by"])
+        by_hand = f"{_some(gone)} of them {'is' if gone == 1 else 'are'} in no log any more" if gone else ""
+        yield Finding(
+            "MISSED_CHANGE",
+            "error",
+            f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {last}, and its vector covers them{why}{cut}",
+            server=server,
+            origin=origin,
+            suffix=suffix,
+            items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
+            evidence=first_few(map(_proof, rows)),
+            fix=(
+                step(
+                    f"write the present values of the entries concerned once more on {held[0] if held else 'another server'}, "
+                    f"or initialise {server} from there",
+                    "no session will ever send them: the vector says that they are there",
+                    by_hand
+                    or "an entry that the server lacks is not mended by modifying it: that would be refused again",
+                ),
+            ),
+        )
+
+
+def stranded_change(situation: Situation) -> Iterator[Finding]:
+    """Changes that one server holds and no session will deliver to any other."""
+    for (server, suffix, origin), rows in _by_key(situation.verdicts.stranded).items():
+        yield Finding(
+            "STRANDED_CHANGE",
+            "error",
+            f"only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
+            "and no session will deliver them",
+            server=server,
+            origin=origin,
+            suffix=suffix,
+            items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
+            evidence=first_few(map(_proof, rows)),
+            fix=(
+                step(
+                    f"save them before anything else is done to {server}, and write the values again where they can spread from",
+                    "whatever brings the servers together again starts from the others' data",
+                    f"an initialisation of {server} throws them away for good",
+                ),
+            ),
+        )
+
+
+# --- on the way
+
+
+def pending_changes(situation: Situation) -> Iterator[Finding]:
+    """Changes that are not delivered yet."""
+    for row in situation.verdicts.pending:
+        lacking = row["count"] - row["available"]
+        moment = _moment(situation, row["first"])
+        now = max(situation.newest().values(), default=None)
+        age = (
+            f", the oldest of {_span(now - moment)} before the servers were read"
+            if now and moment and now > moment
+            else ""
+        )
+        who = f"{', '.join(row['suppliers'])} would send them" if row["suppliers"] else "nobody would send them now"
+        gone = f"; {_some(lacking)} {'is' if lacking == 1 else 'are'} in no log any more" if lacking else ""
+        yield Finding(
+            "PENDING_CHANGES",
+            "warning" if lacking else "info",
+            f"{row['server']} waits for {_some(row['count'])} of origin {row['origin']}{age}: {who}{gone}",
+            server=row["server"],
+            origin=row["origin"],
+            suffix=row["suffix"],
+            items=(row["first"], row["last"]),
+            evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
+            fix=(_NEXT_SESSION if row["suppliers"] else _NO_SESSION,),
+        )
+
+
+_NEXT_SESSION = step("see that a link from one of them runs", "they arrive as soon as a session runs")
+_NO_SESSION = step("see the findings on the links to this server", "as the servers are now, no session delivers them")
+
+
+def _span(passed: timedelta) -> str:
+    seconds = int(passed.total_seconds())
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def reinit_required(situation: Situation) -> Iterator[Finding]:
+    """A server waits for changes, and of no other server's log could a session with it begin."""
+    stranded = {(row["suffix"], row["origin"]) for row in situation.verdicts.stranded}
+    for one in situation.topology.replicas:
+        waits = [
+            row
+            for row in situation.verdicts.pending
+            if (row["server"], row["suffix"]) == (one.server, one.suffix)
+            and (row["suffix"], row["origin"]) not in stranded
+        ]
+        rows = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (one.server, one.suffix)]
+        stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]
+        if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
+            continue
+        best = max(stuck, key=lambda row: (bool(row["link"]), row["supplier"]))
+        count = sum(row["count"] for row in waits)
+        yield Finding(
+            "REINIT_REQUIRED",
+            "error",
+            f"{one.server} waits for {_some(count)}, and no server's log goes back to where it stands",
+            server=one.server,
+            suffix=one.suffix,
+            items=tuple(row["first"] for row in waits),
+            evidence=first_few(
+                {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
+            ),
+            fix=(
+                step(
+                    f"initialise {one.server} from {best['supplier']}, or from the server with the most complete data",
+                    "the records between its position and the beginning of every log are gone",
+                    f"an initialisation throws away everything that only {one.server} holds; first see that no other server, "
+                    "collected or not, still has the record that a session would begin at",
+                ),
+            ),
+        )
+
+
+# --- a vector that promises more than the log has
+
+
+def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
+    """A vector claims an own change that no log of the server holds, though the log was written later."""
+    newest = situation.newest()
+    for one in situation.topology.replicas:
+        own = one.vector.get(one.origin or "")
+        if one.origin is None or one.log is None or own is None or own.max is None:
+            continue
+        logs = [
+            log.facts.get("by_origin", {}).get(one.origin, {})
+            for log in situation.case.inputs
+            if log.server == one.server and log.suffix == one.suffix
+        ]
+        held = max((str(seen["max"]) for seen in logs if seen), default="")
+        made = _moment(situation, own.max)
+        resets = situation.verdicts.resets.get((one.server, one.suffix), [])
+        replaced = any(reset.kind in (TOTAL, REPLACED) and made and made <= reset.ended for reset in resets)
+        if (
+            own.max <= held
+            or replaced
+            or own.max <= max(situation.verdicts.marks.get((one.server, one.suffix), {}).values(), default="")
+        ):
+            continue
+        shown = max((str(seen["max"]) for seen in one.log.facts.get("by_origin", {}).values()), default="")
+        written = _written(situation, one)
+        if written is not None:
+            later = made is not None and made < written
+        else:
+            alive = newest.get(one.server)
+            later = shown >= own.max or bool(made and alive and alive - made >= _MOMENTS_APART)
+        if later:
+            show = situation.topology.system.show
+            yield Finding(
+                "VECTOR_AHEAD_OF_LOG",
+                "warning",
+                f"the vector of {one.server} claims its own change {show(own.max)}, and its log, written later, does not hold it",
+                server=one.server,
+                origin=one.origin,
+                suffix=one.suffix,
+                items=(show(own.max),),
+                evidence=({"file": one.log.file, "vector": show(own.max), "log": show(held) if held else None},),
+                fix=(
+                    step(
+                        "find the change in another server's log or entries; who lacks it gets it only by a later change of the "
+                        "same entry, or by an initialisation",
+                        "this server cannot send it: the record is gone from its log",
+                        None,
+                    ),
+                ),
+            )
+
+
+def _written(situation: Situation, one: Replica) -> datetime | None:
+    """When the log was last written out, if the server's messages tell."""
+    code = situation.topology.proving.log_written
+    if not code:
+        return None
+    here = pc.field("code") == code
+    times = [
+        at
+        for batch in situation.rows("messages", ["at"], here, server=one.server, snapshot=situation.topology.snapshot)
+        for at in batch.column("at").to_pylist()
+        if at
+    ]
+    return max(times, default=None)
+
+
+def replica_of(shown: Topology, one: Replica) -> Replica | None:
+    """The same replica in another snapshot."""
+    return next((old for old in shown.replicas if (old.server, old.suffix) == (one.server, one.suffix)), None)
+
+
+def _seen(situation: Situation, one: Replica) -> dict[str, str]:
+    return {origin: span.max for origin, span in situation.seen(one).items() if span.max}
+
+
+def _last(situation: Situation, one: Replica, origin: str) -> str:
+    return _seen(situation, one).get(origin, "")
+
+
+def _moment(situation: Situation, *positions: str) -> datetime | None:
+    moment = situation.topology.system.moment
+    return max(filter(None, map(moment, positions)), default=None)

@@ -1,0 +1,106 @@
+"""How changes were lost: refused and passed over for good, or of a replica ID that was cleaned away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+
+if TYPE_CHECKING:
+    from workbench.detectors import Situation
+
+_HARMLESS = "a delete of an entry that the server does not have: nothing is lost by it"
+_NO_SUCH_OBJECT = 32
+
+
+def apply_skipped(situation: Situation) -> Iterator[Finding]:
+    """Changes that a consumer refused with a code after which the supplier goes on."""
+    found: dict[tuple[str, str | None, str], list[dict[str, object]]] = {}
+    for row in situation.verdicts.missing:
+        if row["rule"] == "skipped":
+            found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+    for (server, suffix, origin), rows in found.items():
+        csns = [str(row["position"]) for row in rows]
+        answers = _answers(situation, csns)
+        refused = (answers.get(str(row["position"]), {}).get("code") for row in rows)
+        deletes = (
+            code == _NO_SUCH_OBJECT and row["operation"] == "delete" for code, row in zip(refused, rows, strict=True)
+        )
+        harmless = sum(deletes)
+        note = f"; {harmless} of them {_HARMLESS}" if harmless else ""
+        yield Finding(
+            "APPLY_SKIPPED",
+            "error",
+            f"{server} refused {len(rows):,} changes of replica ID {origin} and the supplier went on without them{note}",
+            server=server,
+            origin=origin,
+            suffix=suffix,
+            items=tuple(csns[:ITEMS_SHOWN]),
+            evidence=first_few(
+                {"position": csn, "operation": row["operation"], "target": row["target"], **answers.get(csn, {})}
+                for csn, row in zip(csns, rows, strict=True)
+            ),
+            fix=(
+                step(
+                    "repair the reason first (the missing entry or parent, the schema); then delete and add the entry on a "
+                    "supplier, or initialise this server again",
+                    "the next change of the replica ID moved the vector over them: no session sends them again",
+                    "a modify of an entry that the server lacks is refused and skipped like the first one; "
+                    "delete and add loses the entry's old unique ID and its memberships",
+                ),
+            ),
+        )
+
+
+def _answers(situation: Situation, csns: list[str]) -> dict[str, dict[str, object]]:
+    """CSN -> the line that shows the refusal."""
+    where = pc.field("position").isin(csns) & pc.field("outcome").isin(["refused", "skipped"])
+    columns = ["snapshot", "file", "offset", "at", "code", "position"]
+    answers: dict[str, dict[str, object]] = {}
+    for batch in situation.rows("applied", columns, where):
+        for row in batch.to_pylist():
+            at = row["at"].isoformat() if row["at"] else None
+            answers.setdefault(row.pop("position"), {**row, "at": at})
+    return answers
+
+
+def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
+    """A replica ID is in no vector any more, and a server had not got all of its changes before."""
+    now = {(one.suffix, origin) for one in situation.topology.replicas for origin in one.vector}
+    labels = list(situation.case.snapshots)
+    before = labels[: labels.index(situation.topology.snapshot)]
+    seen: dict[tuple[str | None, str], dict[str, str]] = {}
+    for label in before:
+        shown = situation.at(label)
+        for one in shown.replicas if shown else ():
+            for origin, span in situation.seen(one).items():
+                if (one.suffix, origin) not in now and span.max:
+                    mine = seen.setdefault((one.suffix, origin), {})
+                    mine[one.server] = max(span.max, mine.get(one.server, ""))
+    there = {(one.server, one.suffix) for one in situation.topology.replicas if one.claims}
+    for (suffix, origin), known in sorted(seen.items(), key=lambda one: (one[0][0] or "", one[0][1])):
+        if not any(one.suffix == suffix and one.claims for one in situation.topology.replicas):
+            continue
+        top = max(known.values())
+        for server, position in sorted(known.items()):
+            if position < top and (server, suffix) in there:
+                yield Finding(
+                    "CLEAN_FORCED_LOSS",
+                    "error",
+                    f"replica ID {origin} was cleaned away while {server} had its changes up to {position}, others up to {top}",
+                    server=server,
+                    origin=origin,
+                    suffix=suffix,
+                    items=(position, top),
+                    evidence=first_few({"server": name, "had": at} for name, at in sorted(known.items())),
+                    fix=(
+                        step(
+                            f"compare the entries that the lost changes touched and write their values again, or initialise {server}",
+                            "a cleaned replica ID is never sent again, and its records leave every changelog",
+                            "an initialisation throws away what only this server holds",
+                        ),
+                    ),
+                )
