@@ -168,6 +168,8 @@ class System:
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
     detectors     gives what looks for findings of its own: (case, topology) -> findings
+    replaced      codes of messages which say that a server's data became that of another time or server
+    sent          codes of messages with which a supplier says that it sends a change over a link
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
@@ -184,6 +186,8 @@ class System:
     log_words: frozenset[str] = frozenset()
     below: str = ""
     spelled: Callable[[str], str | None] = str
+    replaced: frozenset[str] = frozenset()
+    sent: frozenset[str] = frozenset()
     supplying: Callable[[], Any] | None = None
     detectors: Callable[[], Iterable[Callable[[Any, Any], Iterable[Finding]]]] = tuple
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
