@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from workbench.engine.sightings import Asked, Sighting, by_steps, highest, lowes
 from workbench.model import Problem
 from workbench.tables import INT, TEXT, TIME
 from workbench.timeline import EVER, OWN_TIME, SNAPSHOT, Key, Timeline
+from workbench.topology import VECTOR
 
 if TYPE_CHECKING:
     from workbench.case import Case
@@ -35,13 +36,16 @@ LAGS = pa.schema(
         "at": TIME,
         **dict.fromkeys(("supplier", "consumer", "suffix", "link", "origin"), TEXT),
         **dict.fromkeys(("supplier_position", "consumer_position"), TEXT),
-        "at_least": INT, "at_most": INT, "seconds": pa.float64(),
+        "at_least": INT,
+        "at_most": INT,
+        "seconds": pa.float64(),
     }
 )
 DISAGREEMENTS = pa.schema(
     {
         **dict.fromkeys(("server", "other", "suffix", "origin", "state"), TEXT),
-        "since": TIME, "agreed": TIME,
+        "since": TIME,
+        "agreed": TIME,
         **dict.fromkeys(("ahead", "server_position", "other_position"), TEXT),
         "changes": INT,
     }
@@ -100,7 +104,29 @@ def known_at(case: Case, server: str, origin: str, when: datetime | str, suffix:
     if len(keys) > 1:
         suffixes = ", ".join(printable(one or "one without a name") for _, one in keys)
         raise Problem(f"{printable(server)} holds several suffixes", case.name, f"choose one of {suffixes}")
-    return _known(line, keys[0], origin, moment_of(when))
+    return _as_written(line, _known(line, keys[0], origin, moment_of(when)))
+
+
+def all_known_at(
+    case: Case,
+    when: datetime | str,
+    server: str | None = None,
+    origin: str | None = None,
+    suffix: str | None = None,
+) -> list[Known]:
+    """What each server knew of each origin at that time, by suffix, server and origin; of one server or origin if named."""
+    line, at = Timeline(case), moment_of(when)
+    line.check_origin(origin)
+    keys = line.chosen(server, suffix)
+    return [_as_written(line, _known(line, key, one, at)) for key in keys for one in _asked(line, origin)]
+
+
+def _as_written(line: Timeline, known: Known) -> Known:
+    """With the positions as the system writes them."""
+    least, most = (
+        one and replace(one, position=line.system.show(one.position)) for one in (known.at_least, known.at_most)
+    )
+    return replace(known, at_least=least, at_most=most)
 
 
 def _known(line: Timeline, key: Key, origin: str, when: datetime) -> Known:
@@ -265,12 +291,12 @@ def _points(
             for at, position in log.by_steps(*_within(window, span), width):
                 yield own, _Point(at, position, OWN_TIME)
     for claim in line.claims(*key, origin):
-        at = whole(claim.moved) if claim.moved else line.about(claim.snapshot, key[0])
-        if at and (after is None or at > after) and (upto is None or at <= upto):
+        had_at = whole(claim.moved) if claim.moved else line.about(claim.snapshot, key[0])
+        if had_at and (after is None or had_at > after) and (upto is None or had_at <= upto):
             if claim.moved:
-                yield claim.origin, _Point(at, claim.position, "vector", claim.position, claim.moved)
+                yield claim.origin, _Point(had_at, claim.position, VECTOR, claim.position, claim.moved)
             else:
-                yield claim.origin, _Point(at, claim.position, SNAPSHOT)
+                yield claim.origin, _Point(had_at, claim.position, SNAPSHOT)
 
 
 def _rising(points: Iterable[_Point]) -> Iterator[_Point]:
@@ -292,22 +318,21 @@ def _dated_span(line: Timeline, keys: Iterable[Key]) -> tuple[datetime | None, d
     return (min(times) - timedelta(seconds=1), max(times) + timedelta(seconds=1)) if times else (None, None)
 
 
+def _told_span(line: Timeline, keys: list[Key]) -> tuple[datetime | None, datetime | None]:
+    """First and last time that anything speaks of; without logs and stamps, those of the positions."""
+    span = _dated_span(line, keys)
+    if span[0]:
+        return span
+    seen = [one for file in line.case.inputs for one in file.facts.get("by_origin", {}).values()]
+    made = [_made(line, one[end]) for one in seen for end in ("min", "max") if one.get(end)]
+    times = [at for at in made if at]
+    return (min(times), max(times)) if times else span
+
+
 def _step(
     line: Timeline, keys: list[Key], step: float | None, window: tuple[datetime | None, datetime | None]
 ) -> timedelta:
-    low, high = _dated_span(line, keys)
-    if low is None or high is None:
-        made = [
-            _made(line, seen[end])
-            for one in line.case.inputs
-            for seen in one.facts.get("by_origin", {}).values()
-            for end in ("min", "max")
-            if seen.get(end)
-        ]
-        times = [at for at in made if at]
-        if times:
-            low, high = min(times), max(times)
-    low, high = _within((low, high), window)
+    low, high = _within(_told_span(line, keys), window)
     span = (high - low).total_seconds() if low and high and high > low else 0.0
     if step is None:
         return timedelta(seconds=max(_FINEST, -(-span // (_POINTS * _FINEST)) * _FINEST))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from workbench.engine.logs import read_part
 from workbench.model import System
-from workbench.tables import TEXT, TIME
+from workbench.tables import TEXT, TIME, Numbers
 
 _SEEN: dict[
     str, tuple[str, str, tuple[str, ...]]
@@ -29,6 +29,8 @@ _SEEN: dict[
 TABLES = tuple(_SEEN)
 """The tables that tell when a server had a change."""
 
+_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_TIME = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
 _REGROUPED = 100_000
 """Rows of sums that may wait until they are summed up themselves."""
 
@@ -90,7 +92,7 @@ class Asked:
         found = pc.field(column).isin(list(words)) & pc.field("position").is_valid() & pc.field(time).is_valid()
         if self.suffix is not None:
             mine = pc.field("suffix") == self.suffix
-            found &= mine | pc.field("suffix").is_null() if part.suffix in (None, self.suffix) else mine
+            found &= mine | pc.field("suffix").is_null() if part.suffix == self.suffix else mine
         if self.origin is not None:
             found &= pc.field("origin") == self.origin
         if self.after is not None:
@@ -161,14 +163,16 @@ def by_steps(parts: Iterable[Part], asked: Asked, step: timedelta) -> list[dict[
     """
     width = step // timedelta(microseconds=1)
     waiting: list[pa.Table] = []
+    most = _REGROUPED
     for part in filter(asked.may_hold, parts):
         time = _SEEN[part.table][0]
         columns = ["suffix", "origin", "position", time]
         rows = read_part(part.path, columns, asked.rows(part))
         if len(rows):
             waiting.append(_steps(rows.rename_columns([*columns[:3], "at"]), part, width))
-        if sum(map(len, waiting)) > _REGROUPED:
+        if sum(map(len, waiting)) > most:
             waiting = [_regrouped(waiting)]
+            most = max(most, 2 * len(waiting[0]))
     return _regrouped(waiting).drop_columns(["step"]).to_pylist() if waiting else []
 
 
@@ -214,18 +218,23 @@ class OwnLog:
         self._parts = sorted(parts, key=lambda part: tuple(part["first"]))
 
     def around(self, when: datetime) -> tuple[str | None, str | None]:
-        """The last change that was made by this time, and the first one that was made after it."""
-        before = after = None
+        """The last change that certainly was made by this time, and the first one that bears a later time."""
+        before: str | None = None
         for part in sorted(self._parts, key=lambda part: tuple(part["last"]), reverse=True):
             if before and tuple(part["last"]) <= self._system.halves(before):
                 break
-            if self._made(part["first"]) <= when:
-                before = max(filter(None, (before, self._around(part, when)[0])), default=None)
+            if self._certain(part["first"]) <= when:
+                pairs = self._of_origin(part)
+                at = bisect_right(pairs, when, key=self._certain)
+                before = max(filter(None, (before, self._key(pairs[at - 1]) if at else None)), default=None)
+        after: str | None = None
         for part in self._parts:
             if after and tuple(part["first"]) >= self._system.halves(after):
                 break
             if self._made(part["last"]) > when:
-                after = min(filter(None, (after, self._around(part, when)[1])), default=None)
+                pairs = self._of_origin(part)
+                at = bisect_right(pairs, when, key=self._made)
+                after = min(filter(None, (after, self._key(pairs[at]) if at < len(pairs) else None)), default=None)
         return before, after
 
     def by_steps(
@@ -233,37 +242,40 @@ class OwnLog:
     ) -> Iterator[tuple[datetime, str]]:
         """The last change of each step of time between the two, with the time from which on it was certainly made."""
         for part in self._parts:
-            if (upto and self._made(part["first"]) > upto) or (after and self._made(part["last"]) <= after):
+            late, early = upto and self._certain(part["first"]) > upto, after and self._certain(part["last"]) <= after
+            if late or early:
                 continue
-            hi, lo = self._of_origin(part)
-            at = 0 if after is None else self._place(hi, lo, after)
-            while at < len(hi):
-                made = self._made((int(hi[at]), int(lo[at])))
-                if upto and made > upto:
-                    break
-                edge = datetime.fromtimestamp(
-                    (made.timestamp() // step.total_seconds() + 1) * step.total_seconds(), UTC
-                )
-                end = self._place(hi, lo, min(edge, upto) if upto else edge)
-                end = max(end, at + 1)
-                yield self._made((int(hi[end - 1]), int(lo[end - 1]))), self._key(hi, lo, end - 1)
-                at = end
+            pairs = self._of_origin(part)
+            at = bisect_right(pairs, after, key=self._certain) if after else 0
+            while at < len(pairs) and not (upto and self._certain(pairs[at]) > upto):
+                number = (self._certain(pairs[at]) - _ZERO) // step
+                # The steps are those of the logs: a time right on an edge begins the next one.
+                edge = _ZERO + (number + 1) * step - timedelta(microseconds=1)
+                at = bisect_right(pairs, min(edge, upto) if upto else edge, lo=at, key=self._certain)
+                yield self._certain(pairs[at - 1]), self._key(pairs[at - 1])
 
-    def _around(self, part: Mapping[str, Any], when: datetime) -> tuple[str | None, str | None]:
-        hi, lo = self._of_origin(part)
-        at = self._place(hi, lo, when)
-        return self._key(hi, lo, at - 1) if at else None, self._key(hi, lo, at) if at < len(hi) else None
-
-    def _of_origin(self, part: Mapping[str, Any]) -> tuple[Any, Any]:
+    def _of_origin(self, part: Mapping[str, Any]) -> _Pairs:
         rows = read_part(part["path"], ["origin", "hi", "lo"], pc.field("origin") == self._origin)
-        return rows["hi"].to_numpy(), rows["lo"].to_numpy()
-
-    def _place(self, hi: Any, lo: Any, when: datetime) -> int:
-        return bisect_right(range(len(hi)), when, key=lambda at: self._made((int(hi[at]), int(lo[at]))))
+        return _Pairs(rows["hi"].to_numpy(), rows["lo"].to_numpy())
 
     def _made(self, pair: Sequence[int]) -> datetime:
-        moment = self._system.moment(self._system.order_key(self._origin, int(pair[0]), int(pair[1])))
-        return whole(moment) if moment else datetime.max.replace(tzinfo=UTC)
+        return self._system.moment(self._key(pair)) or _NO_TIME
 
-    def _key(self, hi: Any, lo: Any, at: int) -> str:
-        return self._system.order_key(self._origin, int(hi[at]), int(lo[at]))
+    def _certain(self, pair: Sequence[int]) -> datetime:
+        return whole(self._made(pair))
+
+    def _key(self, pair: Sequence[int]) -> str:
+        return self._system.order_key(self._origin, int(pair[0]), int(pair[1]))
+
+
+class _Pairs(Sequence[tuple[int, int]]):
+    """Sorted (hi, lo) as a sequence, of which a search makes Python numbers only where it looks."""
+
+    def __init__(self, hi: Numbers, lo: Numbers) -> None:
+        self._hi, self._lo = hi, lo
+
+    def __len__(self) -> int:
+        return len(self._hi)
+
+    def __getitem__(self, at: Any) -> Any:
+        return int(self._hi[at]), int(self._lo[at])
