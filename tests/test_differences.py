@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from click.testing import CliRunner, Result
 from history_samples import Seen, server_files
 from mesh_samples import case_of, claims, csn, pair_of_servers
 
+import workbench
 from workbench import Problem
 from workbench.cli import main
 from workbench.diagnosis import diagnose
-from workbench.differences import LARGEST, differences, differences_text, read_diagnosis, worst_new
+from workbench.differences import LARGEST, difference, differences_text, read_diagnosis, worst_new
 
 
 def run(*arguments: str | Path) -> Result:
@@ -64,7 +66,7 @@ def test_each_list_is_compared_by_what_its_rows_speak_of() -> None:
         servers=[SERVER],
     )
     other = copy.deepcopy(one)
-    assert not any(sum(counts(differences(one, other), name)) for name in ("findings", "missing", "vectors", "pairs"))
+    assert not any(sum(counts(difference(one, other), name)) for name in ("findings", "missing", "vectors", "pairs"))
     other["findings"] = [finding("A", server="s2"), finding("B", "error", origin="2", items=["x", "y"])]
     other["missing"] = [{**MISSING, "position": csn(2, 2)}, {**MISSING, "cause": "APPLY_SKIPPED"}]
     other["pending"] = [{**PENDING, "count": 9}]
@@ -73,7 +75,7 @@ def test_each_list_is_compared_by_what_its_rows_speak_of() -> None:
     other["servers"] = [
         {**SERVER, "vector": {"2": {"min": csn(0, 2), "max": csn(4, 2)}, "3": {"min": None, "max": None}}}
     ]
-    found = differences(one, other)
+    found = difference(one, other)
     assert {
         name: counts(found, name) for name in ("findings", "missing", "pending", "unknown", "pairs", "vectors")
     } == {
@@ -91,25 +93,25 @@ def test_each_list_is_compared_by_what_its_rows_speak_of() -> None:
         {"severity": "error", "items": ["x", "y"]},
     )
     assert found["pairs"]["changed"][0]["after"] == {"link": "y", "decision": "nothing", "anchor": None}
-    back = differences(other, one)
+    back = difference(other, one)
     for name in ("findings", "missing", "unknown", "vectors"):
         assert (back[name]["new"], back[name]["gone"]) == (found[name]["gone"], found[name]["new"])
 
 
 def test_findings_of_one_code_about_one_thing_are_one() -> None:
     two = [finding("A", items=["x"]), finding("A", "error", items=["y"])]
-    assert counts(differences(diagnosis(findings=two), diagnosis(findings=two[::-1])), "findings") == (0, 0, 0)
-    assert worst_new(differences(diagnosis(findings=two[:1]), diagnosis(findings=two))) == 2
+    assert counts(difference(diagnosis(findings=two), diagnosis(findings=two[::-1])), "findings") == (0, 0, 0)
+    assert worst_new(difference(diagnosis(findings=two[:1]), diagnosis(findings=two))) == 2
 
 
 def test_a_list_that_one_of_the_two_lacks_is_not_compared() -> None:
     older = diagnosis()
     del older["missing"], older["pending"]
-    found = differences(older, diagnosis(missing=[MISSING]))
+    found = difference(older, diagnosis(missing=[MISSING]))
     assert found["not_compared"] == ["missing", "pending"]
     assert counts(found, "missing") == (0, 0, 0)
     assert "Not compared" in differences_text(found)
-    assert differences_text(differences(older, older)) == "No difference."
+    assert differences_text(difference(older, older)) == "No difference."
 
 
 @pytest.mark.parametrize(
@@ -263,3 +265,14 @@ def test_wrong_use_is_told(lagging: Path, options: list[str], says: str) -> None
     done = run("history", lagging, *options)
     assert done.exit_code == 2
     assert says in done.stderr
+
+
+# --- the public verbs
+
+
+def test_a_verb_stays_a_verb_when_its_module_was_loaded() -> None:
+    """A module of the name of a verb would take its place."""
+    for name in workbench.__all__:
+        getattr(workbench, name)
+    for name in workbench.__all__:
+        assert not isinstance(getattr(workbench, name), ModuleType), name

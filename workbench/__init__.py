@@ -13,7 +13,7 @@ The public verbs, in the order in which an incident needs them:
     lag(case)                   how far each link was behind, over time or at one time
     disagreement(case)          since when the vectors of two servers differ
     arrivals(case, position)    where a change arrived when, and over which links it came
-    differences(a, b)           what is new, gone and changed from one diagnosis to another
+    difference(a, b)            what is new, gone and changed from one diagnosis to another
     answer(kind, inputs)        a what-if case, as of `workbench scenario`
     case.table(name, spark)     an evidence table as a Spark DataFrame
     case.arrow(name)            a small evidence table without Spark
@@ -31,12 +31,12 @@ from workbench.files import inspect
 from workbench.model import Problem
 
 if TYPE_CHECKING:
-    from workbench.arrivals import arrivals
     from workbench.diagnosis import diagnose, session_of
-    from workbench.differences import differences
+    from workbench.differences import difference
     from workbench.engine.session import spark_session
     from workbench.history import disagreement, known_at, lag, vectors_over_time
     from workbench.scenarios import answer
+    from workbench.ways import arrivals
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
     "answer",
     "arrivals",
     "diagnose",
-    "differences",
+    "difference",
     "disagreement",
     "inspect",
     "known_at",
@@ -58,9 +58,9 @@ __all__ = [
 
 _LATER = {
     "answer": "workbench.scenarios",
-    "arrivals": "workbench.arrivals",
+    "arrivals": "workbench.ways",
     "diagnose": "workbench.diagnosis",
-    "differences": "workbench.differences",
+    "difference": "workbench.differences",
     "disagreement": "workbench.history",
     "known_at": "workbench.history",
     "lag": "workbench.history",

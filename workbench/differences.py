@@ -141,7 +141,7 @@ def read_diagnosis(path: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def differences(before: Row, after: Row) -> dict[str, Any]:
+def difference(before: Row, after: Row) -> dict[str, Any]:
     """What `after` has that `before` had not, what is gone and what changed, list by list, and what cannot be compared.
 
     Both are diagnoses as `diagnose` gives them or `read_diagnosis` reads them. Problem if one of them is none.

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.arrivals import COVERED, IN_LOG, MADE, ONLY_HOLDER, UNKNOWN, Arrival, Hop, Way
 from workbench.engine.sightings import Sighting
 from workbench.history import DIFFER, Known
 from workbench.plain import aligned, one_cell
 from workbench.timeline import OWN_TIME, SNAPSHOT
+from workbench.ways import COVERED, IN_LOG, MADE, ONLY_HOLDER, UNKNOWN, Arrival, Hop, Way
 
 _SHOWN = 40
 

@@ -75,8 +75,8 @@ _Answer = tuple[dict[str, Any], tuple[list[dict[str, Any]], list[str]], Iterable
 
 
 def _way(case: Case, change: str, suffix: str | None) -> _Answer:
-    from workbench.arrivals import Arrival, arrivals
     from workbench.history_text import way_text
+    from workbench.ways import Arrival, arrivals
 
     way = arrivals(case, change, suffix)
     found = asdict(way)
@@ -149,10 +149,10 @@ def diff(before: Path, after: Path, threshold: str, json_to: str | None) -> None
 
     BEFORE and AFTER are files that `diagnose --json` wrote, or case folders, which are diagnosed.
     """
-    from workbench.differences import differences, differences_text, read_diagnosis, worst_new
+    from workbench.differences import difference, differences_text, read_diagnosis, worst_new
 
     check_outputs(json_to, None, [place for one in (before, after) for place in _places(one)])
-    found = differences(read_diagnosis(before), read_diagnosis(after))
+    found = difference(read_diagnosis(before), read_diagnosis(after))
     if json_to:
         give(json.dumps(found, indent=1) + "\n", json_to)
     if json_to != "-":

@@ -28,7 +28,7 @@ RANGE = 32 << 20
 """A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
 ROWS_PER_PART = 250_000
-_INDEXED = {"hi", "lo", "origin", "position", "server"}
+_INDEXED = {"hi", "lo", "origin", "position", "server", "at", "logged_at"}
 _PLAIN = {"offset": "DELTA_BINARY_PACKED", "hi": "DELTA_BINARY_PACKED", "lo": "DELTA_BINARY_PACKED"}
 _FEW = {
     "snapshot",

@@ -134,8 +134,11 @@ def _extreme(
     above: str | None,
 ) -> Sighting | None:
     best: Sighting | None = None
-    # The latest files first: what they hold leaves little to look for in the others.
-    for part in sorted(filter(asked.may_hold, parts), key=_ends, reverse=pick is pc.max):
+    fitting = list(filter(asked.may_hold, parts))
+    # From the end on that holds the answer: then the statistics of the other parts tell that nothing better is in them.
+    if pick is pc.max:
+        fitting.reverse()
+    for part in sorted(fitting, key=_ends, reverse=pick is pc.max):
         low = best.position if best and pick is pc.max else above
         more = [pc.field("position") > low] if low is not None else []
         if best and pick is pc.min:
