@@ -264,6 +264,23 @@ def test_a_link_lags_by_what_its_consumer_lacked(tmp_path: Path) -> None:
     assert kept[-1]["at"] == at(21)
 
 
+def test_what_a_consumer_knew_before_its_data_was_replaced_does_not_count_after_it(tmp_path: Path) -> None:
+    own = [csn(second, 2) for second in (*range(10), 15)]
+    supplier = server_files("s2", 2, {**claims(r2=(0, 15)), 1: None}, logged=own, links=[1], stamps={2: 15})
+    full = server_files("s1", 1, claims(r1=(0, 1), r2=(0, 7)), stamps={1: 12, 2: 8})
+    late = [Seen(60_000, "s1", csn(4, 2))]
+    restored = server_files("s1", 1, claims(r1=(0, 1), r2=(0, 3)), late, stamps={1: 1})
+    case = case_of(tmp_path, {**supplier, **full}, {**supplier, **restored})
+    held = {
+        row["at"]: row["consumer_position"]
+        for row in lag(case, "s2", "2", step=4).to_pylist()
+        if row["consumer"] == "s1"
+    }
+    assert held[at(12)] == csn(7, 2)
+    assert held[max(held)] is None
+    assert disagreement(case, origin="2").num_rows == 0, "what s1 holds now is not shown"
+
+
 def test_vectors_that_differ_say_since_when_and_equal_ones_too(tmp_path: Path) -> None:
     seen = [Seen(1000 * second + 1500, "s2", csn(second, 1)) for second in range(4)]
     case = mesh(tmp_path, *seen, Seen(30_000, "s2", csn(0, 2)), made=9)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 EXACT, BETWEEN, AT_LEAST, UNKNOWN = "exact", "between", "at_least", "unknown"
 DIFFER, EQUAL = "differ", "equal"
+REPLACED = "replaced"
+"""Evidence of a point in the past after which nothing of before holds."""
 
 
 VECTORS = pa.schema({"at": TIME, **dict.fromkeys(("server", "suffix", "origin", "position", "evidence"), TEXT)})
@@ -190,7 +192,10 @@ def _made(line: Timeline, position: str) -> datetime | None:
 
 @dataclass(frozen=True)
 class _Point:
-    """A server came to a position: by `at` it had it; before `since` it had nothing from `low` on (None: that is not shown)."""
+    """A server came to a position: by `at` it had it; before `since` it had nothing from `low` on (None: that is not shown).
+
+    Without a position: its data began to be replaced, and nothing is known until the next point.
+    """
 
     at: datetime
     position: str
@@ -226,6 +231,7 @@ def vectors_over_time(
         | {"evidence": one.evidence}
         for key, points in series.items()
         for one in points
+        if one.position
     ]
     rows.sort(key=lambda row: (row["at"], row["suffix"] or "", row["server"], row["origin"]))
     return _shown(line, pa.Table.from_pylist(rows, VECTORS), ["position"])
@@ -251,7 +257,12 @@ def _series(
 ) -> _Series:
     found: _Series = {}
     for server, suffix in keys:
+        begun: datetime | None = None
         for after, upto in line.epochs(server, suffix):
+            if begun:
+                for known in found.keys() & {(server, suffix, one) for one in line.origins}:
+                    found[known].append(_Point(begun, "", REPLACED))
+            begun = upto
             points: dict[str, list[_Point]] = {}
             for name, point in _points(line, (server, suffix), origin, _within((after, upto), window), width):
                 points.setdefault(name, []).append(point)
@@ -286,9 +297,13 @@ def _points(
             yield row["origin"], _Point(row["last"], row["high"], row["evidence"], row["low"], row["first"])
     own = line.replicas[key]
     if own and origin in (None, own):
-        span = _dated_span(line, [key])
+        begin, end = _within(window, _dated_span(line, line.replicas))
         for log, _ in line.own_logs(*key):
-            for at, position in log.by_steps(*_within(window, span), width):
+            start = log.around(begin)[0] if begin and begin != after else None
+            made = _made(line, start) if start else None
+            if start and made and (after is None or made > after):
+                yield own, _Point(made, start, OWN_TIME)
+            for at, position in log.by_steps(begin, end, width):
                 yield own, _Point(at, position, OWN_TIME)
     for claim in line.claims(*key, origin):
         had_at = whole(claim.moved) if claim.moved else line.about(claim.snapshot, key[0])
@@ -427,7 +442,7 @@ def _state(known: Known) -> _State:
 
 def _state_of(points: list[_Point], at: datetime) -> _State:
     index = bisect_left(points, at, key=lambda one: one.at)
-    least = points[index - 1].position if index else None
+    least = points[index - 1].position or None if index else None
     following = points[index] if index < len(points) else None
     fits = following and following.low and following.since and following.since >= at and following.low > (least or "")
     return least, following.low if following and fits else None, False
@@ -498,7 +513,7 @@ def disagreement(
         if one[1] == other[1] and server in (None, one[0], other[0]):
             for name in _asked(line, origin):
                 mine, theirs = (series.get((*key, name), []) for key in (one, other))
-                if mine and theirs:
+                if mine and theirs and mine[-1].position and theirs[-1].position:
                     row = _agreement(mine, theirs, width)
                     low, high = sorted([mine[-1].position, theirs[-1].position])
                     names = {"server": one[0], "other": other[0], "suffix": one[1], "origin": name}
@@ -517,7 +532,8 @@ def _agreement(mine: list[_Point], theirs: list[_Point], width: timedelta) -> di
         return {"state": EQUAL, "since": max(mine[-1].at, theirs[-1].at), "agreed": None, **ends}
     agreed = None
     for at in _edges([*mine, *theirs], width):
-        if _state_of(mine, at)[0] == _state_of(theirs, at)[0]:
+        held = _state_of(mine, at)[0]
+        if held and held == _state_of(theirs, at)[0]:
             agreed = at
     both = max(mine[0].at, theirs[0].at)  # before that one of them had nothing to compare
     later = [one.at for one in (*mine, *theirs) if one.at >= both and (agreed is None or one.at >= agreed)]

@@ -76,6 +76,7 @@ class Timeline:
         self._logs: dict[str, StoredLog] = {}
         self._messages: dict[str, list[tuple[datetime, str | None]]] = {}
         self._replaced: dict[Key, list[Times]] = {}
+        self._parts: dict[Key, list[Part]] = {}
 
     # --- who there is
 
@@ -126,6 +127,11 @@ class Timeline:
 
     def parts(self, server: str, suffix: str | None) -> list[Part]:
         """The parts with dated rows of this server; those of other servers and suffixes are never opened."""
+        if (server, suffix) not in self._parts:
+            self._parts[server, suffix] = list(dated(self._all_parts(server, suffix)))
+        return self._parts[server, suffix]
+
+    def _all_parts(self, server: str, suffix: str | None) -> list[Part]:
         alone = sum(name == server for name, _ in self.replicas) == 1
         found = []
         for one in self.case.inputs:
@@ -148,7 +154,7 @@ class Timeline:
                                 between,
                             )
                         )
-        return list(dated(found))
+        return found
 
     def own_logs(self, server: str, suffix: str | None) -> Iterator[tuple[OwnLog, Input]]:
         """The server's logs asked for its own changes, with the files; none where positions carry no time."""
@@ -259,8 +265,7 @@ class Timeline:
         for begin, end in self.replaced(server, suffix):
             yield after, begin
             after = end
-        if after != EVER:
-            yield after, None
+        yield after, None
 
     def _said_replaced(self, server: str, suffix: str | None) -> list[Times]:
         if server not in self._messages:
