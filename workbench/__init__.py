@@ -8,6 +8,12 @@ The public verbs, in the order in which an incident needs them:
     case.holdings()             per server and origin: what its log shows and what its vector claims
     diagnose(case)              who would send what to whom now, why not, and what is wrong
     session_of(case, "a", "b")  what a session from a to b would do with each change, a page at a time
+    known_at(case, "a", "3", t) what server a knew of origin 3 at the time t, and what proves it
+    vectors_over_time(case)     how the vector of each server grew
+    lag(case)                   how far each link was behind, over time or at one time
+    disagreement(case)          since when the vectors of two servers differ
+    arrivals(case, position)    where a change arrived when, and over which links it came
+    difference(a, b)            what is new, gone and changed from one diagnosis to another
     answer(kind, inputs)        a what-if case, as of `workbench scenario`
     case.table(name, spark)     an evidence table as a Spark DataFrame
     case.arrow(name)            a small evidence table without Spark
@@ -26,17 +32,41 @@ from workbench.model import Problem
 
 if TYPE_CHECKING:
     from workbench.diagnosis import diagnose, session_of
+    from workbench.differences import difference
     from workbench.engine.session import spark_session
+    from workbench.history import disagreement, known_at, lag, vectors_over_time
     from workbench.scenarios import answer
+    from workbench.ways import arrivals
 
 __version__ = "0.1.0"
-__all__ = ["Case", "Problem", "__version__", "answer", "diagnose", "inspect", "session_of", "spark_session"]
+__all__ = [
+    "Case",
+    "Problem",
+    "__version__",
+    "answer",
+    "arrivals",
+    "diagnose",
+    "difference",
+    "disagreement",
+    "inspect",
+    "known_at",
+    "lag",
+    "session_of",
+    "spark_session",
+    "vectors_over_time",
+]
 
 _LATER = {
     "answer": "workbench.scenarios",
+    "arrivals": "workbench.ways",
     "diagnose": "workbench.diagnosis",
+    "difference": "workbench.differences",
+    "disagreement": "workbench.history",
+    "known_at": "workbench.history",
+    "lag": "workbench.history",
     "session_of": "workbench.diagnosis",
     "spark_session": "workbench.engine.session",
+    "vectors_over_time": "workbench.history",
 }
 """Verbs that are loaded when they are first used: pyspark and pydantic take a second that the workers do not have."""
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.boundary import printable
 from workbench.model import Problem
@@ -22,6 +22,16 @@ class Inputs(BaseModel):
     """The base of every model: 1 is not true, "1" is not 1, 7 is not "7"; keys that the model does not name are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+def called(name: str) -> Any:
+    """A field that is called so in the data, where Python has another use for the word: `from`."""
+    return Field(alias=name)
+
+
+NO_TEXTS: Any = Field(default_factory=list)
+NOTHING: Any = Field(default_factory=dict)
+"""Fields that may be absent: an empty list, an empty object."""
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case import Case
+from workbench.causes import name_causes
 from workbench.detectors import REFUSED, Situation, detected
 from workbench.engine.logs import StoredLog, Stretch, place, read_part
 from workbench.inputs import Input
@@ -55,7 +56,9 @@ def diagnose(
     if spark is not None:
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
     judged = verdicts(case, shown, logs, pairs, limit)
-    findings = list(detected(Situation(case, shown, pairs, judged)))
+    situation = Situation(case, shown, pairs, judged)
+    name_causes(situation)
+    findings = list(detected(situation))
     return {
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},

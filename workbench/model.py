@@ -179,6 +179,8 @@ class System:
     detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
     codes         the codes of the findings that only this system has
     clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
+    replaced      codes of messages which say that a server's data became that of another time or server
+    sent          codes of messages with which a supplier says that it sends a change over a link
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
@@ -197,6 +199,8 @@ class System:
     below: str = ""
     spelled: Callable[[str], str | None] = str
     change_of: Callable[[str], str] = str
+    replaced: frozenset[str] = frozenset()
+    sent: frozenset[str] = frozenset()
     supplying: Callable[[], Any] | None = None
     proving: Callable[[], Any] | None = None
     detectors: Callable[[], Detectors] = dict

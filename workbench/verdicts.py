@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from workbench.engine.rows import named_in
 from workbench.inputs import Input
 from workbench.model import System
 from workbench.proofs import Evidence, Proofs, resets_of
-from workbench.rules.sending import SEND
+from workbench.rules.sending import SEND, Bound
 from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
@@ -40,6 +41,8 @@ class Verdicts:
 
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
+    around   (server, suffix, origin) of missing changes -> what the server has from the first of them on, what of it no other
+             server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
     """
 
@@ -51,6 +54,10 @@ class Verdicts:
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
 
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
+
+    around: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
+        default_factory=dict
+    )
 
     def cut(self) -> dict[str, int]:
         """The lists that do not hold all their rows, with how many there are."""
@@ -191,6 +198,9 @@ class _Suffix:
         for server in self.servers:
             self._judge(server)
         for server in self.servers:
+            for origin, some in server.missing.items():
+                if len(some) and server.source is not None:
+                    self._around(server, origin, some)
             self._pending(server)
         self._stranded()
 
@@ -340,6 +350,21 @@ class _Suffix:
             ends = {"from": self.system.show(first), "to": self.system.show(last)}
             self.found.unknown.append({**row, **ends, "count": count, "why": why})
 
+    def _around(self, server: _Server, origin: str, some: Positions) -> None:
+        """What the server has of the origin around its missing changes, as far as anybody will look at it."""
+        source = self.known.sources[server.source or 0]
+        assert isinstance(source, Source)
+        (first,) = some[:1].keys(self.system, self.names)
+        held = list(islice(source.log.changes(origin, Bound(first, False)), _AROUND))
+        left = of_keys(self.system, held, self.evidence.numbers)
+        for one in self.servers:
+            if one is not server and one.source is not None:
+                left = left[~self.known.sources[one.source].contains(left)]
+        low = source.log.first_of(origin)
+        below = source.log.tally(origin, Bound(low, True), first).last if low else None
+        only = frozenset(left.keys(self.system, self.names))
+        self.found.around[server.replica.server, self.suffix, origin] = tuple(held), only, below
+
     # --- still to come
 
     def _pending(self, server: _Server) -> None:
@@ -448,6 +473,8 @@ class _Suffix:
             if (row["supplier"], row["consumer"]) == (holder.replica.server, consumer.replica.server)
         )
 
+
+_AROUND = 10_000
 
 _NOT_SHOWN = next(number for number, rule in enumerate(RULES) if rule.name == "not_shown")
 

@@ -31,7 +31,7 @@ ROWS_PER_PART = 250_000
 _ROWS_FOUND = 1 << 14
 """Rows of `changes` that are read to find one of them."""
 
-_INDEXED = {"hi", "lo", "origin", "position", "server"}
+_INDEXED = {"hi", "lo", "origin", "position", "server", "at", "logged_at"}
 _PLAIN = {"offset": "DELTA_BINARY_PACKED", "hi": "DELTA_BINARY_PACKED", "lo": "DELTA_BINARY_PACKED"}
 _FEW = {
     "snapshot",

@@ -118,12 +118,56 @@ class Reset(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Loss:
+    """Missing changes of one origin at one server, and what is known around them. Positions are order keys, ascending.
+
+    own          the server itself made them
+    held         what the server has of the origin from the first missing one on
+    only_here    those of them that no other server has
+    below        the last that the server has before the first missing one
+    seen         the highest that it claims or shows
+    refused      those that it refused, with a result after which the supplier goes on; `codes`: with which
+    before       the highest that it had seen in the snapshot before; None: there is none
+    mark         up to where a log made anew knows nothing
+    resets       what replaced its data or its log
+    passed_over  (when, position): sessions to it that left out everything before the position
+    cleaned      when the origin was cleaned away
+    """
+
+    origin: str
+    own: bool
+    missing: tuple[str, ...]
+    held: tuple[str, ...]
+    only_here: frozenset[str]
+    below: str | None
+    seen: str
+    refused: frozenset[str]
+    codes: Mapping[str, int]
+    before: str | None
+    mark: str | None
+    resets: tuple[Reset, ...]
+    passed_over: tuple[tuple[datetime, str], ...]
+    cleaned: datetime | None
+
+
+class Candidate(NamedTuple):
+    """Something that may have happened: the code of the finding, the changes that the server would lack by it, and why."""
+
+    code: str
+    loses: frozenset[str]
+    because: str
+
+
+@dataclass(frozen=True)
 class Proving:
     """What the evidence of one system means.
 
     goes_on       a result with which a change was refused -> does the supplier go on without it?
     reset_codes   the codes of messages that tell of resets
     resets        such messages of one server, in the order of time -> what was reset
+    causes        missing changes -> the candidates for why
+    passed_over   the code of the message by which a supplier says that it left out everything before a change
+    cleaned       the code of the message that says that an origin was cleaned away
     log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
     """
@@ -132,4 +176,7 @@ class Proving:
     reset_codes: frozenset[str]
     resets: Callable[[Iterable[Mapping[str, Any]]], list[Reset]]
     modification: Callable[[str, str, str], str | None]
+    causes: Callable[[Loss], list[Candidate]]
+    passed_over: str = ""
+    cleaned: str = ""
     log_written: str = ""

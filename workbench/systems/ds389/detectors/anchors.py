@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
@@ -211,48 +215,44 @@ def trim_stopped(situation: Situation) -> Iterator[Finding]:
     Only `dbscan` tells when a record was logged; the time in its CSN may be much older, where a change arrived late. The
     newest record of every replica ID stays for ever, and so does what a direct consumer lacks, by what is remembered of it.
     """
-    columns = ["file", "offset", "origin", "position", "logged_at"]
     for one in situation.topology.replicas:
-        if one.log is None:
-            continue
-
-        def rows(where: pc.Expression, of: Replica = one) -> Iterator[Row]:
-            snapshot = situation.topology.snapshot
-            for batch in situation.rows("changes", columns, where, snapshot=snapshot, server=of.server):
-                yield from (row for row in batch.to_pylist() if of.log and row["file"] == of.log.file)
-
-        newest: datetime | None = None
-        for row in rows(pc.field("logged_at").is_valid()):
-            newest = row["logged_at"] if newest is None else max(newest, row["logged_at"])
-        if newest is None:
+        newest = _newest_record(situation, one)
+        if one.log is None or newest is None:
             continue
         sends = [link for link in situation.topology.links if (link.supplier, link.suffix) == (one.server, one.suffix)]
         limits = trim_limits(one.vector, [link.remembered for link in sends if link.remembered is not None])
         latest = {origin: seen["max"] for origin, seen in one.log.facts.get("by_origin", {}).items()}
+        origin, position, aged = pc.field("origin"), pc.field("position"), pc.field("logged_at") < newest - _LONGEST_AGE
+        not_needed = [
+            (origin == rid) & (position < limit) & (position != latest.get(rid, ""))
+            for rid, limit in sorted(limits.items())
+            if limit is not None
+        ]
+        if not not_needed:
+            continue
         due = 0
         kept: list[dict[str, Any]] = []
-        first: Row | None = None
-        for row in rows(pc.field("logged_at") < newest - _LONGEST_AGE):
-            first = row if first is None or row["position"] < first["position"] else first
-            limit = limits.get(row["origin"])
-            if limit is not None and row["position"] < limit and row["position"] != latest.get(row["origin"]):
-                due += 1
-                if len(kept) < EVIDENCE_SHOWN:
-                    kept.append({**row, "logged_at": row["logged_at"].isoformat()})
-        if due and first:
+        for batch in _records(situation, one, _RECORD, aged & reduce(or_, not_needed)):
+            due += batch.num_rows
+            rows = batch.slice(0, EVIDENCE_SHOWN - len(kept)).to_pylist()
+            kept += [{**row, "logged_at": row["logged_at"].isoformat()} for row in rows]
+        lowest = (pc.min(batch["position"]).as_py() for batch in _records(situation, one, ["position"], aged))
+        first = min(lowest, default=None) if due else None
+        if first:
+            rid = origin_of(first)
             yield Finding(
                 "TRIM_STOPPED",
                 "warning",
                 f"the changelog of {one.server} keeps {due:,} records that were logged more than 30 days before its newest one "
-                f"and that no consumer needs; the first record is of replica ID {first['origin']}",
+                f"and that no consumer needs; the first record is of replica ID {rid}",
                 server=one.server,
-                origin=first["origin"],
+                origin=rid,
                 suffix=one.suffix,
-                items=(first["position"],),
+                items=(first,),
                 evidence=first_few(kept, due),
                 fix=(
                     step(
-                        f"see whether replica ID {first['origin']} is idle or dead; clean it if it is dead, else make one change "
+                        f"see whether replica ID {rid} is idle or dead; clean it if it is dead, else make one change "
                         "there",
                         "trimming goes by CSN and stops at the first record that may not go: one aged record of an idle replica "
                         "ID can hold up all others",
@@ -260,3 +260,19 @@ def trim_stopped(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+_RECORD = ["file", "offset", "origin", "position", "logged_at"]
+
+
+def _records(situation: Situation, one: Replica, columns: list[str], where: pc.Expression) -> Iterator[pa.RecordBatch]:
+    """The records of the replica's present changelog for which `where` holds, batch by batch."""
+    mine = where & (pc.field("file") == (one.log.file if one.log else ""))
+    yield from situation.rows("changes", columns, mine, snapshot=situation.topology.snapshot, server=one.server)
+
+
+def _newest_record(situation: Situation, one: Replica) -> datetime | None:
+    """When the last record was logged, if the changelog tells."""
+    batches = _records(situation, one, ["logged_at"], pc.field("logged_at").is_valid()) if one.log else ()
+    found: datetime | None = max((pc.max(batch["logged_at"]).as_py() for batch in batches), default=None)
+    return found

@@ -161,19 +161,21 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
         marked = (pc.utf8_lower(pc.field("attribute")) == _MARK) & (pc.field("state") == "present")
         columns = ["suffix", "snapshot", "file", "offset", "target", "value", "position"]
         counts: dict[str | None, Counter[str]] = {}
-        kept: dict[str | None, dict[tuple[str, int], Row]] = {}
+        kept: dict[str | None, list[Row]] = {}
+        before = None
         for batch in situation.rows("entry_states", columns, marked, snapshot=snapshot, server=server):
             for row in batch.to_pylist():
-                mine = kept.setdefault(row["suffix"], {})
-                if (row["file"], row["offset"]) in mine:
-                    continue  # a value with several marks is several rows
+                entry = row["file"], row["offset"]
+                if entry == before:
+                    continue  # of an entry with several marks, or with several CSNs on one, the rows follow each other
+                before = entry
                 counts.setdefault(row["suffix"], Counter())[_kind(row["value"])] += 1
-                if len(mine) <= EVIDENCE_SHOWN:
-                    mine[row["file"], row["offset"]] = row
+                if len(mine := kept.setdefault(row["suffix"], [])) < EVIDENCE_SHOWN:
+                    mine.append(row)
         for suffix, kinds in sorted(counts.items(), key=lambda item: item[0] or ""):
             total = sum(kinds.values())
             told = "; ".join(f"{number:,} of {kind}" for kind, number in sorted(kinds.items()))
-            rows = kept[suffix].values()
+            rows = kept[suffix]
             positions = sorted({row["position"] for row in rows if row["position"]})
             yield _conflicts("warning", f"{server} has {total:,} entries with a mark of conflict: {told}", server, suffix,
                              first_few(rows, total), positions)  # fmt: skip

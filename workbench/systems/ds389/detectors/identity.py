@@ -35,19 +35,13 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
             mine.setdefault((row["server"], row["suffix"]), []).append(row)
     for (server, suffix), rows in sorted(mine.items(), key=lambda item: (item[0][1] or "", item[0][0])):
         wrong: dict[str, list[Row]] = {}
-        seen: dict[tuple[str, int, str], Row] = {}
         hosts: dict[str, dict[str, Row]] = {}
         for row in rows:
             if row["problem"]:
                 wrong.setdefault(row["problem"], []).append(row)
                 continue
-            if not row["origin"]:
-                continue
             if row["max"] and not row["url"]:
                 wrong.setdefault("CSNs without a URL", []).append(row)
-            first = seen.setdefault((row["file"], row["offset"], row["origin"]), row)
-            if first["raw"] != row["raw"]:
-                wrong.setdefault(f"two elements of replica ID {row['origin']}", []).extend((first, row))
             if host := (row["url"] or "").partition("://")[2].strip("/").lower():
                 hosts.setdefault(host, {}).setdefault(row["origin"], row)
         for origins in hosts.values():

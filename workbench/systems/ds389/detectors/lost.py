@@ -98,7 +98,7 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
                     evidence=first_few({"server": name, "had": at} for name, at in sorted(known.items())),
                     fix=(
                         step(
-                            f"compare the entries that the lost changes touched and write their values again, or initialise {server}",
+                            f"write the values that the lost changes set once more, or initialise {server}",
                             "a cleaned replica ID is never sent again, and its records leave every changelog",
                             "an initialisation throws away what only this server holds",
                         ),

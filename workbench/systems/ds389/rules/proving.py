@@ -8,6 +8,7 @@ from typing import Any
 from workbench.boundary import REMOVED
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
+from workbench.systems.ds389.rules.causes import causes
 
 
 def resets(messages: Iterable[Mapping[str, Any]]) -> list[Reset]:
@@ -75,5 +76,8 @@ PROVING = Proving(
     ),
     resets=resets,
     modification=modification,
+    causes=causes,
+    passed_over="alternative_start",
+    cleaned="clean_done",
     log_written="changelog_task",
 )

@@ -1,0 +1,105 @@
+"""Why each missing change was missed: what the rules of the system make of the evidence, and only if just one thing fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from workbench.rules.verdicts import Loss, Reset
+
+if TYPE_CHECKING:
+    from workbench.detectors import Situation
+
+_LOOKED_AT = 10_000
+"""Changes of one origin that are held against each candidate."""
+
+Key = tuple[str, str | None, str]
+
+
+def name_causes(situation: Situation) -> None:
+    """Write `cause` and `reasons` into the rows of the missing changes.
+
+    A candidate is named where it is the only one by which the server would lack the change. Of several, and of none, the
+    cause stays open; the reasons list what was tried.
+    """
+    missing: dict[Key, list[dict[str, Any]]] = {}
+    for row in situation.verdicts.missing:
+        missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+    for key, rows in missing.items():
+        candidates = situation.topology.proving.causes(_loss(situation, key, rows[:_LOOKED_AT]))
+        for row in rows:
+            fitting = [one for one in candidates if row["position"] in one.loses]
+            codes = {one.code for one in fitting}
+            row["cause"] = codes.pop() if len(codes) == 1 else None
+            row["reasons"] = [f"{one.code}: {one.because}" for one in fitting] or [
+                "no candidate makes the server lack it"
+            ]
+
+
+def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> Loss:
+    server, suffix, origin = key
+    typed = situation.topology.system.typed
+    rows = list(rows)
+    keys = tuple(sorted(typed(row["position"]) or row["position"] for row in rows))
+    replica = situation.replica(server, suffix)
+    held, only_here, below = situation.verdicts.around.get(key, ((), frozenset(), None))
+    refused = frozenset(row["position"] for row in rows if row["rule"] == "skipped")
+    codes: dict[str, int] = {}
+    if refused:
+        where = pc.field("position").isin(sorted(refused)) & (pc.field("outcome") == "refused")
+        for batch in situation.rows("applied", ["position", "code"], where, server=server):
+            codes |= {row["position"]: row["code"] for row in batch.to_pylist() if row["code"] is not None}
+    earlier = situation.earlier
+    old = (
+        next((one for one in earlier.replicas if (one.server, one.suffix) == (server, suffix)), None)
+        if earlier
+        else None
+    )
+    marks = situation.verdicts.marks.get((server, suffix), {})
+    return Loss(
+        origin,
+        replica is not None and replica.origin == origin,
+        keys,
+        held,
+        only_here,
+        below,
+        max([*keys, *(one.max or "" for one in [situation.seen(replica)[origin]] if replica)]) if replica else keys[-1],
+        refused,
+        codes,
+        getattr(situation.seen(old).get(origin), "max", None) if old else None,
+        marks.get(origin),
+        _resets(situation, key),
+        _passed_over(situation, server, suffix),
+        _cleaned(situation, origin),
+    )
+
+
+def _resets(situation: Situation, key: Key) -> tuple[Reset, ...]:
+    return tuple(situation.verdicts.resets.get(key[:2], ()))
+
+
+def _passed_over(situation: Situation, server: str, suffix: str | None) -> tuple[tuple[datetime, str], ...]:
+    """When sessions to this server left out everything before a change, and which."""
+    code = situation.topology.proving.passed_over
+    found = []
+    for link in situation.topology.links:
+        if code and (link.consumer, link.suffix) == (server, suffix):
+            where = (pc.field("code") == code) & (pc.field("link") == link.name) & pc.field("at").is_valid()
+            for batch in situation.rows("messages", ["at", "position"], where, server=link.supplier):
+                found += [(row["at"], row["position"]) for row in batch.to_pylist() if row["position"]]
+    return tuple(sorted(found))
+
+
+def _cleaned(situation: Situation, origin: str) -> datetime | None:
+    """When any server last said that the origin was cleaned."""
+    code = situation.topology.proving.cleaned
+    where = (pc.field("code") == code) & (pc.field("origin") == origin) & pc.field("at").is_valid()
+    times = [
+        at
+        for batch in (situation.rows("messages", ["at"], where) if code else ())
+        for at in batch.column("at").to_pylist()
+    ]
+    return max(times, default=None)
