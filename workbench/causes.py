@@ -52,16 +52,11 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         where = pc.field("position").isin(sorted(refused)) & (pc.field("outcome") == "refused")
         for batch in situation.rows("applied", ["position", "code"], where, server=server):
             codes |= {row["position"]: row["code"] for row in batch.to_pylist() if row["code"] is not None}
-    earlier = situation.earlier
-    old = (
-        next((one for one in earlier.replicas if (one.server, one.suffix) == (server, suffix)), None)
-        if earlier
-        else None
-    )
     marks = situation.verdicts.marks.get((server, suffix), {})
     return Loss(
         origin,
         replica is not None and replica.origin == origin,
+        replica is not None and replica.log is not None,
         keys,
         held,
         only_here,
@@ -69,12 +64,24 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         max([*keys, *(one.max or "" for one in [situation.seen(replica)[origin]] if replica)]) if replica else keys[-1],
         refused,
         codes,
-        getattr(situation.seen(old).get(origin), "max", None) if old else None,
+        _before(situation, key, keys[-1]),
         marks.get(origin),
         _resets(situation, key),
         _passed_over(situation, server, suffix),
         _cleaned(situation, origin),
     )
+
+
+def _before(situation: Situation, key: Key, below: str) -> str | None:
+    """The highest that the server had seen of the origin in an earlier snapshot, when the last missing change was not covered."""
+    labels = list(situation.case.snapshots)
+    seen = []
+    for label in labels[: labels.index(situation.topology.snapshot)]:
+        shown = situation.at(label)
+        for one in shown.replicas if shown else ():
+            if (one.server, one.suffix) == key[:2] and key[2] in (had := situation.seen(one)):
+                seen.append(had[key[2]].max or "")
+    return max((position for position in seen if position < below), default=None)
 
 
 def _resets(situation: Situation, key: Key) -> tuple[Reset, ...]:

@@ -366,10 +366,11 @@ class Proofs:
 
     # --- acknowledged, not applied, and logged without a position
 
-    def dropped(self, about: Mapping[str, tuple[str, str]], others: Counter[tuple[str, str]]) -> set[str]:
+    def dropped(self, about: Mapping[str, tuple[str, str]], named: Counter[tuple[str, str]]) -> set[str]:
         """Of changes (position -> operation, target), those that a line without position must speak of.
 
-        `others` are changes that the server has, by operation and target: such a line may speak of one of these.
+        `named`: how many changes of an operation and a target other lines name as acknowledged. Each of them left such a
+        line, too, and a change that the server has may have come twice: then its line proves nothing of another.
         """
         wanted = Counter((operation, target.lower()) for operation, target in about.values())
         where = self.evidence.mine() & (pc.field("outcome") == "dropped") & pc.field("position").is_null()
@@ -380,7 +381,10 @@ class Proofs:
         for row in rows.to_pylist():
             if self.since is None or (row["at"] and row["at"] >= self.since):
                 lines[row["operation"], (row["target"] or "").lower()] += 1
-        sure = {key for key, number in wanted.items() if lines[key] >= number and not others[key]}
+        where_has = self.evidence.mine() & (pc.field("outcome") == "applied") & pc.field("target").isin(targets)
+        present = rows_where(parts, ["operation", "target"], where_has) if len(rows) else rows.slice(0, 0)
+        has = {(row["operation"], (row["target"] or "").lower()) for row in present.to_pylist()}
+        sure = {key for key, number in wanted.items() if lines[key] - named[key] >= number and key not in has}
         return {position for position, (operation, target) in about.items() if (operation, target.lower()) in sure}
 
     # --- twins

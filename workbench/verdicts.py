@@ -282,13 +282,18 @@ class _Suffix:
         keys = asked.keys(self.system, self.names)
         told = {key: (about[key]["operation"], about[key]["target"]) for key in keys if key in about}
         told = {key: (what, target) for key, (what, target) in told.items() if what and target}
-        dropped = proofs.dropped(told, Counter()) if told else set()
+        dropped = proofs.dropped(told, self._acknowledged(some, grounds)) if told else set()
         for number, key in zip(which.tolist(), keys, strict=True):
             if key in dropped:
                 grounds[number] |= int(Ground.DROPPED)
             if key in twins:
                 grounds[number] |= int(Ground.TWIN)
         return about
+
+    def _acknowledged(self, some: Positions, grounds: Numbers) -> Counter[tuple[str, str]]:
+        """How many of these changes lines name as acknowledged and not applied, by operation and target."""
+        about = self._described(some[(grounds & int(Ground.DROPPED)) != 0].keys(self.system, self.names))
+        return Counter((row["operation"] or "", (row["target"] or "").lower()) for row in about.values())
 
     def _missing(
         self, server: _Server, some: Positions, rules: Numbers, grounds: Numbers, about: Mapping[str, Row]

@@ -122,6 +122,7 @@ class Loss:
     """Missing changes of one origin at one server, and what is known around them. Positions are order keys, ascending.
 
     own          the server itself made them
+    logs         the server has a log of changes
     held         what the server has of the origin from the first missing one on
     only_here    those of them that no other server has
     below        the last that the server has before the first missing one
@@ -136,6 +137,7 @@ class Loss:
 
     origin: str
     own: bool
+    logs: bool
     missing: tuple[str, ...]
     held: tuple[str, ...]
     only_here: frozenset[str]

@@ -44,20 +44,22 @@ def _restored(loss: Loss) -> Iterator[Candidate]:
 
 def _replaced(loss: Loss) -> Iterator[Candidate]:
     """Data from a file or a backup brought a vector that claims more than they hold."""
+    # Without a changelog nothing marks where the new data begin: they then claim what the vector claims.
+    claimed = loss.mark if loss.logs else loss.seen
     for reset in loss.resets:
-        if reset.kind != REPLACED or loss.mark is None:
+        if reset.kind != REPLACED or claimed is None:
             continue
         jumped = frozenset(
             csn
             for csn in loss.missing
-            if csn <= loss.mark and seconds(csn) <= reset.ended.timestamp() and not (loss.before and csn <= loss.before)
+            if csn <= claimed and seconds(csn) <= reset.ended.timestamp() and not (loss.before and csn <= loss.before)
         )
         if jumped:
             when = f"{reset.ended:%Y-%m-%d %H:%M:%S}"
             yield Candidate(
                 "CHANGELOG_RECREATED",
                 jumped,
-                f"the data put in place at {when} brought a vector that claims {loss.mark}",
+                f"the data put in place at {when} brought a vector that claims {claimed}",
             )
 
 
