@@ -171,6 +171,12 @@ def test_the_same_waits_in_two_snapshots(then: float, now: float, moved: bool, s
     assert all("in the snapshot 1 already" in one["summary"] for one in found)
 
 
+def test_a_session_that_runs_is_no_standstill(tmp_path: Path) -> None:
+    files = lagging(500, 1400)
+    files["s1.agreements.ldif"] = files["s1.agreements.ldif"].rstrip("\n") + "\nnsds5replicaUpdateInProgress: TRUE\n\n"
+    assert not of("STALLED_BUT_GREEN", findings(tmp_path, files))
+
+
 def test_a_consumer_whose_log_has_it_is_not_at_a_standstill(tmp_path: Path) -> None:
     files = lagging(500, 1400)
     files["s2.changelog.ldif"] = changelog(

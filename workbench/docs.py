@@ -77,7 +77,9 @@ def _evidence() -> dict[str, str]:
             if kind.evidence:
                 kinds_of.setdefault(kind.evidence, set()).add(kind.name)
             if kind.is_log:
-                kinds_of.setdefault(f"{kind.evidence}_earlier", set()).add(f"{kind.name}, not the latest of its server")
+                kinds_of.setdefault(f"{kind.evidence}_earlier", set()).add(
+                    f"{kind.name} (not the latest of its server)"
+                )
     found = {kind: ", ".join(sorted(files)) for kind, files in sorted(kinds_of.items())}
     return {
         VECTOR: "any file that tells the server's own vector",

@@ -221,12 +221,9 @@ def trim_stopped(situation: Situation) -> Iterator[Finding]:
             continue
         sends = [link for link in situation.topology.links if (link.supplier, link.suffix) == (one.server, one.suffix)]
         limits = trim_limits(one.vector, [link.remembered for link in sends if link.remembered is not None])
-        latest = {origin: seen["max"] for origin, seen in one.log.facts.get("by_origin", {}).items()}
         origin, position, aged = pc.field("origin"), pc.field("position"), pc.field("logged_at") < newest - _LONGEST_AGE
         not_needed = [
-            (origin == rid) & (position < limit) & (position != latest.get(rid, ""))
-            for rid, limit in sorted(limits.items())
-            if limit is not None
+            (origin == rid) & (position < limit) for rid, limit in sorted(limits.items()) if limit is not None
         ]
         if not not_needed:
             continue
