@@ -168,6 +168,7 @@ class System:
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
     detectors     gives what looks for findings of its own: (case, topology) -> findings
+    servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collecting.Servers`
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
@@ -186,6 +187,7 @@ class System:
     spelled: Callable[[str], str | None] = str
     supplying: Callable[[], Any] | None = None
     detectors: Callable[[], Iterable[Callable[[Any, Any], Iterable[Finding]]]] = tuple
+    servers: Callable[[], Callable[..., Any]] | None = None
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 

@@ -4,7 +4,7 @@ Exit codes: 0 clean, 1 findings at or above the threshold, 2 could not run or ba
 4 a repair stopped half way and can be resumed.
 """
 
-from workbench.cli import diagnosis, evidence, what_if  # each adds its commands
+from workbench.cli import collect, diagnosis, evidence, what_if  # each adds its commands
 from workbench.cli.terminal import main
 
-__all__ = ["diagnosis", "evidence", "main", "what_if"]
+__all__ = ["collect", "diagnosis", "evidence", "main", "what_if"]

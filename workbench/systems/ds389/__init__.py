@@ -32,6 +32,12 @@ def _detectors() -> list[Callable[[Any, Any], Iterable[Finding]]]:
     return [anchor_disagrees]
 
 
+def _servers() -> Callable[..., Any]:
+    from workbench.systems.ds389.live.servers import reach  # readers of files need no LDAP
+
+    return reach
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -47,6 +53,7 @@ SYSTEM = System(
     below=",",
     spelled=suffix_named,
     supplying=_supplying,
+    servers=_servers,
     scenarios=_scenarios,
     detectors=_detectors,
 )
