@@ -80,6 +80,8 @@ class Mesh:
         self.ports = {name: next(ports) for name in self.roles}
         self.secure_ports = {name: next(ports) for name in self.roles}
         self._commands = 0
+        self._authority = Path("/etc/dirsrv/ssca")
+        self._authority_was_there = self._authority.exists()
         # lib389 asks systemd to start a server, unless its defaults say otherwise: a copy of them does.
         self.prefix = folder / "prefix"
         inf = self.prefix / "share" / "dirsrv" / "inf"
@@ -174,14 +176,19 @@ class Mesh:
             self.kill(name)
         with ThreadPoolExecutor(len(self.roles)) as pool:
             list(pool.map(self._remove, self.roles))
+        if self.certified and not self._authority_was_there:
+            shutil.rmtree(self._authority, ignore_errors=True)
 
     def _remove(self, name: str) -> None:
         if self.configuration(name).exists():
             with suppress(AssertionError, subprocess.TimeoutExpired):
                 self._tool("dsctl", self.instance(name), "remove", "--do-it")
-        for left in ("/etc/dirsrv", "/var/lib/dirsrv", "/var/log/dirsrv", "/dev/shm", "/run/lock/dirsrv"):
-            for folder in Path(left).glob(f"slapd-{self.instance(name)}*"):
-                shutil.rmtree(folder, ignore_errors=True)
+        mine = f"slapd-{self.instance(name)}*"
+        for place in ("/etc", "/var/lib", "/var/log", "/run", "/run/lock"):
+            for left in Path(place, "dirsrv").glob(mine):
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        for left in [*Path("/run").glob(mine), *Path("/dev/shm").glob(f"*{mine}")]:
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     # Asking and writing
 
@@ -269,8 +276,7 @@ class Mesh:
     def start(self, name: str) -> None:
         """Start a server, also one that crashed, and wait until it answers."""
         if not self._alive(name):
-            # dsctl believes a pid file that a crash left behind: it says "started" and does nothing.
-            self._pid_file(name).unlink(missing_ok=True)
+            self._forget(name)  # dsctl, too, believes a pid file: it says "started" and does nothing
         self._tool("dsctl", self.instance(name), "start", seconds=90)
         until(f"{name} answers", lambda: self._answers(name))
 
@@ -280,7 +286,12 @@ class Mesh:
         if pid:
             os.kill(pid, signal.SIGKILL)
             until(f"{name} is gone", lambda: not self._alive(name))
-        self._pid_file(name).unlink(missing_ok=True)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """Remove what a crash leaves: the server takes itself for running if its pid is anybody's, also a dead one's."""
+        for left in [self._pid_file(name), *Path(f"/run/lock/dirsrv/slapd-{self.instance(name)}").glob("*/*")]:
+            left.unlink(missing_ok=True)
 
     @contextmanager
     def stopped(self, name: str) -> Iterator[None]:
