@@ -23,11 +23,13 @@ from urllib.parse import quote
 from click.testing import CliRunner, Result
 
 from workbench.cli import main
+from workbench.cli.collect import PASSWORD
 
 SUFFIX = "dc=example,dc=com"
 REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"
 MANAGER = "cn=replication manager,cn=config"
 MANAGER_PASSWORD = "Canary-of-the-manager-4711"
+ROOT_DN = "cn=Directory Manager"
 ROOT_PASSWORD = "Canary-of-root-0815"
 COMMANDS = ("ns-slapd", "dscreate", "dsctl", "dsconf", "ldapsearch", "ldapmodify")
 DEFAULTS = Path("/usr/share/dirsrv/inf/defaults.inf")
@@ -52,6 +54,16 @@ sample_entries = no
 create_suffix_entry = True
 suffix = {suffix}
 """
+
+
+def asked(*words: object, **environment: str) -> Result:
+    """`workbench collect` with these words; a password only from this environment."""
+    return CliRunner().invoke(main, ["collect", *map(str, words)], env={PASSWORD: None, **environment})
+
+
+def person(name: str, more: str = "") -> str:
+    """The LDIF that adds a person."""
+    return f"dn: uid={name},ou=people,{SUFFIX}\nchangetype: add\nobjectClass: inetOrgPerson\ncn: {name}\nsn: {name}\n{more}"
 
 
 def absent() -> str:
@@ -248,7 +260,7 @@ class Mesh:
         """`workbench collect` of these servers (default: all), named as here, by their instances."""
         servers = [f"{name}={self.instance(name)}" for name in names or self.roles]
         given = [word for server in servers for word in ("--instance", server)]
-        return CliRunner().invoke(main, ["collect", *given, "--into", str(folder), *options])
+        return asked(*given, "--into", folder, *options)
 
     # Faults
 

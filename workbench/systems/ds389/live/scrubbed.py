@@ -59,14 +59,12 @@ def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The blocks of LDIF, each with the empty lines behind it."""
+    """The blocks of LDIF, each with the empty lines behind it, but for those of the next chunk: they go before the next."""
     rest = b""
     while data := file.read(_CHUNK):
         rest += data
         at = 0
         for border in _BORDER.finditer(rest):
-            if border.end() == len(rest):
-                break  # more empty lines may follow
             yield rest[at : border.end()]
             at = border.end()
         rest = rest[at:]
