@@ -22,12 +22,12 @@ from live_mesh import ROOT_DN, asked
 
 from workbench.boundary import REMOVED, strict_yaml
 from workbench.cli.collect import PASSWORD, _moment
-from workbench.collecting import Gathered, Survey, Wanted, collect
+from workbench.collecting import Access, Gathered, Survey, Wanted, collect
 from workbench.inputs import look_into, named_in
 from workbench.model import Piece, Problem, Source
 from workbench.systems.ds389.formats.changelog import read_exactly
 from workbench.systems.ds389.live import instances, scrubbed, servers
-from workbench.systems.ds389.live.connection import Place, place_of
+from workbench.systems.ds389.live.connection import Place, place_of, starts_tls
 from workbench.systems.ds389.live.feeding import Feeder, why_quiet
 from workbench.systems.ds389.live.logs import copy_log, log_files
 
@@ -260,12 +260,23 @@ def test_what_is_no_url_is_a_problem(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "here"),
-    [("ldap://localhost", True), ("ldap://127.0.0.2", True), ("ldap://[::1]", True), ("ldap://10.0.0.1", False)],
+    ("url", "asked_for", "starts"),
+    [
+        ("ldap://10.0.0.1", None, True),
+        ("ldap://ldap1", None, True),
+        ("ldap://ldap1", False, False),
+        ("ldap://localhost", None, False),
+        ("ldap://127.0.0.2", None, False),
+        ("ldap://[::1]", None, False),
+        ("ldap://[::1]", True, True),
+        ("ldaps://ldap1", True, False),  # it is TLS from its first byte
+        ("ldapi://%2Fx", True, False),
+    ],
 )
-def test_a_password_is_encrypted_unless_it_stays_on_this_machine(url: str, here: bool) -> None:
-    assert place_of(url).here is here
-    assert servers.place_of("ldapi://%2Fx").here
+def test_a_password_is_encrypted_unless_it_stays_on_this_machine(
+    url: str, asked_for: bool | None, starts: bool
+) -> None:
+    assert starts_tls(place_of(url), Access(tls=asked_for)) is starts
 
 
 # Behind whom replication is not logged

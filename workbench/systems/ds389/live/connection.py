@@ -120,7 +120,7 @@ def connected(place: Place, access: Access, timeout: float | None = None) -> Ite
         raise Problem("nobody is named who may ask", place.url, "give --bind-dn; only over ldapi:// is it not needed")
     seconds = max(1, round(timeout or access.timeout))
     password = access.password() if access.user else ""
-    start_tls = _starts_tls(place, access)
+    start_tls = starts_tls(place, access)
     with _sentences(place, access):
         tls = None
         if place.secure or start_tls:
@@ -152,7 +152,8 @@ def connected(place: Place, access: Access, timeout: float | None = None) -> Ite
         _close(connection)
 
 
-def _starts_tls(place: Place, access: Access) -> bool:
+def starts_tls(place: Place, access: Access) -> bool:
+    """True if TLS begins with a StartTLS: where a password would cross a network in clear, unless told otherwise."""
     if place.socket or place.secure:
         return False
     return not place.here if access.tls is None else access.tls
