@@ -1,4 +1,4 @@
-"""What several tests share: a local Spark session, a real standalone cluster, a Spark Connect server."""
+"""What several tests share: Spark (a local session, a real cluster, a Connect server) and real Directory Servers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any
 import pyspark
 import pytest
 from case_samples import SNAPSHOTS
+from live_mesh import Mesh, absent
 
 from workbench import Case
 from workbench.engine.java import find_java, launcher
@@ -94,6 +95,40 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process = _start(started, folder, "connect", "deploy.SparkSubmit", *options)
         _wait("a Spark Connect server", folder, [process], lambda: _listens(port))
         yield f"sc://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="session")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
+    """Three real suppliers, each feeding the two others; s1 speaks TLS. A test that breaks it mends it again."""
+    _need_a_server()
+    roles = dict.fromkeys(("s1", "s2", "s3"), "supplier")
+    feeds = [(supplier, consumer) for supplier in roles for consumer in roles if supplier != consumer]
+    with _live(Mesh(tmp_path_factory.mktemp("mesh"), roles, feeds, certified=["s1"])) as built:
+        yield built
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
+    """Two real suppliers; s1 feeds the consumer c2 and the hub h1, which feeds the consumer c1."""
+    _need_a_server()
+    roles = {"s1": "supplier", "s2": "supplier", "h1": "hub", "c1": "consumer", "c2": "consumer"}
+    feeds = [("s1", "s2"), ("s2", "s1"), ("s1", "h1"), ("s1", "c2"), ("h1", "c1")]
+    with _live(Mesh(tmp_path_factory.mktemp("tree"), roles, feeds)) as built:
+        yield built
+
+
+def _need_a_server() -> None:
+    missing = absent()
+    need(f"389 Directory Server and root (there is no {missing})", not missing)
+
+
+@contextmanager
+def _live(mesh: Mesh) -> Iterator[Mesh]:
+    try:
+        mesh.build()
+        yield mesh
+    finally:
+        mesh.remove()
 
 
 @dataclass(frozen=True)

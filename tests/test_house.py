@@ -101,6 +101,7 @@ ONLY_IMPORTER = {
     "plotly": "workbench.figures",
     "papermill": "workbench.runs",
     "click": "workbench.cli",
+    "ldap3": "workbench.systems.ds389.live",
 }
 
 FORBIDDEN = {  # who -> whom it may not import
@@ -288,6 +289,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (one_importer_each, "workbench.case", "from yaml import safe_load"),
     (one_importer_each, "workbench.engineering", "import pyspark"),
     (one_importer_each, "workbench.runs", "import importlib\nimportlib.import_module('plotly.express')"),
+    (one_importer_each, "workbench.systems.ds389.formats", "import ldap3"),
     (models_are_for_inputs, "workbench.boundary", "def f():\n    import pydantic"),
     (models_are_for_inputs, "workbench.systems.kanidm.formats", "from pydantic import BaseModel"),
     (models_are_for_inputs, "workbench.scenarios", "from pydantic import BaseModel"),
@@ -339,10 +341,12 @@ def test_the_rule_sees_what_breaks_it(rule: Rule, name: str, text: str) -> None:
     assert any(said.startswith(name) for said in rule(code)), "the rule does not see this"
 
 
-def test_reading_files_loads_no_models(elsewhere: Elsewhere) -> None:
+def test_reading_files_loads_no_models_and_no_ldap(elsewhere: Elsewhere) -> None:
     code = "import sys, workbench.files, workbench.systems; workbench.systems.systems()\n"
-    seen = elsewhere(code + "sys.exit('pydantic' in sys.modules)")
+    seen = elsewhere(code + "sys.exit('pydantic' in sys.modules or 'ldap3' in sys.modules)")
     assert seen.returncode == 0, seen.stderr
+    seen = elsewhere(code + "workbench.systems.system_named('ds389').servers(); sys.exit('ldap3' in sys.modules)")
+    assert seen.returncode == 1, "the servers came without LDAP: nothing was proven above"
     seen = elsewhere(code + "workbench.systems.system_named('ds389').scenarios(); sys.exit('pydantic' in sys.modules)")
     assert seen.returncode == 1, "the kinds came without their models: nothing was proven above"
 

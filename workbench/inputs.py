@@ -7,6 +7,8 @@ A server is named by the folder's own `case.yaml`, else by the file's name (`s1.
         files: [changelog-a.ldif, "a-*.log"]
         suffix: dc=example,dc=com
         origin: "1"
+
+`workbench collect` adds `collected`: in which order and when each server was read, and what moved meanwhile.
 """
 
 from __future__ import annotations
@@ -132,7 +134,7 @@ def named_in(collected: Collected) -> dict[str, Named]:
     if not about.is_file():
         return {}
     content = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
-    servers = _only(content, ("servers", "name", "system"), about).get("servers", [])
+    servers = _only(content, ("servers", "name", "system", "collected"), about).get("servers", [])
     if not isinstance(servers, list):
         raise Problem("`servers` is not a list", str(about), "write `- name: ...` for each server")
     names = [path.name for path in collected.files]

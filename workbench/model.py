@@ -181,6 +181,7 @@ class System:
     clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
     replaced      codes of messages which say that a server's data became that of another time or server
     sent          codes of messages with which a supplier says that it sends a change over a link
+    servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collecting.Servers`
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
@@ -206,6 +207,7 @@ class System:
     detectors: Callable[[], Detectors] = dict
     codes: Mapping[str, Code] = field(default_factory=dict)
     clock_levels: tuple[tuple[int, str], ...] = ()
+    servers: Callable[[], Callable[..., Any]] | None = None
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 

@@ -41,6 +41,12 @@ def _detectors() -> Detectors:
     return DETECTORS
 
 
+def _servers() -> Callable[..., Any]:
+    from workbench.systems.ds389.live.servers import reach  # readers of files need no LDAP
+
+    return reach
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -61,6 +67,7 @@ SYSTEM = System(
     sent=frozenset({"sending"}),
     supplying=_supplying,
     proving=_proving,
+    servers=_servers,
     scenarios=_scenarios,
     detectors=_detectors,
     codes=CODES,

@@ -1,0 +1,412 @@
+"""Real 389 Directory Servers of this machine as a mesh, and the ways to break it.
+
+Each mesh has instances of its own name on free ports, made by the server's own tools and removed at the end. The servers
+are written to and asked with OpenLDAP's commands, not with what is under test.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from click.testing import CliRunner, Result
+
+from workbench.cli import main
+from workbench.cli.collect import PASSWORD
+
+SUFFIX = "dc=example,dc=com"
+REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"
+MANAGER = "cn=replication manager,cn=config"
+MANAGER_PASSWORD = "Canary-of-the-manager-4711"
+ROOT_DN = "cn=Directory Manager"
+ROOT_PASSWORD = "Canary-of-root-0815"
+COMMANDS = ("ns-slapd", "dscreate", "dsctl", "dsconf", "ldapsearch", "ldapmodify")
+DEFAULTS = Path("/usr/share/dirsrv/inf/defaults.inf")
+
+_INSTANCE = """\
+[general]
+config_version = 2
+full_machine_name = {host}
+strict_host_checking = False
+systemd = False
+selinux = False
+start = True
+[slapd]
+instance_name = {instance}
+port = {port}
+secure_port = {secure_port}
+root_password = {password}
+self_sign_cert = {certified}
+db_lib = bdb
+[backend-userroot]
+sample_entries = no
+create_suffix_entry = True
+suffix = {suffix}
+"""
+
+
+def asked(*words: object, **environment: str) -> Result:
+    """`workbench collect` with these words; a password only from this environment."""
+    return CliRunner().invoke(main, ["collect", *map(str, words)], env={PASSWORD: None, **environment})
+
+
+def person(name: str, more: str = "") -> str:
+    """The LDIF that adds a person."""
+    return f"dn: uid={name},ou=people,{SUFFIX}\nchangetype: add\nobjectClass: inetOrgPerson\ncn: {name}\nsn: {name}\n{more}"
+
+
+def absent() -> str:
+    """What is not here that a mesh needs; empty if all is."""
+    missing = [name for name in COMMANDS if not shutil.which(name)]
+    if os.geteuid() != 0:
+        missing.append("root")
+    return ", ".join(missing)
+
+
+class Mesh:
+    """Servers by name, with their roles, and who feeds whom.
+
+    `roles` says `supplier`, `hub` or `consumer` of each; `feeds` are the agreements, in the order in which they
+    initialise: a replica has to be initialised before it feeds another one. `certified` servers speak TLS.
+    """
+
+    def __init__(
+        self, folder: Path, roles: Mapping[str, str], feeds: Iterable[tuple[str, str]], certified: Iterable[str] = ()
+    ) -> None:
+        self.folder, self.roles, self.feeds = folder, dict(roles), list(feeds)
+        self.certified = frozenset(certified)
+        self.suppliers = [name for name, role in self.roles.items() if role == "supplier"]
+        self.rids = {name: str(number) for number, name in enumerate(self.suppliers, 1)}
+        ports = iter(_free_ports(2 * len(self.roles)))
+        self.ports = {name: next(ports) for name in self.roles}
+        self.secure_ports = {name: next(ports) for name in self.roles}
+        self._commands = 0
+        self._authority = Path("/etc/dirsrv/ssca")
+        self._authority_was_there = self._authority.exists()
+        # lib389 asks systemd to start a server, unless its defaults say otherwise: a copy of them does.
+        self.prefix = folder / "prefix"
+        inf = self.prefix / "share" / "dirsrv" / "inf"
+        inf.mkdir(parents=True)
+        text = DEFAULTS.read_text(encoding="utf-8")
+        (inf / DEFAULTS.name).write_text(re.sub(r"(?m)^with_systemd *=.*", "with_systemd = 0", text), encoding="utf-8")
+        (self.prefix / "etc").symlink_to("/etc")
+
+    def instance(self, name: str) -> str:
+        """The instance name of a server: of this process alone."""
+        return f"wb{os.getpid()}{self.folder.name[:4]}-{name}"
+
+    def configuration(self, name: str) -> Path:
+        """The instance folder."""
+        return Path("/etc/dirsrv") / f"slapd-{self.instance(name)}"
+
+    def logs(self, name: str) -> Path:
+        """The folder of the server's logs."""
+        return Path("/var/log/dirsrv") / f"slapd-{self.instance(name)}"
+
+    def link(self, supplier: str, consumer: str) -> str:
+        """The name of an agreement."""
+        return f"{supplier}-to-{consumer}"
+
+    # Building and removing
+
+    def build(self) -> None:
+        """From nothing to equal vectors."""
+        with ThreadPoolExecutor(len(self.roles)) as pool:
+            list(pool.map(self._create, self.roles))
+            list(pool.map(self._enable, self.roles))
+        for supplier in self.roles:
+            for consumer in (to for by, to in self.feeds if by == supplier):
+                self._agree(supplier, consumer)
+        done = set(self.suppliers[:1])
+        for supplier, consumer in self.feeds:
+            if supplier in done and consumer not in done:
+                self.initialise(supplier, consumer)
+                done.add(consumer)
+        self.write(self.suppliers[0], f"dn: ou=people,{SUFFIX}\nchangetype: add\nobjectClass: organizationalUnit\n")
+        self.wait_equal()
+
+    def _create(self, name: str) -> None:
+        about = self.folder / f"{name}.inf"
+        about.write_text(
+            _INSTANCE.format(
+                instance=self.instance(name),
+                port=self.ports[name],
+                secure_port=self.secure_ports[name],
+                password=ROOT_PASSWORD,
+                certified=name in self.certified,
+                # A certificate has to be of the name that clients use.
+                host="localhost" if name in self.certified else "localhost.localdomain",
+                suffix=SUFFIX,
+            ),
+            encoding="utf-8",
+        )
+        self._tool("dscreate", "from-file", about, seconds=150)
+        about.unlink()
+        self.modify_config(name, "nsslapd-accesslog-logbuffering", "off")
+
+    def _enable(self, name: str) -> None:
+        identity = ["--replica-id", self.rids[name]] if name in self.rids else []
+        self.dsconf(
+            *(name, "replication", "enable", "--suffix", SUFFIX, "--role", self.roles[name], *identity),
+            *("--bind-dn", MANAGER, "--bind-passwd", MANAGER_PASSWORD),
+        )
+
+    def _agree(self, supplier: str, consumer: str) -> None:
+        self.dsconf(
+            *(supplier, "repl-agmt", "create", "--suffix", SUFFIX, "--host", "localhost"),
+            *("--port", str(self.ports[consumer]), "--conn-protocol", "LDAP", "--bind-method", "SIMPLE"),
+            *("--bind-dn", MANAGER, "--bind-passwd", MANAGER_PASSWORD, self.link(supplier, consumer)),
+        )
+
+    def initialise(self, supplier: str, consumer: str) -> None:
+        """Fill a consumer with the data of a supplier or hub."""
+        self.modify(supplier, self._agreement(supplier, consumer), "nsds5BeginReplicaRefresh", "start")
+        status = ("nsds5replicaLastInitStatus", "nsds5BeginReplicaRefresh")
+        until(
+            f"{consumer} initialised",
+            lambda: (
+                (said := self.read(supplier, self._agreement(supplier, consumer), status))
+                and "nsds5BeginReplicaRefresh" not in said
+                and "Total update succeeded" in said.get("nsds5replicaLastInitStatus", [""])[0]
+            ),
+        )
+
+    def remove(self) -> None:
+        """End the servers of this mesh and remove what is theirs."""
+        for name in self.roles:
+            self.kill(name)
+        with ThreadPoolExecutor(len(self.roles)) as pool:
+            list(pool.map(self._remove, self.roles))
+        if self.certified and not self._authority_was_there:
+            shutil.rmtree(self._authority, ignore_errors=True)
+
+    def _remove(self, name: str) -> None:
+        if self.configuration(name).exists():
+            with suppress(AssertionError, subprocess.TimeoutExpired):
+                self._tool("dsctl", self.instance(name), "remove", "--do-it")
+        mine = f"slapd-{self.instance(name)}*"
+        for place in ("/etc", "/var/lib", "/var/log", "/run", "/run/lock"):
+            for left in Path(place, "dirsrv").glob(mine):
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        for left in [*Path("/run").glob(mine), *Path("/dev/shm").glob(f"*{mine}")]:
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+
+    # Asking and writing
+
+    def ldapi(self, name: str) -> str:
+        """The URL of the server's socket; root is its Directory Manager there, without a password."""
+        return "ldapi://" + quote(f"/run/slapd-{self.instance(name)}.socket", safe="")
+
+    def url(self, name: str) -> str:
+        """The URL of its port."""
+        return f"ldap://localhost:{self.ports[name]}"
+
+    def write(self, name: str, ldif: str) -> None:
+        """Send changes, as LDIF with `changetype:`, to a server."""
+        self._ran(["ldapmodify", "-Q", "-Y", "EXTERNAL", "-H", self.ldapi(name), "-o", "nettimeout=10"], ldif)
+
+    def modify(self, name: str, dn: str, attribute: str, *values: str) -> None:
+        """Replace the values of an attribute."""
+        given = "".join(f"{attribute}: {value}\n" for value in values)
+        self.write(name, f"dn: {dn}\nchangetype: modify\nreplace: {attribute}\n{given}")
+
+    def modify_config(self, name: str, attribute: str, *values: str) -> None:
+        """Replace the values of a setting of the server."""
+        self.modify(name, "cn=config", attribute, *values)
+
+    def read(self, name: str, dn: str, attributes: Iterable[str] = ("*", "+")) -> dict[str, list[str]]:
+        """One entry; {} if it is not there."""
+        command = ["ldapsearch", "-Q", "-Y", "EXTERNAL", "-H", self.ldapi(name), "-LLL", "-o", "ldif-wrap=no"]
+        command += ["-o", "nettimeout=10", "-l", "10", "-s", "base", "-b", dn, "(objectClass=*)", *attributes]
+        entry: dict[str, list[str]] = {}
+        for line in self._ran(command, fine=(0, 32)).splitlines():
+            if found := re.fullmatch(r"([^:\s]+)(::?) ?(.*)", line):
+                value = base64.b64decode(found[3]).decode() if found[2] == "::" else found[3]
+                entry.setdefault(found[1], []).append(value)
+        return entry
+
+    def vector(self, name: str) -> dict[str, str]:
+        """What the server claims to hold: replica ID -> highest CSN."""
+        values = self.read(name, REPLICA, ["nsds50ruv"]).get("nsds50ruv", [])
+        found = (re.match(r"\{replica (\d+)[^}]*\} \S+ (\S+)", value) for value in values)
+        return {one[1]: one[2] for one in found if one}
+
+    def setting(self, name: str, attribute: str) -> str:
+        """A setting of the server."""
+        return self.read(name, "cn=config", [attribute])[attribute][0]
+
+    def wait_equal(self, names: Iterable[str] = (), seconds: float = 60) -> None:
+        """Wait until all these servers (default: all) claim the same."""
+        names = list(names) or list(self.roles)
+
+        def equal() -> bool:
+            vectors = [self.vector(name) for name in names]
+            return bool(vectors[0]) and all(vector == vectors[0] for vector in vectors)
+
+        until("equal vectors", equal, seconds)
+
+    def collect(self, folder: Path, *options: str, names: Iterable[str] = ()) -> Result:
+        """`workbench collect` of these servers (default: all), named as here, by their instances."""
+        servers = [f"{name}={self.instance(name)}" for name in names or self.roles]
+        given = [word for server in servers for word in ("--instance", server)]
+        return asked(*given, "--into", folder, *options)
+
+    # Faults
+
+    def pause(self, supplier: str, consumer: str) -> None:
+        """Disable an agreement."""
+        self.modify(supplier, self._agreement(supplier, consumer), "nsds5ReplicaEnabled", "off")
+
+    def resume(self, supplier: str, consumer: str) -> None:
+        """Enable an agreement again."""
+        self.modify(supplier, self._agreement(supplier, consumer), "nsds5ReplicaEnabled", "on")
+
+    @contextmanager
+    def paused(self, supplier: str, consumer: str) -> Iterator[None]:
+        """A disabled agreement while the block runs."""
+        self.pause(supplier, consumer)
+        try:
+            yield
+        finally:
+            self.resume(supplier, consumer)
+
+    def stop(self, name: str) -> None:
+        """Stop a server in order."""
+        self._tool("dsctl", self.instance(name), "stop", seconds=90)
+
+    def start(self, name: str) -> None:
+        """Start a server, also one that crashed, and wait until it answers."""
+        if not self._alive(name):
+            self._forget(name)  # dsctl, too, believes a pid file: it says "started" and does nothing
+        self._tool("dsctl", self.instance(name), "start", seconds=90)
+        until(f"{name} answers", lambda: self._answers(name))
+
+    def kill(self, name: str) -> None:
+        """End a server at once, as a crash does."""
+        pid = self._alive(name)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            until(f"{name} is gone", lambda: not self._alive(name))
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """Remove what a crash leaves: the server takes itself for running if its pid is anybody's, also a dead one's."""
+        for left in [self._pid_file(name), *Path(f"/run/lock/dirsrv/slapd-{self.instance(name)}").glob("*/*")]:
+            left.unlink(missing_ok=True)
+
+    @contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """A stopped server while the block runs."""
+        self.stop(name)
+        try:
+            yield
+        finally:
+            self.start(name)
+
+    def edit_vector(self, name: str, origin: str, csn: str) -> None:
+        """Have a server claim to hold an origin's changes up to `csn`: what it lacks of them is hidden from then on."""
+        file = Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "ldif" / "edited.ldif"
+        file.unlink(missing_ok=True)
+        with self.stopped(name):
+            self._tool("dsctl", self.instance(name), "db2ldif", "--replication", "userroot", file)
+            text = file.read_text(encoding="utf-8").replace("\n ", "")
+            element = re.compile(
+                rf"^(nsds50ruv: {{replica {origin} [^}}]*}} [0-9a-f]{{20}}) [0-9a-f]{{20}}$", re.MULTILINE
+            )
+            edited, count = element.subn(rf"\1 {csn}", text)
+            assert count == 1, f"{count} elements of the vector of {name} are of the origin {origin}"
+            file.write_text(edited, encoding="utf-8")
+            self._tool("dsctl", self.instance(name), "ldif2db", "userroot", file)
+        file.unlink()
+
+    def backup(self, name: str, label: str) -> None:
+        """Back up a running server."""
+        self.dsconf(name, "backup", "create", str(self._backup(name, label)))
+
+    def restore(self, name: str, label: str) -> None:
+        """Put a server back to one of its backups."""
+        with self.stopped(name):
+            self._tool("dsctl", self.instance(name), "bak2db", self._backup(name, label), seconds=90)
+
+    # Inside
+
+    def dsconf(self, name: str, *words: str) -> str:
+        """One command of the server's own tool."""
+        return self._tool("dsconf", self.instance(name), *words)
+
+    def _tool(self, *command: str | Path, seconds: float = 60) -> str:
+        # Into a file, because a server that the command starts inherits it and would keep a pipe open for ever.
+        self._commands += 1
+        log = self.folder / f"command-{self._commands}.log"
+        with open(log, "wb") as out:
+            done = subprocess.run(
+                list(map(str, command)),
+                env={**os.environ, "PREFIX": str(self.prefix), "PYTHONPATH": ""},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                timeout=seconds,
+            )
+        said = log.read_text(encoding="utf-8", errors="replace")
+        assert done.returncode == 0, f"{command[0]} {command[1:3]}: exit {done.returncode}\n{said[-3000:]}"
+        return said
+
+    @staticmethod
+    def _ran(command: list[str], text: str = "", fine: tuple[int, ...] = (0,)) -> str:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=30)
+        assert done.returncode in fine, f"{command[0]}: exit {done.returncode}\n{done.stderr[-3000:]}\n{text[:2000]}"
+        return done.stdout
+
+    def _agreement(self, supplier: str, consumer: str) -> str:
+        return f"cn={self.link(supplier, consumer)},{REPLICA}"
+
+    def _backup(self, name: str, label: str) -> Path:
+        return Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "bak" / label
+
+    def _pid_file(self, name: str) -> Path:
+        return Path("/run/dirsrv") / f"slapd-{self.instance(name)}.pid"
+
+    def _alive(self, name: str) -> int:
+        """The process id of the server if it runs, and is the one of this instance; else 0."""
+        try:
+            pid = int(self._pid_file(name).read_text(encoding="utf-8"))
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+        except (OSError, ValueError):
+            return 0
+        return pid if f"slapd-{self.instance(name)}" in command else 0
+
+    def _answers(self, name: str) -> bool:
+        try:
+            return bool(self.read(name, "", ["vendorVersion"]))
+        except (AssertionError, subprocess.TimeoutExpired):
+            return False
+
+
+def until(what: str, ready: object, seconds: float = 60) -> None:
+    """Ask again and again until it is so."""
+    end = time.monotonic() + seconds
+    while not ready():  # type: ignore[operator]
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+
+
+def _free_ports(count: int) -> list[int]:
+    with_ports = [socket.socket() for _ in range(count)]
+    try:
+        for probe in with_ports:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in with_ports]
+    finally:
+        for probe in with_ports:
+            probe.close()

@@ -1,0 +1,92 @@
+"""The instances of this machine, as their folders describe them: `/etc/dirsrv/slapd-NAME/dse.ldif`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from workbench.model import Piece, Problem, Source
+from workbench.systems.ds389.formats import ldif
+from workbench.systems.ds389.formats.ldif import Entry
+
+FOLDER = Path("/etc/dirsrv")
+_MOST = 64 << 20
+
+
+@dataclass(frozen=True)
+class Instance:
+    """What the folder of an instance tells; paths are None where it does not name them."""
+
+    name: str
+    port: int | None
+    secure_port: int | None
+    socket: str | None
+    exports: Path | None
+    access_log: Path | None
+    errors_log: Path | None
+
+    @property
+    def url(self) -> str:
+        """Where its server listens: its socket, where root needs no password, else its port."""
+        if self.socket:
+            return f"ldapi://{quote(self.socket, safe='')}"
+        return f"ldap://localhost:{self.port or 389}"
+
+
+def instances(folder: Path = FOLDER) -> dict[str, Path]:
+    """Name -> configuration file of every instance in the folder."""
+    found = {path.name.removeprefix("slapd-"): path / "dse.ldif" for path in sorted(folder.glob("slapd-*"))}
+    return {name: file for name, file in found.items() if not name.endswith(".removed") and os.path.lexists(file)}
+
+
+def instance_named(name: str, folder: Path = FOLDER) -> Instance:
+    """The instance of that name, with or without `slapd-`. Raises Problem if there is none that can be read."""
+    known = instances(folder)
+    plain = name.removeprefix("slapd-")
+    if plain not in known:
+        near = difflib.get_close_matches(plain, known, 1)
+        there = f"there are {', '.join(known)}" if known else "there is none on this machine: give its URL"
+        raise Problem(f"no instance is named {plain}", str(folder), f"did you mean {near[0]}?" if near else there)
+    return read_instance(plain, known[plain])
+
+
+def read_instance(name: str, file: Path) -> Instance:
+    """An instance out of its configuration file. Only what is named here is looked at: the file holds secrets."""
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(_MOST)
+    except OSError as error:
+        do = "start as root, or as the user of the server"
+        raise Problem(f"the configuration of {name} cannot be read: {error.strerror}", str(file), do) from None
+    config = next((entry for entry in _entries(data) if entry.dn.replace(" ", "").lower() == "cn=config"), None)
+    if config is None:
+        raise Problem(f"the configuration of {name} has no cn=config", str(file), "give its URL")
+    listens = (config.text("nsslapd-ldapilisten") or "").lower() == "on"
+    secure = (config.text("nsslapd-security") or "").lower() == "on"
+    return Instance(
+        name=name,
+        port=_port(config, "nsslapd-port"),
+        secure_port=_port(config, "nsslapd-securePort") if secure else None,
+        socket=config.text("nsslapd-ldapifilepath") if listens else None,
+        exports=_path(config, "nsslapd-ldifdir"),
+        access_log=_path(config, "nsslapd-accesslog"),
+        errors_log=_path(config, "nsslapd-errorlog"),
+    )
+
+
+def _entries(data: bytes) -> list[Entry]:
+    piece = Piece(Source("dse.ldif", "", "", None), data, 0, True)
+    return [record for record in ldif.records(piece) if isinstance(record, Entry)]
+
+
+def _port(config: Entry, attribute: str) -> int | None:
+    text = config.text(attribute) or ""
+    return int(text) if text.isdecimal() and 0 < int(text) < 65536 else None
+
+
+def _path(config: Entry, attribute: str) -> Path | None:
+    text = config.text(attribute)
+    return Path(text) if text and text.startswith("/") else None

@@ -1,0 +1,320 @@
+"""The servers of one collection: what each is, what is read of it and in which order.
+
+Of one server the vector is read before the changelog, and the changelog before the logs: what the vector claims is then
+in a changelog that is younger than it. The other way round, a change made in between would look lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workbench.collecting import Access, Address, Gathered, Survey, Vectors, Wanted
+from workbench.model import Problem
+from workbench.systems.ds389.formats.directory import kind_of, suffix_of
+from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.formats.values import suffix_named
+from workbench.systems.ds389.formats.vectors import READ_ONLY, vector_rows
+from workbench.systems.ds389.live import scrubbed
+from workbench.systems.ds389.live.connection import BELOW, Connection, Place, connected, place_of
+from workbench.systems.ds389.live.exports import export_changelog, export_entries, speaking
+from workbench.systems.ds389.live.feeding import Feeder, Listens, why_quiet
+from workbench.systems.ds389.live.instances import Instance, instance_named, instances, read_instance
+from workbench.systems.ds389.live.logs import copy_log, log_files
+from workbench.systems.ds389.secrets import SECRETS
+
+CONFIG, REPLICAS = "cn=config", "cn=mapping tree,cn=config"
+_REPLICATES = "(|(objectClass=nsds5replica)(objectClass=nsds5replicationagreement))"
+_COMPUTED = ("*", "+", "nsds50ruv", "nsruvReplicaLastModified", "nsds5agmtmaxcsn")
+"""The last three are made up at every search, and only when they are asked for by name."""
+
+ROLES = ("consumer", "hub", "supplier")
+"""By rank: who feeds nobody, who passes on, who writes."""
+
+_SAFE = re.compile(rb"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
+
+
+@dataclass
+class _Server:
+    """One server: where it is, and what was found there."""
+
+    name: str
+    place: Place
+    instance: Instance | None
+    role: str = ""
+    known_as: set[Listens] = field(default_factory=set)
+    entries: list[Entry] = field(default_factory=list)
+    """Of the suffixes that are wanted."""
+    links: list[Entry] = field(default_factory=list)
+    """The agreements of all suffixes: a hub of one suffix crashes the whole server."""
+    vectors: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        return [entry for entry in self.entries if kind_of(entry) == kind]
+
+    @property
+    def feeder(self) -> Feeder:
+        own = {entry.text("nsDS5ReplicaId") or "" for entry in self.of_kind("replica")} - {READ_ONLY}
+        holds = {origin for vector in self.vectors.values() for origin in vector}
+        return Feeder(
+            self.name, self.role, frozenset(self.known_as), _feeds(self.links), frozenset(own), frozenset(holds)
+        )
+
+
+class DirectoryServers:
+    """The servers of one collection; see `workbench.collecting.Servers`."""
+
+    def __init__(self, addresses: Sequence[Address], access: Access, suffixes: Sequence[str] = ()) -> None:
+        self._access = access
+        self._suffixes = {suffix_named(suffix) for suffix in suffixes}
+        self._servers: dict[str, _Server] = {}
+        for address in addresses:
+            server = _server(address)
+            if server.name in self._servers:
+                do = "name them apart: NAME=URL, NAME=INSTANCE"
+                raise Problem(f"two servers are named {server.name}", server.place.url, do)
+            self._servers[server.name] = server
+        self.names = list(self._servers)
+
+    def survey(self, name: str) -> Survey:
+        """Reach the server and say what it is."""
+        server = self._servers[name]
+        with connected(server.place, self._access) as connection:
+            server.known_as = _known_as(server, connection)
+            self._read(server, connection)
+        return Survey(server.role, ROLES.index(server.role), server.vectors)
+
+    def vectors(self, name: str) -> Vectors:
+        """What the server claims to hold now."""
+        server = self._servers[name]
+        with connected(server.place, self._access) as connection:
+            self._read(server, connection)
+        return server.vectors
+
+    def gather(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
+        """Vectors and links over LDAP; changelog, logs and entries where the instance's folders can be reached."""
+        server, gathered = self._servers[name], Gathered()
+        for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
+            (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, server.of_kind(kind))))
+            gathered.files[f"{prefix}.{ending}"] = None
+        if server.instance is None:
+            what = "changelog, access log and errors log" + (" and entries" if wanted.entries else "")
+            gathered.without.append(
+                f"{what}: they are on its own machine; collect there with --instance, or export them"
+            )
+            return gathered
+        self._changelogs(server, folder, prefix, wanted, gathered)
+        _logs(server.instance, folder, prefix, wanted, gathered)
+        if wanted.entries:
+            self._entries(server, folder, prefix, gathered)
+        return gathered
+
+    def left_behind(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
+        """The logs of an instance that does not answer: they may say why."""
+        server, gathered = self._servers[name], Gathered()
+        if server.instance:
+            _logs(server.instance, folder, prefix, wanted, gathered)
+        return gathered
+
+    def close(self) -> None:
+        """Every connection was closed after its use."""
+
+    def _read(self, server: _Server, connection: Connection) -> None:
+        """The entries of the replicas and their agreements, and what they say."""
+        found = connection.search(REPLICAS, BELOW, _REPLICATES, _COMPUTED, absent=True)
+        there = {suffix_of(entry) for entry in found if kind_of(entry) == "replica"}
+        server.links = [entry for entry in found if kind_of(entry) == "agreement"]
+        server.entries = [entry for entry in found if not self._suffixes or suffix_of(entry) in self._suffixes]
+        replicas = server.of_kind("replica")
+        if not replicas:
+            who = self._access.user or "the user of its socket"
+            has = f"it has {', '.join(sorted(filter(None, there)))}" if there else f"check what {who} may read"
+            what = "none of these suffixes is replicated there" if there else "it shows no replicated suffix"
+            raise Problem(what, server.place.url, has)
+        server.role = max(map(_role, replicas), key=ROLES.index)
+        server.vectors = {suffix_of(entry) or "": _vector(entry) for entry in replicas}
+
+    def _changelogs(self, server: _Server, folder: Path, prefix: str, wanted: Wanted, gathered: Gathered) -> None:
+        refused = (
+            why_quiet(server.feeder, {name: one.feeder for name, one in self._servers.items()})
+            if wanted.verbose
+            else ""
+        )
+        if refused:
+            gathered.without.append(f"replication log: {refused}")
+        with_log = [entry for entry in server.of_kind("replica") if entry.text("nsDS5Flags") != "0"]
+        if not with_log:
+            return  # a read-only consumer keeps none
+        assert server.instance, "there is an instance"
+        exports = server.instance.exports
+        if exports is None:
+            gathered.failed.append("changelog: the instance names no folder for exports (nsslapd-ldifdir)")
+            return
+        names = _endings([suffix_of(entry) or "" for entry in with_log], "changelog.ldif")
+
+        def export() -> None:
+            for entry in with_log:
+                suffix = suffix_of(entry) or ""
+                file = f"{prefix}.{names[suffix]}"
+                replica, name = entry.dn, entry.text("nsDS5ReplicaName") or ""
+                export_changelog(server.place, self._access, replica, name, exports, folder / file)
+                gathered.files[file] = suffix
+
+        with ExitStack() as restored:
+            try:
+                if wanted.verbose and not refused:
+                    restored.enter_context(speaking(server.place, self._access))
+                export()
+            except Problem as problem:
+                gathered.failed.append(f"changelog: {problem}")
+            finally:
+                _tried(restored.close, "replication log", gathered)
+
+    def _entries(self, server: _Server, folder: Path, prefix: str, gathered: Gathered) -> None:
+        suffixes = list(server.vectors)
+        names = _endings(suffixes, "entries.ldif")
+        assert server.instance, "there is an instance"
+        exports = server.instance.exports
+        for suffix in suffixes:
+            file = f"{prefix}.{names[suffix]}"
+
+            def export(suffix: str = suffix, file: str = file) -> None:
+                if exports is None:
+                    raise Problem("the instance names no folder for exports (nsslapd-ldifdir)")
+                with connected(server.place, self._access) as connection:
+                    backend = _backend(connection, suffix)
+                export_entries(server.place, self._access, backend, exports, folder / file)
+                gathered.files[file] = suffix
+
+            _tried(export, f"entries of {suffix}", gathered)
+
+
+def _tried(step: Callable[[], None], what: str, gathered: Gathered) -> None:
+    """One step of many: what fails is told, and the others are done."""
+    try:
+        step()
+    except Problem as problem:
+        gathered.failed.append(f"{what}: {problem}")
+
+
+def _server(address: Address) -> _Server:
+    if address.instance:
+        instance = instance_named(address.instance)
+        return _Server(address.name or instance.name, place_of(instance.url), instance)
+    place = place_of(address.url or "")
+    found = _instance_at(place)
+    plain = found.name if found else f"{place.host}:{place.port}" if place.host else place.socket or ""
+    return _Server(address.name or plain, place, found)
+
+
+def _instance_at(place: Place) -> Instance | None:
+    """The instance of this machine that listens there: then its files can be read, too."""
+    if not place.here:
+        return None
+    for name, file in instances().items():
+        try:
+            one = read_instance(name, file)
+        except Problem:
+            continue  # another user's
+        if place.socket and one.socket and Path(place.socket) == Path(one.socket):
+            return one
+        if place.port and place.port in (one.port, one.secure_port):
+            return one
+    return None
+
+
+def _known_as(server: _Server, connection: Connection) -> set[Listens]:
+    """Every host and port by which an agreement may name the server."""
+    attributes = ("nsslapd-localhost", "nsslapd-port", "nsslapd-securePort")
+    told = connection.search(CONFIG, attributes=attributes, absent=True)
+    ports = {int(text) for one in told for name in attributes[1:] if (text := one.text(name) or "").isdecimal()}
+    hosts = {one.text(attributes[0]) or "" for one in told}
+    if server.place.host:
+        hosts.add(server.place.host)
+        ports.add(server.place.port)
+    if server.place.here:
+        hosts.add("localhost")
+    return {(_host(host), port) for host in hosts if host for port in ports}
+
+
+def _host(name: str) -> str:
+    """A host's name as it is compared; all names of this machine are one."""
+    name = name.strip("[]").rstrip(".").lower()
+    mine = {"localhost", "localhost.localdomain", "127.0.0.1", "::1", socket.gethostname().lower()}
+    return "localhost" if name in mine else name
+
+
+def _feeds(agreements: Iterable[Entry]) -> tuple[Listens, ...]:
+    """Where the agreements lead."""
+    found = []
+    for entry in agreements:
+        port = entry.text("nsDS5ReplicaPort") or ""
+        found.append((_host(entry.text("nsDS5ReplicaHost") or ""), int(port) if port.isdecimal() else 0))
+    return tuple(found)
+
+
+def _role(replica: Entry) -> str:
+    if replica.text("nsDS5ReplicaType") == "3":
+        return "supplier"
+    return "consumer" if replica.text("nsDS5Flags") == "0" else "hub"
+
+
+def _vector(replica: Entry) -> dict[str, str]:
+    rows = vector_rows(replica.texts("nsds50ruv"), (), offset=0, kind="server", holder="")
+    return {row["origin"]: row["max"] for row in rows if row.get("origin") and row.get("max") and not row["problem"]}
+
+
+def _backend(connection: Connection, suffix: str) -> str:
+    """The name of the backend that holds a suffix."""
+    for entry in connection.search(REPLICAS, BELOW, "(objectClass=nsMappingTree)", ("cn", "nsslapd-backend")):
+        names = {suffix_named(name.strip('"')) for name in entry.texts("cn")}
+        if suffix in names and (backend := entry.text("nsslapd-backend")):
+            return backend
+    raise Problem(f"no backend of {suffix} is shown", REPLICAS, "check what the user may read")
+
+
+def _endings(suffixes: Sequence[str], ending: str) -> dict[str, str]:
+    """Suffix -> what its file's name ends in: of several suffixes each has its own."""
+    if len(suffixes) == 1:
+        return {suffixes[0]: ending}
+    return {suffix: f"{number}.{ending}" for number, suffix in enumerate(sorted(suffixes), 1)}
+
+
+def _logs(instance: Instance, folder: Path, prefix: str, wanted: Wanted, gathered: Gathered) -> None:
+    for what, now in ("access", instance.access_log), ("errors", instance.errors_log):
+        if now is None:
+            gathered.without.append(f"{what} log: the instance names none")
+            continue
+
+        def copy(what: str = what, now: Path = now) -> None:
+            found = list(log_files(now, wanted.since))
+            if not any(not rotated for _, rotated in found):
+                gathered.without.append(f"{what} log: there is no {now}")
+            for path, rotated in found:
+                file = f"{prefix}.{what}{f'.{rotated}' if rotated else ''}.log"
+                copy_log(path, folder / file)
+                gathered.files[file] = None
+
+        _tried(copy, f"{what} log", gathered)
+
+
+def _ldif(entry: Entry) -> bytes:
+    """An entry as LDIF without secrets, ended by an empty line: without one, a reader takes it for cut off."""
+    lines = [(name, value) for name, value in entry.lines if not SECRETS.is_secret(name)]
+    return scrubbed.entry(b"".join(_line(name, value) for name, value in lines)) + b"\n"
+
+
+def _line(name: str, value: bytes) -> bytes:
+    if _SAFE.fullmatch(value):
+        return b"%s: %s\n" % (name.encode(), value)
+    return b"%s:: %s\n" % (name.encode(), base64.b64encode(value))
+
+
+def reach(addresses: Iterable[Address], access: Access, suffixes: Sequence[str] = ()) -> DirectoryServers:
+    """The servers at these addresses; none of them is contacted yet."""
+    return DirectoryServers(list(addresses), access, suffixes)
