@@ -7,7 +7,7 @@ by a pass over all positions, and the two must agree.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -21,9 +21,11 @@ from workbench.case import Case
 from workbench.causes import name_causes
 from workbench.detectors import REFUSED, Situation, detected
 from workbench.engine.logs import StoredLog, Stretch, place, read_part
+from workbench.history import moment_of
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, plan
+from workbench.timeline import Timeline
 from workbench.topology import Link, Replica, Topology, topology
 from workbench.verdicts import verdicts
 
@@ -42,15 +44,26 @@ Pair = tuple[Replica, Replica, Link | None]
 
 
 def diagnose(
-    case: Case, rules: str | None = None, spark: SparkSession | None = None, limit: int = 10_000
+    case: Case,
+    rules: str | None = None,
+    spark: SparkSession | None = None,
+    *,
+    as_of: str | None = None,
+    servers: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    limit: int = 10_000,
 ) -> dict[str, Any]:
     """Everything that `workbench diagnose --json` writes, about the last snapshot of the case.
+
+    `as_of` goes back to an earlier one: its label, or a time. `servers` and `origins` keep only what is about these; no
+    list of changes is longer than `limit`, and `run` says which one was cut.
 
     `rules` names the rule set for the pairs; by default it is that of the real servers. With a Spark session every count
     is made once more from all positions; a disagreement is a Problem, for then the evidence is damaged.
     """
     began = time.monotonic()
-    shown = topology(case)
+    shown = topology(case, snapshot_at(case, as_of) if as_of else None)
+    _check_names(shown, servers, origins)
     logs = logs_of(case, shown)
     pairs = pair_matrix(shown, logs, rules)
     if spark is not None:
@@ -58,17 +71,26 @@ def diagnose(
     judged = verdicts(case, shown, logs, pairs, limit)
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
-    findings = list(detected(situation))
+    findings = [one for one in detected(situation) if _about(one, servers, origins)]
+    labels = list(case.snapshots)
+
+    def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [
+            row
+            for row in rows
+            if (not servers or row["server"] in servers) and (not origins or row["origin"] in origins)
+        ]
+
     return {
         "schema": 1,
-        "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
+        "case": {"name": case.name, "system": case.system, "snapshots": labels[: labels.index(shown.snapshot) + 1]},
         "servers": [_server(replica) for replica in shown.replicas],
         "links": [_link(link) for link in shown.links],
         "pairs": pairs,
-        "missing": judged.missing,
-        "stranded": judged.stranded,
-        "pending": judged.pending,
-        "unknown": judged.unknown,
+        "missing": kept(judged.missing),
+        "stranded": kept(judged.stranded),
+        "pending": kept(judged.pending),
+        "unknown": kept(judged.unknown),
         "findings": [asdict(finding) for finding in sorted(findings, key=_rank)],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
@@ -78,6 +100,41 @@ def diagnose(
             "truncated": judged.cut(),
         },
     }
+
+
+def snapshot_at(case: Case, as_of: str) -> str:
+    """The snapshot of that label, else the last one of which all evidence is as old as that time."""
+    if as_of in case.snapshots:
+        return as_of
+    when, line = moment_of(as_of), Timeline(case)
+    fitting = None
+    for label in case.snapshots:
+        times = [line.about(label, one.server) for one in case.inputs if one.snapshot == label and one.kind]
+        known = [at for at in times if at is not None]
+        if known and max(known) <= when:
+            fitting = label
+    if fitting is None:
+        labels = ", ".join(case.snapshots)
+        raise Problem(f"no snapshot is as old as {as_of}", case.name, f"give a later time, or one of: {labels}")
+    return fitting
+
+
+def _check_names(shown: Topology, servers: Sequence[str], origins: Sequence[str]) -> None:
+    """Raise Problem for a server or an origin that nothing in the case names: its empty answer would look like a clean one."""
+    names = {replica.server for replica in shown.replicas}
+    known = {origin for one in shown.replicas for origin in (*one.vector, one.origin, *one.log_claims) if origin}
+    known |= {origin for one in shown.replicas if one.log for origin in one.log.facts.get("by_origin", {})}
+    for what, asked, there in (("server", servers, names), ("origin", origins, known)):
+        for name in asked:
+            if name not in there:
+                raise Problem(
+                    f"no {what} is named {name}", shown.snapshot, f"there are {', '.join(sorted(there)) or 'none'}"
+                )
+
+
+def _about(finding: Finding, servers: Sequence[str], origins: Sequence[str]) -> bool:
+    of_server = not servers or finding.server is None or finding.server in servers
+    return of_server and (not origins or finding.origin is None or finding.origin in origins)
 
 
 def logs_of(case: Case, shown: Topology) -> dict[str, StoredLog]:
@@ -209,10 +266,15 @@ def _check_equal(from_digests: list[dict[str, Any]], counted: list[dict[str, Any
 
 
 def session_of(
-    case: Case, supplier: str, consumer: str, suffix: str | None = None, rules: str | None = None
+    case: Case,
+    supplier: str,
+    consumer: str,
+    suffix: str | None = None,
+    rules: str | None = None,
+    as_of: str | None = None,
 ) -> PlannedSession:
     """The session that this supplier would hold with this consumer now, change by change, a page at a time."""
-    shown = topology(case)
+    shown = topology(case, snapshot_at(case, as_of) if as_of else None)
     named = suffix and shown.system.spelled(suffix)
     fitting = [
         pair
@@ -262,6 +324,16 @@ class PlannedSession:
         found = self._log.page(bound, limit)
         origins = found.origin.cast(pa.string())
         return pa.table([self._shown(found), origins, self._judged(found)], COLUMNS)
+
+    def outcome_of(self, position: str) -> str | None:
+        """What becomes of one change of the log, by its order key; None: the session does not read it."""
+        bound = self._talk.start.bound if self.row["decision"] == SEND else None
+        if bound is None or position < bound.position or (position == bound.position and not bound.included):
+            return None
+        if not self._log.holds(position):
+            return None
+        bands = self._talk.bands(self._system.origin_of(position))
+        return next((band.outcome for band in bands if band.upto is None or position <= band.upto), None)
 
     def _shown(self, found: Stretch) -> pa.Array:
         keys = map(self._system.order_key, found.origin.to_pylist(), found.hi.tolist(), found.lo.tolist())

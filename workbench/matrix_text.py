@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -140,13 +140,3 @@ def _in_short(other: Row) -> str:
     if other["decision"] != SEND:
         return str(other["decision"]).replace("_", " ")
     return f"sends {_sent(other):,} changes from {other['anchor']}"
-
-
-def findings_text(findings: Iterable[Row]) -> str:
-    """The findings, worst first, one paragraph each."""
-    texts = []
-    for one in findings:
-        about = one_cell(", ".join(str(one[key]) for key in ("server", "link", "origin") if one[key]))
-        head = f"{one['severity'].upper()} {one['code']}" + (f" ({about})" if about else "")
-        texts.append(f"{head}\n    {one_cell(one['summary'])}")
-    return "\n".join(texts)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,6 +88,29 @@ def verdicts(
     found.unknown.sort(key=lambda row: (row["suffix"] or "", row["server"], row["from"]))
     for name in ("missing", "stranded"):
         getattr(found, name).sort(key=lambda row: (row["suffix"] or "", row["server"], row["position"]))
+    return found
+
+
+PENDING = "pending"
+
+
+class Verdict(NamedTuple):
+    """What is known of one change at one server: present, missing, unknown or pending, by a rule and its sentence."""
+
+    server: str
+    suffix: str | None
+    verdict: str
+    rule: str
+    says: str
+
+
+def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], position: str) -> list[Verdict]:
+    """The verdict of every server with a vector or a log, in every suffix in which anything names the change."""
+    found: list[Verdict] = []
+    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
+        whole = _Suffix(case, shown, suffix, logs, [], 0, Verdicts())
+        if whole.names_it(position):
+            found += [whole.verdict_on(server, position) for server in whole.servers]
     return found
 
 
@@ -193,6 +216,13 @@ class _Suffix:
 
     # --- judging
 
+    def names_it(self, position: str) -> bool:
+        """True if any log, result or entry state of the suffix names the change."""
+        if self.system.origin_of(position) not in self.evidence.numbers:
+            return False
+        some = of_keys(self.system, [position], self.evidence.numbers)
+        return any(bool(source.contains(some)[0]) for source in self.known.sources)
+
     def judge(self) -> None:
         """Everything about the suffix."""
         for server in self.servers:
@@ -204,13 +234,32 @@ class _Suffix:
             self._pending(server)
         self._stranded()
 
-    def _judge(self, server: _Server) -> None:
+    def _proofs(self, server: _Server) -> Proofs:
         earlier = [
             source
             for one, source in zip(self.earlier, self.known.sources[len(self.inputs) :], strict=False)
             if one.server == server.replica.server and isinstance(source, Source)
         ]
-        proofs = Proofs(self.evidence, server.replica, self.proving, earlier, server.resets)
+        return Proofs(self.evidence, server.replica, self.proving, earlier, server.resets)
+
+    def verdict_on(self, server: _Server, position: str) -> Verdict:
+        """Whether this server has the change, and by which rule."""
+        origin = self.system.origin_of(position)
+        name = server.replica.server
+        some = of_keys(self.system, [position], self.evidence.numbers)
+        if server.source is not None and self.known.sources[server.source].contains(some)[0]:
+            rule = RULES[0]
+        elif position > server.seen.get(origin, ""):
+            return Verdict(name, self.suffix, PENDING, "not_covered", "what it claims and shows ends before the change")
+        else:
+            _, inside, _ = self._spans(server, origin)
+            shown = bool(len(inside.of(some))) and not _in_holes(some, self._holes(server))[0]
+            rules, _ = self._rules(server, self._proofs(server), some, np.array([not shown]))
+            rule = RULES[int(rules[0])]
+        return Verdict(name, self.suffix, rule.verdict, rule.name, rule.says)
+
+    def _judge(self, server: _Server) -> None:
+        proofs = self._proofs(server)
         holes = self._holes(server)
         for origin in self.names:
             before, inside, behind = self._spans(server, origin)
@@ -254,6 +303,16 @@ class _Suffix:
 
         `apart`: between two of them the server may have changes, so a stretch of unknown ones is told one by one.
         """
+        rules, about = self._rules(server, proofs, some, not_shown)
+        missing = np.flatnonzero(_VERDICTS[rules] == MISSING)
+        self._missing(server, some[missing], rules[missing], about)
+        self._unknowns(server, some, rules, apart)
+        return some[missing]
+
+    def _rules(
+        self, server: _Server, proofs: Proofs, some: Positions, not_shown: Numbers
+    ) -> tuple[Numbers, dict[str, dict[str, Any]]]:
+        """Which of RULES decides on each of some positions that the log lacks; and what was read of them on the way."""
         grounds = proofs.grounds(some, not_shown, server.marks)
         rules = _RULE_OF[grounds]
         open_ = np.flatnonzero((_VERDICTS[rules] == MISSING) | (rules == _NOT_SHOWN))
@@ -262,10 +321,7 @@ class _Suffix:
         if len(open_):
             about = self._look_closer(server, proofs, some, grounds, open_)
             rules = _RULE_OF[grounds]
-        missing = np.flatnonzero(_VERDICTS[rules] == MISSING)
-        self._missing(server, some[missing], rules[missing], grounds[missing], about)
-        self._unknowns(server, some, rules, apart)
-        return some[missing]
+        return rules, about
 
     def _look_closer(
         self, server: _Server, proofs: Proofs, some: Positions, grounds: Numbers, which: Numbers
@@ -295,9 +351,7 @@ class _Suffix:
         about = self._described(some[(grounds & int(Ground.DROPPED)) != 0].keys(self.system, self.names))
         return Counter((row["operation"] or "", (row["target"] or "").lower()) for row in about.values())
 
-    def _missing(
-        self, server: _Server, some: Positions, rules: Numbers, grounds: Numbers, about: Mapping[str, Row]
-    ) -> None:
+    def _missing(self, server: _Server, some: Positions, rules: Numbers, about: Mapping[str, Row]) -> None:
         room = max(0, self.limit - len(self.found.missing))
         self.found.totals["missing"] += len(some)
         some = some[:room]

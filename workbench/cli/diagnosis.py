@@ -1,4 +1,4 @@
-"""The commands that say what a case means: `diagnose`, `explain`."""
+"""The commands that say what a case means: `diagnose`, `explain`, `session`."""
 
 from __future__ import annotations
 
@@ -50,11 +50,22 @@ def case_of(
         yield case
 
 
+_AS_OF = click.option(
+    "--as-of", metavar="SNAPSHOT|TIME", help="Go back to this snapshot, or to the last one as old as this time."
+)
+
+
 @main.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--case", "case_folder", type=click.Path(path_type=Path), help="Keep the evidence in this case folder.")
 @RULES
-@click.option("--verify", is_flag=True, help="Count everything once more, from every position, by Spark.")
+@_AS_OF
+@click.option("--server", "servers", metavar="NAME", multiple=True, help="Only what is about this server; repeatable.")
+@click.option("--origin", "origins", metavar="ORIGIN", multiple=True, help="Only changes of this origin; repeatable.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=10_000, show_default=True, help="Rows of the longest list of changes."
+)
+@click.option("--verify", is_flag=True, help="Compare everything once more, from every position, by Spark.")
 @click.option(
     "--threshold", type=click.Choice(SEVERITIES), default="warning", show_default=True, help="Exit code 1 from here on."
 )
@@ -65,18 +76,24 @@ def diagnose(
     folders: tuple[Path, ...],
     case_folder: Path | None,
     rules: str | None,
+    as_of: str | None,
+    servers: tuple[str, ...],
+    origins: tuple[str, ...],
+    limit: int,
     verify: bool,
     threshold: str,
     master: str | None,
     json_to: str | None,
     csv_to: str | None,
 ) -> None:
-    """Say who would send what to whom now, and why not, in the last snapshot of a case or of collected FOLDERs.
+    """Say which changes each server missed and why, in the last snapshot of a case or of collected FOLDERs.
 
     Several FOLDERs are snapshots of the same servers in the order of time. Without --case the evidence is not kept.
+    --csv writes the missing changes, or the pairs if none is missing. Exit code 3: nothing is wrong as far as the evidence goes,
+    and it does not go far enough.
     """
     from workbench.diagnosis import diagnose as diagnosed
-    from workbench.matrix_text import findings_text, matrix_text, outside_text
+    from workbench.diagnosis_text import diagnosis_text
 
     with case_of(folders, case_folder, master, (json_to, csv_to)) as case:
         spark = None
@@ -84,21 +101,35 @@ def diagnose(
             from workbench.engine.session import spark_session
 
             spark = spark_session(master)
-        found = diagnosed(case, rules, spark)
+        found = diagnosed(case, rules, spark, as_of=as_of, servers=servers, origins=origins, limit=limit)
         if json_to:
             give(json.dumps(found, indent=1) + "\n", json_to)
         if csv_to:
-            give(csv_text([_flat(row) for row in found["pairs"]], _PAIR), csv_to)
+            give(_as_csv(found), csv_to)
         if "-" not in (json_to, csv_to):
-            system = system_named(str(case.system))
-            title = f"{system.title}, snapshot {one_cell(found['case']['snapshots'][-1])}"
-            parts = [matrix_text(system, found["pairs"]), outside_text(found), findings_text(found["findings"])]
-            click.echo("\n\n".join([title, *filter(None, parts)]))
+            click.echo(diagnosis_text(system_named(str(case.system)), found))
             if verify:
-                click.echo("\nverified: Spark counted the same from every position")
+                click.echo("\nverified: Spark found the same from every position")
     worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
     if worst >= SEVERITIES.index(threshold):
         raise click.exceptions.Exit(1)
+    if found["unknown"]:
+        raise click.exceptions.Exit(3)
+
+
+_MISSING = (
+    *("server", "suffix", "origin", "position", "operation", "target"),
+    *("attribute", "held_by", "evidence", "cause", "rule"),
+)
+"""Columns of the missing changes in a spreadsheet."""
+
+
+def _as_csv(found: dict[str, Any]) -> str:
+    if found["missing"]:
+        rows = [{key: row[key] for key in _MISSING} for row in found["missing"]]
+        lists = ("held_by", "evidence")
+        return csv_text([{**row, **{key: " ".join(row[key]) for key in lists}} for row in rows], _MISSING)
+    return csv_text([_flat(row) for row in found["pairs"]], _PAIR)
 
 
 _PAIR = (
@@ -117,6 +148,36 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @main.command()
+@click.argument("position")
+@click.option(
+    "--case",
+    "case_folder",
+    type=click.Path(path_type=Path, readable=False),
+    default=".",
+    show_default="the current folder",
+    help="The case.",
+)
+@click.option("--server", help="Only this server.")
+@_AS_OF
+@JSON
+def explain(position: str, case_folder: Path, server: str | None, as_of: str | None, json_to: str | None) -> None:
+    """Tell the whole story of the change POSITION: who made it, who has it, who would send it, and what proves each.
+
+    `workbench explain 6b005c15000200010000 --server s3 --case CASE` is why s3 has it or has it not.
+    """
+    from workbench.diagnosis_text import story_text
+    from workbench.story import story
+
+    case = Case.open(case_folder)
+    check_outputs(json_to, None, kept_of(case))
+    told = story(case, position, server, as_of)
+    if json_to:
+        give(json.dumps(told, indent=1) + "\n", json_to)
+    if json_to != "-":
+        click.echo(story_text(told))
+
+
+@main.command()
 @click.argument("case_folder", type=click.Path(path_type=Path, readable=False))
 @click.argument("supplier")
 @click.argument("consumer")
@@ -126,7 +187,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many changes to show.")
 @JSON
 @CSV
-def explain(
+def session(
     case_folder: Path,
     supplier: str,
     consumer: str,
@@ -137,7 +198,7 @@ def explain(
     json_to: str | None,
     csv_to: str | None,
 ) -> None:
-    """Explain one session: why SUPPLIER would start there, and what becomes of each change that it reads for CONSUMER."""
+    """Play one session: why SUPPLIER would start there, and what becomes of each change that it reads for CONSUMER."""
     from workbench.diagnosis import COLUMNS, session_of
     from workbench.matrix_text import told
 

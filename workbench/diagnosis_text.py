@@ -1,0 +1,144 @@
+"""A diagnosis as text, to be read from the top: the verdict in one line, the findings with what to do, then the details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from workbench.matrix_text import matrix_text, outside_text
+from workbench.model import System
+from workbench.plain import aligned, one_cell
+from workbench.rules.verdicts import MISSING, UNKNOWN
+
+Row = Mapping[str, Any]
+
+_LISTED = 10
+"""Missing changes that are named; all of them are in the JSON."""
+
+
+def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
+    """All of it; without the matrix of the pairs where it is not asked for."""
+    labels = found["case"]["snapshots"]
+    title = f"{system.title}, snapshot {one_cell(labels[-1])}" + (
+        f" (the last of {len(labels)})" if len(labels) > 1 else ""
+    )
+    parts = [title, headline(found), findings_text(found["findings"]), _changes(found)]
+    if matrix:
+        parts += [matrix_text(system, found["pairs"]), outside_text(found)]
+    return "\n\n".join(filter(None, parts))
+
+
+def headline(found: Row) -> str:
+    """The verdict in one line."""
+    said = []
+    if found["missing"]:
+        servers = sorted({row["server"] for row in found["missing"]})
+        said.append(
+            f"{_number(found, 'missing')} changes are MISSING on {', '.join(servers)} and will not come by themselves"
+        )
+    if found["stranded"]:
+        servers = sorted({row["server"] for row in found["stranded"]})
+        said.append(f"{_number(found, 'stranded')} are stranded on {', '.join(servers)}")
+    if found["pending"]:
+        waiting = sorted({row["server"] for row in found["pending"]})
+        count = sum(row["count"] for row in found["pending"])
+        said.append(f"{count:,} are on their way to {', '.join(waiting)}")
+    open_ = f"{_number(found, 'unknown')} stretches cannot be judged by what was collected" if found["unknown"] else ""
+    if not found["missing"]:
+        said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
+    return one_cell("; ".join([*said, *([open_] if open_ else [])]) + ".")
+
+
+def _number(found: Row, name: str) -> str:
+    cut = found["run"].get("truncated", {}).get(name)
+    return f"{cut:,}" if cut else f"{len(found[name]):,}"
+
+
+def findings_text(findings: Iterable[Row]) -> str:
+    """The findings, worst first, one paragraph each: what was found, what to do, and what that may cost."""
+    texts = []
+    for one in findings:
+        about = ", ".join(f"{word} {one[word]}" for word in ("server", "link", "origin") if one[word])
+        lines = [f"{one['severity'].upper()} {one['code']}" + (f" ({one_cell(about)})" if about else "")]
+        lines.append(f"    {one_cell(one['summary'])}")
+        for number, fix in enumerate(one["fix"], 1):
+            lines.append(f"    {number}. {one_cell(fix['repair'])}: {one_cell(fix['why'])}")
+            if fix["caution"]:
+                lines.append(f"       Beware: {one_cell(fix['caution'])}")
+        texts.append("\n".join(lines))
+    return "\n".join(texts)
+
+
+def _changes(found: Row) -> str:
+    """What each server misses, waits for, and what nobody knows of it: numbers, and the first missing changes by name."""
+    counts: dict[tuple[str, str, str], list[int]] = {}
+
+    def cell(row: Row) -> list[int]:
+        return counts.setdefault((row["suffix"] or "", row["server"], row["origin"]), [0, 0, 0])
+
+    for row in found["missing"]:
+        cell(row)[0] += 1
+    for row in found["pending"]:
+        cell(row)[1] += row["count"]
+    for row in found["unknown"]:
+        cell(row)[2] += row["count"] or 0
+    if not counts:
+        return ""
+    heads = ["SERVER", "ORIGIN", MISSING.upper(), "PENDING", UNKNOWN.upper()]
+    rows = [
+        [server, origin, *(f"{number:,}" for number in numbers)]
+        for (_, server, origin), numbers in sorted(counts.items())
+    ]
+    texts = [aligned([heads, *rows], right=(2, 3, 4))]
+    if found["missing"]:
+        texts.append("\n".join(_named(found["missing"])))
+    return "\n\n".join(texts)
+
+
+def _named(missing: Sequence[Row]) -> Iterator[str]:
+    heads = ["SERVER", "POSITION", "OPERATION", "TARGET", "HELD BY", "CAUSE", "BECAUSE"]
+    rows = [
+        [
+            row["server"],
+            row["position"],
+            row["operation"] or "?",
+            row["target"] or "?",
+            ", ".join(row["held_by"]) or "no log",
+            row["cause"] or "?",
+            row["says"],
+        ]
+        for row in missing[:_LISTED]
+    ]
+    yield aligned([heads, *rows])
+    if len(missing) > _LISTED:
+        yield f"and {len(missing) - _LISTED:,} more: `--json FILE` or `--csv FILE` has them all"
+
+
+def story_text(told: Row) -> str:
+    """The story of one change, server by server."""
+    made = datetime.fromisoformat(told["made_at"]) if told["made_at"] else None
+    when = f", made {made:%Y-%m-%d %H:%M:%S} UTC by its origin's clock" if made else ""
+    where = f" on {', '.join(told['made_on'])}" if told["made_on"] else ""
+    lines = [
+        one_cell(f"{told['position']} of origin {told['origin']}{where}{when}"),
+        one_cell(
+            f"{told['operation'] or 'an operation that no file names'} of {told['target'] or 'an unknown target'}"
+        ),
+    ]
+    for one in told["servers"]:
+        lines += ["", one_cell(f"{one['server']}: {one['verdict'].upper()} - {one['says']} ({one['rule']})")]
+        for row in one["evidence"]:
+            said = ", ".join(f"{key} {value}" for key, value in row.items() if key not in _WHERE)
+            lines.append(f"    {one_cell(row['snapshot'])}/{one_cell(row['file'])}:{row['offset']}  {one_cell(said)}")
+        for row in one["suppliers"]:
+            link = f" over {row['link']}" if row["link"] else " (no link)"
+            off = ", the link is disabled" if row["link_enabled"] is False else ""
+            does = row["outcome"] or "does not read it"
+            lines.append(
+                one_cell(f"    {row['supplier']}{link}: {row['decision'].replace('_', ' ')}, {does}{off}: {row['why']}")
+            )
+    return "\n".join(lines)
+
+
+_WHERE = frozenset({"server", "table", "snapshot", "file", "offset"})

@@ -1,0 +1,131 @@
+"""The whole story of one change: who made it, who has it, who would send it to whom, and what proves each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.compute as pc
+
+from workbench.case import Case
+from workbench.diagnosis import logs_of, session_of, snapshot_at
+from workbench.engine.logs import stream_part
+from workbench.model import Problem
+from workbench.rules.verdicts import PRESENT
+from workbench.topology import Row, Topology, topology
+from workbench.verdicts import Verdict, verdicts_on
+
+_PROOFS = 5
+"""Rows of one server and table that are shown."""
+
+_SAID = {
+    "changes": ("operation", "target", "kind"),
+    "applied": ("evidence", "outcome", "at", "code", "operation", "target", "connection", "link"),
+    "entry_states": ("target", "attribute", "state", "mark"),
+    "messages": ("at", "code", "link", "text"),
+}
+
+
+def story(case: Case, position: str, server: str | None = None, as_of: str | None = None) -> dict[str, Any]:
+    """What is known of one change at each server, or at the named one.
+
+    Of each server: the verdict (present, missing, unknown, pending) with its rule, the rows that name the change there, and
+    for one that lacks it what each supplier would do with it now. Raises Problem if nothing in the case names the change.
+    """
+    shown = topology(case, snapshot_at(case, as_of) if as_of else None)
+    key = shown.system.typed(position)
+    if key is None:
+        raise Problem(f"{position} is not a position", "", "give one as the tables show it")
+    found = verdicts_on(case, shown, logs_of(case, shown), key)
+    if not found:
+        do = "check it for a typing error, or load the files that name it"
+        raise Problem(f"nothing in the case names {position}", shown.snapshot, do)
+    names = sorted({one.server for one in found})
+    if server is not None and server not in names:
+        raise Problem(f"no verdict is known of {server}", shown.snapshot, f"there are {', '.join(names)}")
+    proofs = list(_proofs(case, shown, key))
+    about = next((row for row in proofs if row["table"] == "changes"), None) or next(
+        (row for row in proofs if row.get("target")), {}
+    )
+    origin, made = shown.system.origin_of(key), shown.system.moment(key)
+    makers = sorted({one.server for one in shown.replicas if one.origin == origin})
+    return {
+        "position": shown.system.show(key),
+        "origin": origin,
+        "made_at": made.isoformat() if made else None,
+        "made_on": makers,
+        "operation": about.get("operation"),
+        "target": about.get("target"),
+        "snapshot": shown.snapshot,
+        "servers": [
+            {
+                "server": one.server,
+                "suffix": one.suffix,
+                "verdict": one.verdict,
+                "rule": one.rule,
+                "says": one.says,
+                "evidence": [row for row in proofs if _speaks_of(row, one, shown)],
+                "suppliers": list(_suppliers(case, shown, key, one.server, one.suffix, as_of))
+                if one.verdict != PRESENT
+                else [],
+            }
+            for one in found
+            if server in (None, one.server)
+        ],
+    }
+
+
+def _speaks_of(row: Row, one: Verdict, shown: Topology) -> bool:
+    """True for a row of the server's own files, and for one of a supplier about its link to it."""
+    if row["server"] == one.server:
+        return True
+    leads = {
+        (link.supplier, link.name) for link in shown.links if (link.consumer, link.suffix) == (one.server, one.suffix)
+    }
+    return (row["server"], row.get("link")) in leads
+
+
+def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
+    """The rows of any table that name the change, a few of each file."""
+    system, labels = shown.system, list(case.snapshots)
+    known = labels[: labels.index(shown.snapshot) + 1]
+    hi, lo = system.halves(key)
+    after = system.order_key(system.origin_of(key), hi + 1, 0)
+    by_text = (pc.field("position") >= system.show(key)) & (pc.field("position") < after)
+    where = dict.fromkeys(_SAID, by_text) | {"changes": (pc.field("hi") == hi) & (pc.field("lo") == lo)}
+    for one in case.inputs:
+        if one.snapshot not in known:
+            continue
+        for table, columns in _SAID.items():
+            shown_rows = 0
+            for part in one.parts:
+                if part["table"] == table and shown_rows < _PROOFS:
+                    path = str(case.evidence / table / part["name"])
+                    wanted = ["offset", *columns, *([] if table == "changes" else ["position"])]
+                    for batch in stream_part(path, wanted, where[table]):
+                        for row in batch.to_pylist():
+                            named = row.pop("position", None)
+                            if shown_rows < _PROOFS and (named is None or system.change_of(named) == key):
+                                shown_rows += 1
+                                at = row.get("at")
+                                row |= {"at": at.isoformat()} if at else {}
+                                told = {name: value for name, value in row.items() if value is not None}
+                                yield {
+                                    "server": one.server,
+                                    "table": table,
+                                    "snapshot": one.snapshot,
+                                    "file": one.file,
+                                } | told
+
+
+def _suppliers(
+    case: Case, shown: Topology, key: str, consumer: str, suffix: str | None, as_of: str | None
+) -> Iterator[dict[str, Any]]:
+    """What a session of each other server with this one would do with the change now."""
+    for supplier, other, link in shown.pairs():
+        if (other.server, other.suffix) == (consumer, suffix):
+            planned = session_of(case, supplier.server, consumer, suffix, as_of=as_of)
+            row: dict[str, Any] = {"supplier": supplier.server, "link": link.name if link else None}
+            row |= {"link_enabled": link.enabled if link else None, "decision": planned.row["decision"]}
+            why = planned.row["reasons"][-1]["says"] if planned.row["reasons"] else ""
+            yield {**row, "outcome": planned.outcome_of(key), "why": why}
