@@ -20,6 +20,7 @@ from workbench.diagnosis import diagnose
 from workbench.model import SEVERITIES, STAGES, Problem
 from workbench.systems import systems
 from workbench.topology import topology
+from workbench.verdicts import Verdicts
 
 Files = dict[str, Any]
 GREEN = "Replica acquired successfully: Incremental update succeeded"
@@ -209,7 +210,7 @@ def test_a_few_rows_of_very_many_are_left_to_the_coverage(tmp_path: Path) -> Non
 
 
 def situation(case: Case) -> Situation:
-    return Situation(case, topology(case), [])
+    return Situation(case, topology(case), [], Verdicts())
 
 
 def test_rows_are_read_filtered_and_a_damaged_part_is_named(tmp_path: Path) -> None:

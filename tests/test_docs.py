@@ -73,7 +73,8 @@ def test_every_key_of_a_diagnosis_is_explained(case: Case, tmp_path: Path) -> No
     files["s1.agreements.ldif"] = agreement("to-s2", 38902, enabled=False)
     files["s1.changelog.ldif"] = files["s1.changelog.ldif"].replace("csn: 6600000", "csn: x", 1)
     found = diagnose(case_of(tmp_path, files))
-    assert found["rejects"] and [one["code"] for one in found["findings"]] == ["LINK_DISABLED"]
+    assert found["rejects"] and found["pending"] and found["unknown"]
+    assert [one["code"] for one in found["findings"]] == ["LINK_DISABLED", "PENDING_CHANGES"]
     assert found["pairs"][0]["reasons"]
     assert undocumented(found) == set()
 

@@ -6,7 +6,8 @@ The public verbs, in the order in which an incident needs them:
     Case.create(folder)         a case: one incident in one folder
     case.load(folders)          collected files -> evidence tables (Parquet, through Spark)
     case.holdings()             per server and origin: what its log shows and what its vector claims
-    diagnose(case)              who would send what to whom now, why not, and what is wrong
+    diagnose(case)              which changes each server missed, why, what is on its way, and what to do
+    story(case, position)       one change: who made it, who has it, who would send it, and what proves each
     session_of(case, "a", "b")  what a session from a to b would do with each change, a page at a time
     known_at(case, "a", "3", t) what server a knew of origin 3 at the time t, and what proves it
     vectors_over_time(case)     how the vector of each server grew
@@ -31,6 +32,7 @@ from workbench.files import inspect
 from workbench.model import Problem
 
 if TYPE_CHECKING:
+    from workbench.change_story import story
     from workbench.diagnosis import diagnose, session_of
     from workbench.differences import difference
     from workbench.engine.session import spark_session
@@ -53,6 +55,7 @@ __all__ = [
     "lag",
     "session_of",
     "spark_session",
+    "story",
     "vectors_over_time",
 ]
 
@@ -66,6 +69,7 @@ _LATER = {
     "lag": "workbench.history",
     "session_of": "workbench.diagnosis",
     "spark_session": "workbench.engine.session",
+    "story": "workbench.change_story",
     "vectors_over_time": "workbench.history",
 }
 """Verbs that are loaded when they are first used: pyspark and pydantic take a second that the workers do not have."""

@@ -211,7 +211,7 @@ def demo(case_folder: Path) -> None:
     command = _as_typed()
     click.echo(
         f"\nNext:\n  {command} inspect {folder}/2-during/*   says what each file holds\n"
-        f"  {command} diagnose {case_folder}   says who would send what to whom now\n"
+        f"  {command} diagnose {case_folder}   says which changes were missed, why, and what to do\n"
         f"  {command} load FOLDER --case CASE   does the same with the files of your own servers\n"
         "  make lab   opens the notebooks: 00_tour goes through this case"
     )
