@@ -15,12 +15,12 @@ from leaks import leaks
 from live_mesh import MANAGER_PASSWORD, REPLICA, ROOT_DN, ROOT_PASSWORD, SUFFIX, Mesh, asked, person
 
 from workbench import Case, diagnose
-from workbench.boundary import REMOVED, strict_yaml
+from workbench.boundary import strict_yaml
 from workbench.cli import main
 from workbench.cli.collect import PASSWORD
 from workbench.collecting import Access, Address, Wanted, collect
 from workbench.files import inspect_file
-from workbench.model import Problem
+from workbench.model import REMOVED, Problem
 from workbench.systems.ds389.live import servers
 
 pytestmark = pytest.mark.live

@@ -26,8 +26,7 @@ from log_samples import (
     sample,
 )
 
-from workbench.boundary import REMOVED
-from workbench.model import Piece
+from workbench.model import REMOVED, Piece
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 
 OPEN = f"{STAMP} conn=10 fd=65 slot=65 connection from 127.0.0.1 to 127.0.0.1"

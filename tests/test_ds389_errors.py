@@ -22,8 +22,7 @@ from log_samples import (
     sample,
 )
 
-from workbench.boundary import REMOVED
-from workbench.model import Format
+from workbench.model import REMOVED, Format
 from workbench.systems.ds389.formats.errors_log import ERRORS_LOG, ERRORS_LOG_PRETTY
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS
 

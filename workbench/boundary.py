@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from workbench.model import Problem
+from workbench.model import REMOVED, Problem
 
-REMOVED = "[secret removed]"
 _REMOVED = REMOVED.encode()
 
 # `{SSHA}`, `{PBKDF2-SHA512}`, `{AES-TUhNR0==}`: the schemes are listed, because `{replica 1 ldap://...}`,

@@ -31,28 +31,30 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
 
 def headline(found: Row) -> str:
     """The verdict in one line."""
-    said = []
+    said: list[str] = []
     if found["missing"]:
-        servers = sorted({row["server"] for row in found["missing"]})
-        said.append(
-            f"{_number(found, 'missing')} changes are MISSING on {', '.join(servers)} and will not come by themselves"
-        )
+        missed = _number(found, "missing", "change is", "changes are")
+        said.append(f"{missed} MISSING on {_servers(found['missing'])} and will not come by themselves")
     if found["stranded"]:
-        servers = sorted({row["server"] for row in found["stranded"]})
-        said.append(f"{_number(found, 'stranded')} are stranded on {', '.join(servers)}")
+        said.append(f"{_number(found, 'stranded', 'is', 'are')} stranded on {_servers(found['stranded'])}")
     if found["pending"]:
-        waiting = sorted({row["server"] for row in found["pending"]})
         count = sum(row["count"] for row in found["pending"])
-        said.append(f"{count:,} are on their way to {', '.join(waiting)}")
-    open_ = f"{_number(found, 'unknown')} stretches cannot be judged by what was collected" if found["unknown"] else ""
+        said.append(f"{count:,} {'is' if count == 1 else 'are'} on the way to {_servers(found['pending'])}")
+    open_ = ""
+    if found["unknown"]:
+        open_ = f"{_number(found, 'unknown', 'stretch', 'stretches')} cannot be judged by what was collected"
     if not found["missing"]:
         said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
     return one_cell("; ".join([*said, *([open_] if open_ else [])]) + ".")
 
 
-def _number(found: Row, name: str) -> str:
-    cut = found["run"].get("truncated", {}).get(name)
-    return f"{cut:,}" if cut else f"{len(found[name]):,}"
+def _servers(rows: Iterable[Row]) -> str:
+    return ", ".join(sorted({row["server"] for row in rows}))
+
+
+def _number(found: Row, name: str, one: str, many: str) -> str:
+    count = found["run"].get("truncated", {}).get(name) or len(found[name])
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def findings_text(findings: Iterable[Row]) -> str:

@@ -211,6 +211,9 @@ class System:
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 
+REMOVED = "[secret removed]"
+"""Stands where a secret was."""
+
 SEVERITIES = ("info", "warning", "error")
 
 GENERATION, IDENTITY, ROLLBACK, ANCHOR, HOLES, APPLYING, LAG = STAGES = (

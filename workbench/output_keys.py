@@ -74,7 +74,7 @@ KEYS: Mapping[str, str] = {
     "missing[].attribute": "attribute that was changed, if it was one",
     "missing[].held_by": "servers whose present log can still supply it; empty: none",
     "missing[].evidence": "kinds of evidence that prove it",
-    "missing[].cause": "code of the finding that explains it: the only candidate that makes the server lack it; null: none, or several",
+    "missing[].cause": "code of the finding that explains it: the only candidate that does; null: none, or several",
     "missing[].reasons": "what each candidate says that fits, or that none does",
     "missing[].rule": "rule that gave the verdict",
     "missing[].says": "the rule as a sentence",

@@ -31,10 +31,11 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
         )
         harmless = sum(deletes)
         note = f"; {harmless} of them {_HARMLESS}" if harmless else ""
+        some = "one change" if len(rows) == 1 else f"{len(rows):,} changes"
         yield Finding(
             "APPLY_SKIPPED",
             "error",
-            f"{server} refused {len(rows):,} changes of replica ID {origin} and the supplier went on without them{note}",
+            f"{server} refused {some} of replica ID {origin}, and the supplier went on{note}",
             server=server,
             origin=origin,
             suffix=suffix,

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.boundary import REMOVED
-from workbench.model import LINES, Format, Parsed, Piece
+from workbench.model import LINES, REMOVED, Format, Parsed, Piece
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Meaning
 from workbench.systems.ds389.formats.log_kinds import is_pretty, kind_of

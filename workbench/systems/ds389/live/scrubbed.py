@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from workbench.boundary import REMOVED
+from workbench.model import REMOVED
 from workbench.systems.ds389.formats.changelog import redact_body
 from workbench.systems.ds389.secrets import SECRETS
 

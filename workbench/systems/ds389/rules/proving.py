@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workbench.boundary import REMOVED
+from workbench.model import REMOVED
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
