@@ -108,7 +108,7 @@ def test_case_keeps_the_evidence(behind: Path, tmp_path: Path) -> None:
 def test_verify_counts_the_same_once_more(spark: Any, behind: Path) -> None:
     shown = run("diagnose", behind, "--verify", "--master", "local[2]")
     assert shown.exit_code == 0, shown.stderr
-    assert shown.stdout.endswith("verified: Spark counted the same from every position\n")
+    assert shown.stdout.endswith("verified: Spark counted and found the same from every position\n")
 
 
 def test_the_rule_set_is_chosen_and_the_other_one_named(behind: Path) -> None:

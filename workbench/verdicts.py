@@ -41,6 +41,7 @@ class Verdicts:
 
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
+    known    of each suffix the sources, which remember what the digests told of them
     around   (server, suffix, origin) of missing changes -> what the server has from the first of them on, what of it no other
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
@@ -52,6 +53,7 @@ class Verdicts:
     unknown: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
+    known: list[Known] = field(default_factory=list)
 
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
 
@@ -127,6 +129,7 @@ class _Suffix:
         sources: list[AnySource] = [Source(log, self.evidence.numbers) for log in stored]
         sources.append(Loose(self._loose(sources), self.names, self.system.bucket_shift))
         self.known = Known(self.system, sources, self.names)
+        self.found.known.append(self.known)
         self.servers = [self._server(one) for one in replicas]
 
     # --- what is known before

@@ -54,7 +54,7 @@ def case_of(
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--case", "case_folder", type=click.Path(path_type=Path), help="Keep the evidence in this case folder.")
 @RULES
-@click.option("--verify", is_flag=True, help="Count everything once more, from every position, by Spark.")
+@click.option("--verify", is_flag=True, help="Count and compare everything once more, from every position, by Spark.")
 @click.option(
     "--threshold", type=click.Choice(SEVERITIES), default="warning", show_default=True, help="Exit code 1 from here on."
 )
@@ -95,7 +95,7 @@ def diagnose(
             parts = [matrix_text(system, found["pairs"]), outside_text(found), findings_text(found["findings"])]
             click.echo("\n\n".join([title, *filter(None, parts)]))
             if verify:
-                click.echo("\nverified: Spark counted the same from every position")
+                click.echo("\nverified: Spark counted and found the same from every position")
     worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
     if worst >= SEVERITIES.index(threshold):
         raise click.exceptions.Exit(1)

@@ -225,7 +225,7 @@ class StoredLog:
             hi, lo = there.hi[mine], there.lo[mine]
             index = self._index_of(origin)
             if index and len(hi) != index.below(bucket + 1) - index.below(bucket):
-                raise _damaged(self._digests[0])
+                raise damaged(self._digests[0])
             self._kept[key] = hi, lo
         return self._kept[key]
 
@@ -330,9 +330,9 @@ def read_part(path: str, columns: list[str], filters: pc.Expression | None = Non
         table = pq.read_table(path, columns=columns, page_checksum_verification=True, **how)
         table.validate(full=True)  # the checksums leave out the headers of the pages
     except (OSError, pa.ArrowException):
-        raise _damaged(path) from None
+        raise damaged(path) from None
     if table.column_names != columns:
-        raise _damaged(path)
+        raise damaged(path)
     return table
 
 
@@ -347,10 +347,11 @@ def stream_part(path: str, columns: list[str], where: pc.Expression | None = Non
                 batch.validate(full=True)
                 yield batch
     except (OSError, pa.ArrowException):
-        raise _damaged(path) from None
+        raise damaged(path) from None
 
 
-def _damaged(path: str) -> Problem:
+def damaged(path: str) -> Problem:
+    """What to say of a part that is not as it was written."""
     return Problem("a part of the evidence is damaged or gone", path, "load the inputs into a new case")
 
 
