@@ -119,7 +119,9 @@ def _details(numbers: Numbers, rows: pa.Table) -> pa.Table:
 def _bodies() -> pa.Array:
     writer = "replace: modifiersname\nmodifiersname: uid=admin,ou=people,dc=example,dc=com\n-\n"
     random = np.random.default_rng(389)
-    return pa.array([f"replace: description\ndescription: {random.bytes(24).hex()}\n-\n{writer}" for _ in range(_BODIES)])
+    return pa.array(
+        [f"replace: description\ndescription: {random.bytes(24).hex()}\n-\n{writer}" for _ in range(_BODIES)]
+    )
 
 
 def up_to_date(case: Case) -> Topology:

@@ -105,8 +105,6 @@ _COLUMNS = ("bucket", "count", "mix", "xor_hi", "xor_lo")
 
 def _by_origin(table: pa.Table) -> dict[str, Digests]:
     origin = table["origin"].combine_chunks()
-    if not pa.types.is_dictionary(origin.type):
-        origin = origin.dictionary_encode()
     codes, columns = np.asarray(origin.indices), {name: table[name].to_numpy() for name in _COLUMNS}
     columns["mix"] = columns["mix"].view(np.uint64)
     found = {}
@@ -126,7 +124,7 @@ class Source:
     @cached_property
     def digests(self) -> dict[str, Digests]:
         """By origin."""
-        return _by_origin(self.log.digests())
+        return _by_origin(self.log.digests)
 
     def between(self, low: Pair, high: Pair) -> Positions:
         """Its positions from `low`, included, to `high`, excluded."""
@@ -145,6 +143,7 @@ class Loose:
         self.positions = positions
         origin = pa.DictionaryArray.from_arrays(pa.array(positions.origin, pa.int32()), pa.array(names, pa.string()))
         table = digest(origin, positions.hi, positions.lo, shift)
+        table = table.set_column(0, "origin", table["origin"].dictionary_encode())
         self.digests = {name: one for name, one in _by_origin(table).items() if len(one.bucket)}
 
     def between(self, low: Pair, high: Pair) -> Positions:

@@ -57,7 +57,9 @@ class _Share(NamedTuple):
     rows: int
 
 
-def lacking(spark: SparkSession, questions: Sequence[Question], tasks: int | None = None) -> list[dict[Asked, Positions]]:
+def lacking(
+    spark: SparkSession, questions: Sequence[Question], tasks: int | None = None
+) -> list[dict[Asked, Positions]]:
     """Of each question what its logs lack, by log and origin; nothing stands under one that lacks nothing.
 
     `tasks` is how many Spark makes of it.
@@ -91,13 +93,15 @@ def lacking(spark: SparkSession, questions: Sequence[Question], tasks: int | Non
     return found
 
 
-def told_otherwise(spark: SparkSession, known: Sequence[Known]) -> Iterator[tuple[StoredLog, str]]:
+def told_otherwise(
+    spark: SparkSession, known: Sequence[Known], tasks: int | None = None
+) -> Iterator[tuple[StoredLog, str]]:
     """The logs and origins of which the digests told other differences than the positions do."""
     questions = []
     for one in known:
         logs = [source.log for source in one.sources if isinstance(source, Source)]
         questions.append(Question(logs, one.names, {asked: span for asked, (span, _) in one.answered.items()}))
-    for one, question, exact in zip(known, questions, lacking(spark, questions), strict=True):
+    for one, question, exact in zip(known, questions, lacking(spark, questions, tasks), strict=True):
         loose = [source.positions for source in one.sources if isinstance(source, Loose)]
         for (log, origin), (span, told) in one.answered.items():
             code = one.names.index(origin)
@@ -202,7 +206,9 @@ class _Compared:
             known = {name: number for number, name in enumerate(self.names)}
             codes = np.array([known.get(name, -1) for name in origin.dictionary.to_pylist()], np.int32)
             some = Positions(codes[np.asarray(origin.indices)], table["hi"].to_numpy(), table["lo"].to_numpy())
-            if (some.hi[1:] < some.hi[:-1]).any():  # a part is sorted; should one not be, the answer is right all the same
+            if (
+                some.hi[1:] < some.hi[:-1]
+            ).any():  # a part is sorted; should one not be, the answer is right all the same
                 some = _sorted(some)
             ends = part["first"][0], part["last"][0]
             outside = len(some) and not ends[0] <= some.hi[0] <= some.hi[-1] <= ends[1]
