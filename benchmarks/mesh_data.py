@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench import Case
-from workbench.engine.digests import digest, fold
+from workbench.engine.digests import digest, fold, mix
 from workbench.engine.parts import write_part
 from workbench.inputs import Input
 from workbench.model import Source
@@ -96,7 +96,7 @@ def _logs(evidence: Path, changes: int, lost: Mapping[int, Numbers], details: bo
 
 def _details(numbers: Numbers, rows: pa.Table) -> pa.Table:
     """What the changes with these numbers did: the same on every server."""
-    count, random = len(numbers), numbers * 6364136223846793005 >> 20 & 0x7FFFFFFF
+    count, random = len(numbers), (mix(numbers, numbers) >> np.uint64(1)).astype(np.int64)
     entries, bodies = random % _ENTRIES, random // 7 % _BODIES
     halves = zip(rows["hi"].to_pylist(), rows["lo"].to_pylist(), strict=True)
     spread = (entries * 2654435761 % (1 << 32)).tolist()
