@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from workbench.case import Case
-from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span
+from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
@@ -214,7 +214,7 @@ class _Suffix:
             if one.server == server.replica.server and isinstance(source, Source)
         ]
         proofs = Proofs(self.evidence, server.replica, self.proving, earlier, server.resets)
-        holes = self._holes(server)
+        within: list[Positions] = []
         for origin in self.names:
             before, inside, behind = self._spans(server, origin)
             lacking: list[Positions] = []
@@ -225,10 +225,16 @@ class _Suffix:
             else:
                 for span in (before, behind):
                     self._all_unknown(server, origin, span)
-            some = self.known.lacking(server.source, origin, inside) if server.source is not None else NONE
-            if len(some):
-                lacking.append(self._decide(server, proofs, some, _in_holes(some, holes), True))
+            if server.source is not None:
+                within.append(self.known.lacking(server.source, origin, inside))
             server.missing[origin] = union(lacking)
+        # Of all origins at once: whatever is read to look closer, is read once.
+        some = union(within)
+        if len(some):
+            missing = self._decide(server, proofs, some, _in_holes(some, self._holes(server)), True)
+            for number in np.unique(missing.origin).tolist():
+                origin = self.names[number]
+                server.missing[origin] = union([server.missing[origin], only(missing, number)])
 
     def _absent(self, server: _Server, origin: str, span: Span) -> Iterator[Positions]:
         """What is known of the origin within the span and the server's log does not hold, some at a time."""
@@ -306,11 +312,9 @@ class _Suffix:
         some = some[:room]
         if not len(some):
             return
-        held = {
-            one.replica.server: self.known.sources[one.source].contains(some)
-            for one in self.servers
-            if one.source is not None
-        }
+        places = {one.replica.server: one.source for one in self.servers if one.source is not None}
+        found = self.known.holding(places.values(), some)
+        held = {name: found[source] for name, source in places.items()}
         keys = some.keys(self.system, self.names)
         about = {**about, **self._described([key for key in keys if key not in about])}
         for number, key in enumerate(keys):

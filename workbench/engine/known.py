@@ -232,6 +232,33 @@ class Known:
             yield (int(buckets[at[begin]]) << shift, 0), ((int(buckets[at[end - 1]]) + 1) << shift, 0)
             begin = end
 
+    def holding(self, sources: Iterable[int], some: Positions) -> dict[int, Numbers]:
+        """For each of these sources and each position: does the source hold it?
+
+        Of sources with equal digests of its bucket one is read; one without any there holds it not.
+        """
+        found = {source: np.zeros(len(some), bool) for source in sources}
+        for code in np.unique(some.origin).tolist():
+            mine = np.flatnonzero(some.origin == code)
+            buckets, digests = self._digests(self.names[code])
+            if not len(buckets):
+                continue
+            at = np.minimum(np.searchsorted(buckets, some.hi[mine] >> self.system.bucket_shift), len(buckets) - 1)
+            known = buckets[at] == some.hi[mine] >> self.system.bucket_shift
+            before: list[int] = []
+            for source, holds in found.items():
+                theirs = digests[source]
+                need = known & (theirs.count[at] > 0)
+                for other in before:
+                    like = need & (theirs.count == digests[other].count)[at] & (theirs.mix == digests[other].mix)[at]
+                    holds[mine[like]] = found[other][mine[like]]
+                    need &= ~like
+                asked = mine[need]
+                if len(asked):
+                    holds[asked] = self.sources[source].contains(some[asked])
+                before.append(source)
+        return found
+
     def tally(
         self, origin: str, span: Span, among: Iterable[int] | None = None
     ) -> tuple[int, Pair | None, Pair | None]:
