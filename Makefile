@@ -68,6 +68,7 @@ lab: $(READY)
 bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.pairs
+	$(BIN)/python -m benchmarks.missed
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """What a case shows, in the shape of `findings.json`: who would send what to whom, why not, and what is wrong.
 
-The counts of the pairs come from the digests and a few reads, without Spark; with a session given they are counted again
-by a pass over all positions, and the two must agree.
+The counts of the pairs and the differences between the logs come from the digests and a few reads, without Spark; with a
+session given they are made again by passes over all positions, and both must agree.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ from workbench.verdicts import verdicts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from workbench.engine.known import Known
     from workbench.engine.pairs import Asker
 
 UNKNOWN = "unknown"
+DIGESTS, POSITIONS = "digests", "positions"
+"""What counts and differences rest on: equal digests are equal logs as sure as 64 bits of hash, positions are proof."""
 NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
 """Reasons that no rule set gives: of the evidence, not of the protocol."""
 
@@ -59,7 +62,8 @@ def diagnose(
     list of changes is longer than `limit`, and `run` says which one was cut.
 
     `rules` names the rule set for the pairs; by default it is that of the real servers. With a Spark session every count
-    is made once more from all positions; a disagreement is a Problem, for then the evidence is damaged.
+    and every difference between logs is made once more from all positions; a disagreement is a Problem, for then the
+    evidence is damaged.
     """
     began = time.monotonic()
     shown = topology(case, snapshot_at(case, as_of) if as_of else None)
@@ -69,6 +73,8 @@ def diagnose(
     if spark is not None:
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
     judged = verdicts(case, shown, logs, pairs, limit)
+    if spark is not None:
+        _check_differences(spark, judged.known, logs)
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
     findings = [one for one in detected(situation) if _about(one, servers, origins)]
@@ -97,6 +103,7 @@ def diagnose(
         "run": {
             "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "seconds": round(time.monotonic() - began, 3),
+            "evidence": DIGESTS if spark is None else POSITIONS,
             "truncated": judged.cut(),
         },
     }
@@ -263,6 +270,18 @@ def _check_equal(from_digests: list[dict[str, Any]], counted: list[dict[str, Any
                 "evidence",
                 "the evidence is damaged: load the inputs into a new case",
             )
+
+
+def _check_differences(spark: SparkSession, known: Sequence[Known], logs: Mapping[str, StoredLog]) -> None:
+    from workbench.engine.lacking import told_otherwise
+
+    for log, origin in told_otherwise(spark, known):
+        name = next((name for name, one in logs.items() if one is log), "a log collected earlier")
+        raise Problem(
+            f"the digests and the positions disagree on what {name} lacks of origin {origin}",
+            "evidence",
+            "the evidence is damaged: load the inputs into a new case",
+        )
 
 
 def session_of(

@@ -133,6 +133,7 @@ KEYS: Mapping[str, str] = {
     "run": "about this run; all else is the same for the same input",
     "run.at": "when",
     "run.seconds": "how long",
+    "run.evidence": "digests (equal ones are equal logs as sure as 64 bits of hash), or positions: `--verify` compared them all",
     "run.truncated": "lists that `--limit` cut: name -> their full length",
     "run.truncated.{list}": "full length",
 }

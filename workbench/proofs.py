@@ -16,7 +16,7 @@ from workbench.case import Case
 from workbench.engine.known import HIGHEST, LOWEST, Source
 from workbench.engine.logs import place, read_part
 from workbench.engine.positions import Positions, union
-from workbench.engine.rows import named_in, rows_at, rows_where
+from workbench.engine.rows import named_in, rows_at, rows_of, rows_where
 from workbench.inputs import Input
 from workbench.model import System
 from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
@@ -405,13 +405,13 @@ class Proofs:
         found: set[str] = set()
         if alike:
             entries = pa.array(sorted({entry for entry, _ in alike}), pa.string())
-            where = pc.field("entry").isin(entries) & (pc.field("kind") == "change")
             for log in logs:
                 if (log.server, log.snapshot) == (self.replica.server, self.evidence.shown.snapshot):
                     parts = self.evidence.parts_of(log, "changes")
-                    for row in rows_where(parts, ["entry", "operation", "body", "rename"], where).to_pylist():
-                        same = self._modification(row)
-                        found |= alike.get(same, set()) if same else set()
+                    for rows in rows_of(parts, "entry", entries, ["kind", "operation", "body", "rename"]):
+                        for row in rows.to_pylist():
+                            same = self._modification(row) if row["kind"] == "change" else None
+                            found |= alike.get(same, set()) if same else set()
         return found, about
 
     def _modification(self, row: Mapping[str, Any]) -> tuple[str, str] | None:

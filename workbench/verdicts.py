@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.case import Case
-from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span
+from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
@@ -41,6 +41,7 @@ class Verdicts:
 
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
+    known    of each suffix the sources, which remember what the digests told of them
     around   (server, suffix, origin) of missing changes -> what the server has from the first of them on, what of it no other
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
@@ -52,6 +53,7 @@ class Verdicts:
     unknown: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
+    known: list[Known] = field(default_factory=list)
 
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
 
@@ -150,6 +152,7 @@ class _Suffix:
         sources: list[AnySource] = [Source(log, self.evidence.numbers) for log in stored]
         sources.append(Loose(self._loose(sources), self.names, self.system.bucket_shift))
         self.known = Known(self.system, sources, self.names)
+        self.found.known.append(self.known)
         self.servers = [self._server(one) for one in replicas]
 
     # --- what is known before
@@ -260,7 +263,7 @@ class _Suffix:
 
     def _judge(self, server: _Server) -> None:
         proofs = self._proofs(server)
-        holes = self._holes(server)
+        within: list[Positions] = []
         for origin in self.names:
             before, inside, behind = self._spans(server, origin)
             lacking: list[Positions] = []
@@ -271,10 +274,16 @@ class _Suffix:
             else:
                 for span in (before, behind):
                     self._all_unknown(server, origin, span)
-            some = self.known.lacking(server.source, origin, inside) if server.source is not None else NONE
-            if len(some):
-                lacking.append(self._decide(server, proofs, some, _in_holes(some, holes), True))
+            if server.source is not None:
+                within.append(self.known.lacking(server.source, origin, inside))
             server.missing[origin] = union(lacking)
+        # Of all origins at once: whatever is read to look closer, is read once.
+        some = union(within)
+        if len(some):
+            missing = self._decide(server, proofs, some, _in_holes(some, self._holes(server)), True)
+            for number in np.unique(missing.origin).tolist():
+                origin = self.names[number]
+                server.missing[origin] = union([server.missing[origin], only(missing, number)])
 
     def _absent(self, server: _Server, origin: str, span: Span) -> Iterator[Positions]:
         """What is known of the origin within the span and the server's log does not hold, some at a time."""
@@ -357,11 +366,9 @@ class _Suffix:
         some = some[:room]
         if not len(some):
             return
-        held = {
-            one.replica.server: self.known.sources[one.source].contains(some)
-            for one in self.servers
-            if one.source is not None
-        }
+        places = {one.replica.server: one.source for one in self.servers if one.source is not None}
+        found = self.known.holding(places.values(), some)
+        held = {name: found[source] for name, source in places.items()}
         keys = some.keys(self.system, self.names)
         about = {**about, **self._described([key for key in keys if key not in about])}
         for number, key in enumerate(keys):

@@ -71,13 +71,40 @@ class Digests:
         return Digests(buckets, *map(spread, (self.count, self.mix, self.xor_hi, self.xor_lo)))
 
 
+class _Growing:
+    """The digests of what one source holds and what was found to be lacking there."""
+
+    def __init__(self, mine: Digests, shift: int) -> None:
+        self._bucket, self._shift = mine.bucket, shift
+        self._count, self._mix = mine.count.copy(), mine.mix.copy()
+        self._xor_hi, self._xor_lo = mine.xor_hi.copy(), mine.xor_lo.copy()
+
+    def take(self, theirs: Digests, left: Numbers) -> tuple[Numbers, Numbers]:
+        """Of the buckets `left`, add the position that `theirs` have besides, where it is one; (hi, lo) of those, sorted.
+
+        Where they have it all the same, or all but one, nothing is left to look for.
+        """
+        left &= (theirs.count != self._count) | (theirs.mix != self._mix)
+        at = np.flatnonzero(left & (abs(theirs.count - self._count) == 1))
+        hi, lo = theirs.xor_hi[at] ^ self._xor_hi[at], theirs.xor_lo[at] ^ self._xor_lo[at]
+        more = theirs.count[at] > self._count[at]
+        apart = np.where(more, theirs.mix[at] - self._mix[at], self._mix[at] - theirs.mix[at])
+        sure = (mix(hi, lo) == apart) & (hi >> self._shift == self._bucket[at])
+        left[at[sure]] = False
+        new = sure & more
+        at, hi, lo = at[new], hi[new], lo[new]
+        self._count[at] += 1
+        self._mix[at] = theirs.mix[at]
+        self._xor_hi[at], self._xor_lo[at] = theirs.xor_hi[at], theirs.xor_lo[at]
+        order = np.lexsort((lo, hi))
+        return hi[order], lo[order]
+
+
 _COLUMNS = ("bucket", "count", "mix", "xor_hi", "xor_lo")
 
 
 def _by_origin(table: pa.Table) -> dict[str, Digests]:
     origin = table["origin"].combine_chunks()
-    if not pa.types.is_dictionary(origin.type):
-        origin = origin.dictionary_encode()
     codes, columns = np.asarray(origin.indices), {name: table[name].to_numpy() for name in _COLUMNS}
     columns["mix"] = columns["mix"].view(np.uint64)
     found = {}
@@ -97,7 +124,7 @@ class Source:
     @cached_property
     def digests(self) -> dict[str, Digests]:
         """By origin."""
-        return _by_origin(self.log.digests())
+        return _by_origin(self.log.digests)
 
     def between(self, low: Pair, high: Pair) -> Positions:
         """Its positions from `low`, included, to `high`, excluded."""
@@ -116,6 +143,7 @@ class Loose:
         self.positions = positions
         origin = pa.DictionaryArray.from_arrays(pa.array(positions.origin, pa.int32()), pa.array(names, pa.string()))
         table = digest(origin, positions.hi, positions.lo, shift)
+        table = table.set_column(0, "origin", table["origin"].dictionary_encode())
         self.digests = {name: one for name, one in _by_origin(table).items() if len(one.bucket)}
 
     def between(self, low: Pair, high: Pair) -> Positions:
@@ -136,6 +164,8 @@ class Known:
 
     def __init__(self, system: System, sources: Sequence[AnySource], names: Sequence[str]) -> None:
         self.system, self.sources, self.names = system, list(sources), list(names)
+        self.answered: dict[tuple[int, str], tuple[Span, Positions]] = {}
+        """What `lacking` said, by source and origin."""
         self._spread: dict[str, tuple[Numbers, list[Digests]]] = {}
 
     def _digests(self, origin: str) -> tuple[Numbers, list[Digests]]:
@@ -147,42 +177,48 @@ class Known:
             self._spread[origin] = buckets, [one.at(buckets) for one in mine]
         return self._spread[origin]
 
-    def lacking(self, number: int | None, origin: str, span: Span) -> Positions:
-        """What any other source holds of the origin within the span, and source `number` does not; None: has nothing."""
+    def lacking(self, number: int, origin: str, span: Span) -> Positions:
+        """What any other source holds of the origin within the span, and source `number` does not."""
         if span.empty:
             return NONE
+        found = self._lacking(number, origin, span)
+        self.answered[number, origin] = span, found
+        return found
+
+    def _lacking(self, number: int, origin: str, span: Span) -> Positions:
         shift, code = self.system.bucket_shift, self.names.index(origin)
         buckets, digests = self._digests(origin)
         if not len(buckets):
             return NONE
         inside = (buckets >= span.low[0] >> shift) & (buckets <= span.high[0] >> shift)
-        zero = np.zeros(len(buckets), np.int64)
-        mine = Digests(buckets, zero, zero.view(np.uint64), zero, zero) if number is None else digests[number]
+        whole = _Growing(digests[number], shift)
+        others = {other: theirs for other, theirs in enumerate(digests) if other != number}
+        left = {other: inside & (theirs.count > 0) for other, theirs in others.items()}
         found: list[Positions] = []
-        seen: list[Digests] = []
-        for other, theirs in enumerate(digests):
-            if other == number:
-                continue
-            need = inside & (theirs.count > 0) & ~((theirs.count == mine.count) & (theirs.mix == mine.mix))
-            for before in seen:  # what an earlier one held in the same way was looked at there
-                need &= ~((theirs.count == before.count) & (theirs.mix == before.mix))
-            seen.append(theirs)
-            one = need & (theirs.count - mine.count == 1)
-            at = np.flatnonzero(one)
-            hi, lo = theirs.xor_hi[at] ^ mine.xor_hi[at], theirs.xor_lo[at] ^ mine.xor_lo[at]
-            sure = (mix(hi, lo) == theirs.mix[at] - mine.mix[at]) & (hi >> shift == buckets[at])
-            order = np.lexsort((lo[sure], hi[sure]))
-            found.append(Positions(np.full(len(order), code, np.int32), hi[sure][order], lo[sure][order]))
-            need[at[sure]] = False
-            found += self._read_apart(number, other, code, buckets, need, theirs.count + mine.count)
+        # What one source adds may be all that another one has besides: so all are asked again as long as something is added.
+        added = True
+        while added:
+            added = False
+            for other, theirs in others.items():
+                hi, lo = whole.take(theirs, left[other])
+                if len(hi):
+                    found.append(Positions(np.full(len(hi), code, np.int32), hi, lo))
+                    added = True
+        seen: list[tuple[Numbers, Digests]] = []
+        for other, theirs in others.items():
+            need = left[other].copy()
+            for looked, before in seen:  # what an earlier one held in the same way was looked at there
+                need &= ~(looked & (theirs.count == before.count) & (theirs.mix == before.mix))
+            seen.append((need, theirs))
+            found += self._read_apart(number, other, code, buckets, need, theirs.count + digests[number].count)
         return span.of(union(found))
 
     def _read_apart(
-        self, number: int | None, other: int, code: int, buckets: Numbers, need: Numbers, rows: Numbers
+        self, number: int, other: int, code: int, buckets: Numbers, need: Numbers, rows: Numbers
     ) -> Iterator[Positions]:
         for low, high in self._runs(buckets, need, rows):
-            theirs = _only(self.sources[other].between(low, high), code)
-            yield theirs if number is None else theirs.minus(_only(self.sources[number].between(low, high), code))
+            theirs = only(self.sources[other].between(low, high), code)
+            yield theirs.minus(only(self.sources[number].between(low, high), code))
 
     def _runs(self, buckets: Numbers, need: Numbers, rows: Numbers) -> Iterator[tuple[Pair, Pair]]:
         """Bounds of runs of neighbouring buckets that are needed, each of so many rows that they are read at once."""
@@ -195,6 +231,33 @@ class Known:
                 end += 1
             yield (int(buckets[at[begin]]) << shift, 0), ((int(buckets[at[end - 1]]) + 1) << shift, 0)
             begin = end
+
+    def holding(self, sources: Iterable[int], some: Positions) -> dict[int, Numbers]:
+        """For each of these sources and each position: does the source hold it?
+
+        Of sources with equal digests of its bucket one is read; one without any there holds it not.
+        """
+        found = {source: np.zeros(len(some), bool) for source in sources}
+        for code in np.unique(some.origin).tolist():
+            mine = np.flatnonzero(some.origin == code)
+            buckets, digests = self._digests(self.names[code])
+            if not len(buckets):
+                continue
+            at = np.minimum(np.searchsorted(buckets, some.hi[mine] >> self.system.bucket_shift), len(buckets) - 1)
+            known = buckets[at] == some.hi[mine] >> self.system.bucket_shift
+            before: list[int] = []
+            for source, holds in found.items():
+                theirs = digests[source]
+                need = known & (theirs.count[at] > 0)
+                for other in before:
+                    like = need & (theirs.count == digests[other].count)[at] & (theirs.mix == digests[other].mix)[at]
+                    holds[mine[like]] = found[other][mine[like]]
+                    need &= ~like
+                asked = mine[need]
+                if len(asked):
+                    holds[asked] = self.sources[source].contains(some[asked])
+                before.append(source)
+        return found
 
     def tally(
         self, origin: str, span: Span, among: Iterable[int] | None = None
@@ -240,7 +303,7 @@ class Known:
         read[at[:2]] = read[at[-2:]] = True
         yield None, int(most[inside & ~read].sum())
         for low, high in self._runs(buckets, read, most * len(chosen)):
-            held = [_only(self.sources[number].between(low, high), code) for number in chosen]
+            held = [only(self.sources[number].between(low, high), code) for number in chosen]
             yield span.of(union(held)), 0
 
     def chunks(self, origin: str, span: Span) -> Iterator[Positions]:
@@ -253,10 +316,11 @@ class Known:
         # Neighbours in the table need not be neighbours in time: a run may bridge empty buckets.
         rows = np.sum([one.count for one in digests], axis=0) if digests else np.zeros(len(buckets), np.int64)
         for low, high in self._runs(buckets, inside & (rows > 0), rows):
-            some = span.of(union(_only(source.between(low, high), code) for source in self.sources))
+            some = span.of(union(only(source.between(low, high), code) for source in self.sources))
             if len(some):
                 yield some
 
 
-def _only(some: Positions, code: int) -> Positions:
+def only(some: Positions, code: int) -> Positions:
+    """Those of one origin."""
     return some[some.origin == code]

@@ -58,9 +58,15 @@ def union(sets: Iterable[Positions]) -> Positions:
     sets = [one for one in sets if len(one)]
     if len(sets) < 2:
         return sets[0] if sets else NONE
-    origin, hi, lo = (np.concatenate([getattr(one, name) for one in sets]) for name in ("origin", "hi", "lo"))
-    order = np.lexsort((origin, lo, hi))
-    whole = Positions(origin[order], hi[order], lo[order])
+    return as_set(Positions(*(np.concatenate([getattr(one, name) for one in sets]) for name in ("origin", "hi", "lo"))))
+
+
+def as_set(some: Positions) -> Positions:
+    """Positions in any order and any number of times, in ascending order and each once."""
+    if (some.hi[1:] > some.hi[:-1]).all():
+        return some
+    order = np.lexsort((some.origin, some.lo, some.hi))
+    whole = some[order]
     return whole[np.concatenate([[True], ~_same_as_next(whole)])]
 
 
