@@ -326,6 +326,8 @@ class Proofs:
             if not span.get("min"):
                 continue
             began = datetime.fromisoformat(span["min"]).astimezone(UTC)
+            # What was made before its data were replaced may have come with the new ones, past the log of operations.
+            began = max(began, self.since) if self.since else began
             lacking |= self._lacking_in(one, began, some, own)
         return lacking
 
