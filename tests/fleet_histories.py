@@ -16,8 +16,8 @@ from random import Random
 
 from mesh_samples import GENERATION, write
 
-TICK = 100
-"""Seconds from one round of a history to the next: more than the minute by which resets are told apart."""
+TICK = 400
+"""Seconds from one round of a history to the next: longer than all that happens in one, and than the minute that clocks may differ by."""
 
 READ_ONLY = 65535
 
@@ -207,7 +207,7 @@ class History:
             self._write()
             self._talk()
             if number in at:
-                self.now = self.begin + number * TICK + 70
+                self.now = self.begin + number * TICK + 300
                 at[number]()
             if number == half:
                 self._collect_earlier()
