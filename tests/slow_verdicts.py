@@ -217,11 +217,18 @@ class _Evidence:
     def _lines_lack(self, csn: str) -> bool:
         """The access log covers the time in which the change could come, and names the next one of its origin."""
         lines = self.one.lines
-        if not lines or origin_of(csn) == self.one.origin or time_of(csn) < max(lines[0].at + 1, self.since):
+        if not lines or origin_of(csn) == self.one.origin or time_of(csn) < lines[0].at + 1:
+            return False
+        if any(line.csn == csn and (line.replicated or not line.code) for line in lines):
             return False
         later: dict[str, list[Line]] = defaultdict(list)
         for line in lines:
-            if line.csn and line.csn > csn and origin_of(line.csn) == origin_of(csn) and (line.replicated or not line.code):
+            if (
+                line.csn
+                and line.csn > csn
+                and origin_of(line.csn) == origin_of(csn)
+                and (line.replicated or not line.code)
+            ):
                 later[line.csn].append(line)
         applied = [line.at for line in later[min(later)] if line.code == 0 and line.replicated] if later else []
         ahead = max(0, time_of(min(later)) - min(applied)) if applied else 0

@@ -71,7 +71,9 @@ def sets(draw: st.DrawFn) -> Sets:
     for _ in range(draw(st.integers(0, 4))):
         kind = draw(st.sampled_from(["less", "other", "all", "nothing", "alone"]))
         gone = draw(st.sets(st.sampled_from(sorted(base)), max_size=3)) if base and kind in ("less", "other") else set()
-        more = draw(st.sets(st.tuples(st.integers(0, 1), his, los), max_size=3)) if kind in ("other", "alone") else set()
+        more = (
+            draw(st.sets(st.tuples(st.integers(0, 1), his, los), max_size=3)) if kind in ("other", "alone") else set()
+        )
         sources.append((base - gone if kind in ("less", "other", "all") else set()) | more)
     return Sets(sources, Span(draw(bounds), draw(bounds)), draw(st.sampled_from([0, 1, 3, 24, 47])))
 
@@ -89,7 +91,11 @@ def test_what_a_source_lacks(given_: Sets, origin: int) -> None:
 @given(sets(), st.integers(0, 1), st.data())
 @settings(max_examples=600, deadline=None)
 def test_how_many_there_are(given_: Sets, origin: int, data: st.DataObject) -> None:
-    among = data.draw(st.none() | st.lists(st.sampled_from(range(len(given_.sources))), unique=True)) if given_.sources else None
+    among = (
+        data.draw(st.none() | st.lists(st.sampled_from(range(len(given_.sources))), unique=True))
+        if given_.sources
+        else None
+    )
     held = given_.held(origin, among)
     ends = [(place[1], place[2]) for place in (held[0], held[-1])] if held else [None, None]
     assert given_.known.tally(ORIGINS[origin], given_.span, among) == (len(held), *ends)

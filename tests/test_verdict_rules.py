@@ -106,7 +106,9 @@ LOG_IMPORT = [
         ),
     ],
 )
-def test_what_messages_say_was_replaced(messages: list[Mapping[str, Any]], expected: list[tuple[str, int, int]]) -> None:
+def test_what_messages_say_was_replaced(
+    messages: list[Mapping[str, Any]], expected: list[tuple[str, int, int]]
+) -> None:
     found = [
         (one.kind, int((one.began - NOON).total_seconds()), int((one.ended - NOON).total_seconds()))
         for one in resets(messages)
