@@ -217,7 +217,11 @@ class _Evidence:
     def _lines_lack(self, csn: str) -> bool:
         """The access log covers the time in which the change could come, and names the next one of its origin."""
         lines = self.one.lines
-        if not lines or origin_of(csn) == self.one.origin or time_of(csn) < lines[0].at + 1:
+        began = max(
+            [*(line.at for line in (lines or ())[:1]), *(end for kind, _, end in self.resets if kind == TOTAL)],
+            default=0,
+        )
+        if not lines or origin_of(csn) == self.one.origin or time_of(csn) < began + 1:
             return False
         if any(line.csn == csn and (line.replicated or not line.code) for line in lines):
             return False
@@ -232,7 +236,7 @@ class _Evidence:
                 later[line.csn].append(line)
         applied = [line.at for line in later[min(later)] if line.code == 0 and line.replicated] if later else []
         ahead = max(0, time_of(min(later)) - min(applied)) if applied else 0
-        return bool(applied) and time_of(csn) >= lines[0].at + ahead + 1
+        return bool(applied) and time_of(csn) >= began + ahead + 1
 
     def _has_twin(self, csn: str) -> bool:
         logged = [self.one, *self.others]

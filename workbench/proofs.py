@@ -333,6 +333,8 @@ class Proofs:
             if not span.get("min"):
                 continue
             began = datetime.fromisoformat(span["min"]).astimezone(UTC)
+            # What was made before an initialisation may have come with the data, past the log of operations.
+            began = max([began, *(reset.ended for reset in self.resets if reset.kind == TOTAL)])
             lacking |= self._lacking_in(one, began, some, own)
         return lacking
 
