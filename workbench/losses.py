@@ -188,10 +188,10 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
 
 def pending_changes(situation: Situation) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
+    now = max(situation.newest().values(), default=None)
     for row in situation.verdicts.pending:
         lacking = row["count"] - row["available"]
         moment = _moment(situation, row["first"])
-        now = max(situation.newest().values(), default=None)
         age = (
             f", the oldest of {_span(now - moment)} before the servers were read"
             if now and moment and now > moment
@@ -226,13 +226,9 @@ def _span(passed: timedelta) -> str:
 
 def reinit_required(situation: Situation) -> Iterator[Finding]:
     """A server waits for changes, and of no other server's log could a session with it begin."""
-    stranded = {(row["suffix"], row["origin"]) for row in situation.verdicts.stranded}
     for one in situation.topology.replicas:
         waits = [
-            row
-            for row in situation.verdicts.pending
-            if (row["server"], row["suffix"]) == (one.server, one.suffix)
-            and (row["suffix"], row["origin"]) not in stranded
+            row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (one.server, one.suffix)
         ]
         rows = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (one.server, one.suffix)]
         stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]

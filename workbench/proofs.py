@@ -36,6 +36,7 @@ class Evidence:
         self.case, self.shown, self.suffix, self.names = case, shown, suffix, names
         self.system: System = shown.system
         self.numbers = {name: number for number, name in enumerate(names)}
+        self._rows: dict[str, list[dict[str, Any]]] = {}
         labels = list(case.snapshots)
         known = set(labels[: labels.index(shown.snapshot) + 1])
         self.inputs = [
@@ -51,6 +52,12 @@ class Evidence:
             for part in one.parts
             if part["table"] == table
         ]
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """All rows of a small table, read once: every server asks for them."""
+        if table not in self._rows:
+            self._rows[table] = self.case.arrow(table).to_pylist()
+        return self._rows[table]
 
     def mine(self) -> pc.Expression:
         """Rows of this suffix, and those that do not say of which they are."""
@@ -133,7 +140,7 @@ class Proofs:
         """True if there is anything to look into; if not, what the log does not show stays unknown, unread."""
         server = self.replica.server
         tables = [self.evidence.parts(table, server) for table in ("applied", "entry_states")]
-        return bool(self.earlier or self.initialised or any(tables) or self._skips(["position"]) is not None)
+        return bool(self.earlier or self.initialised or any(tables) or self._skips is not None)
 
     def grounds(self, some: Positions, not_shown: Numbers, marks: Mapping[str, str]) -> Numbers:
         """The grounds of each of some sorted positions that its log does not hold, as numbers.
@@ -157,19 +164,19 @@ class Proofs:
         server, where = self.replica.server, self.evidence.mine() & self.evidence.between(some)
         rows = rows_where(self.evidence.parts("applied", server), _APPLIED, where & pc.field("link").is_null())
         self._note(rows, keys, found, self._meaning)
-        skips = self._skips(_APPLIED, where)
-        if skips is not None:
-            self._note(skips, keys, found, lambda row: Ground.SKIPPED)
+        if self._skips is not None:
+            self._note(self._skips.filter(where), keys, found, lambda row: Ground.SKIPPED)
 
-    def _skips(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table | None:
-        """What suppliers logged of changes that they went on without, over their links to this server."""
+    @cached_property
+    def _skips(self) -> pa.Table | None:
+        """What suppliers logged of changes that they went on without, over their links to this server: a few lines."""
         links = [link for link in self.evidence.shown.links if link.consumer == self.replica.server]
         found = []
         for link in links:
             if link.suffix == self.replica.suffix:
                 mine = (pc.field("link") == link.name) & (pc.field("outcome") == "skipped")
                 parts = self.evidence.parts("applied", link.supplier)
-                found.append(rows_where(parts, columns, mine if where is None else mine & where))
+                found.append(rows_where(parts, [*_APPLIED, "suffix"], mine & self.evidence.mine()))
         found = [table for table in found if len(table)]
         return pa.concat_tables(found) if found else None
 
@@ -229,7 +236,7 @@ class Proofs:
             if one.server == self.replica.server and format_with(one.kind).evidence == "entry_state"
         }
         claimed: dict[str, str] = {}
-        for row in self.evidence.case.arrow("vectors").to_pylist():
+        for row in self.evidence.rows("vectors"):
             mine = (row["snapshot"], row["file"]) in files and row["suffix"] == self.replica.suffix
             if mine and row["origin"] and row["max"]:
                 claimed[row["origin"]] = max(row["max"], claimed.get(row["origin"], ""))
@@ -326,6 +333,8 @@ class Proofs:
             if not span.get("min"):
                 continue
             began = datetime.fromisoformat(span["min"]).astimezone(UTC)
+            # What was made before an initialisation may have come with the data, past the log of operations.
+            began = max([began, *(reset.ended for reset in self.resets if reset.kind == TOTAL)])
             lacking |= self._lacking_in(one, began, some, own)
         return lacking
 
@@ -335,6 +344,8 @@ class Proofs:
         named = union(named_in(self.evidence.parts_of(one, "named"), self.evidence.numbers))
         if not len(asked) or not len(named):
             return lacking
+        # What it names was there once, or came and was refused: a line from before the data were replaced is no absence.
+        asked = asked[~some[asked].within(named)]
         logged = self.evidence.parts_of(one, "applied")
         for origin in np.unique(some.origin[asked]).tolist():
             theirs = named[named.origin == origin]
@@ -436,7 +447,7 @@ def initialisations(evidence: Evidence, replica: Replica) -> list[tuple[str, dat
     known = {one.snapshot for one in evidence.inputs}
     found = {
         (row["server"], row["init_started_at"], row["init_ended_at"])
-        for row in evidence.case.arrow("links").to_pylist()
+        for row in evidence.rows("links")
         if (row["server"], row["name"]) in to_here and row["snapshot"] in known and row["suffix"] == replica.suffix
         if row["init_started_at"] and row["init_ended_at"] and row["init_ended_at"] >= row["init_started_at"]
     }

@@ -1,0 +1,249 @@
+"""The verdicts of the contract, read directly: change by change, in sets and dictionaries, over what was collected."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleet_histories import LOG_REPLACED, REPLACED, TOTAL, Fleet, Line, Shown, origin_of, time_of
+
+PRESENT, MISSING, UNKNOWN = "present", "missing", "unknown"
+
+SKIPPED_FOR_GOOD = {16, 17, 19, 20, 21, 32, 34, 35, 50, 64, 65, 66, 67, 68, 69}
+
+_MINUTE = 60
+"""Clocks and the moments in which one thing is noted may differ by that."""
+
+
+def known_of(one: Shown, others: list[Shown]) -> dict[str, str]:
+    """The highest of each origin by vector, header and records."""
+    known = dict(one.vector)
+    for csn in [*one.claims.values(), *(one.log or ())]:
+        known[origin_of(csn)] = max(csn, known.get(origin_of(csn), ""))
+    return known
+
+
+def named(fleet: Fleet) -> set[str]:
+    """Every change that any evidence names."""
+    found: set[str] = set()
+    for one in fleet.shown.values():
+        found |= {*(one.log or ())}
+        for log in one.earlier:
+            found |= {*log}
+        found |= {line.csn for line in one.lines or () if line.csn and (line.code == 0 or line.replicated)}
+        found |= {note.about for note in one.notes or () if note.kind in ("dropped", "skipped")}
+        found |= {*(one.states or {}).values()}
+    return found
+
+
+@dataclass
+class SlowVerdicts:
+    """verdict  (server, change) -> (verdict, why), of all that the server has seen; what it has not is pending."""
+
+    fleet: Fleet
+    verdict: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    pending: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def __post_init__(self) -> None:
+        self.named = named(self.fleet)
+        self.shown = list(self.fleet.shown.values())
+        self.known = {one.name: known_of(one, self.shown) for one in self.shown}
+        tops = {csn for one in self.shown for csn in one.vector.values()}
+        for one in self.shown:
+            seen = _Evidence(self.fleet, one, self.named)
+            for csn in sorted(self.named | tops):
+                if csn > self.known[one.name].get(origin_of(csn), ""):
+                    self.pending[one.name, origin_of(csn)].add(csn)
+                elif csn in self.named:
+                    self.verdict[one.name, csn] = seen.verdict(csn)
+
+    def those(self, verdict: str) -> set[tuple[str, str]]:
+        """(server, change) with this verdict."""
+        return {key for key, (what, _) in self.verdict.items() if what == verdict}
+
+    def available(self, server: str, origin: str) -> set[str]:
+        """Of what is pending there, what the logs of others hold."""
+        held = {csn for one in self.shown if one.name != server for csn in one.log or ()}
+        return self.pending[server, origin] & held
+
+    def held_by(self, csn: str) -> list[str]:
+        """Whose log holds the change."""
+        return sorted(one.name for one in self.shown if csn in (one.log or ()))
+
+    def stranded(self, pairs: list[dict[str, Any]]) -> set[tuple[str, str]]:
+        """Held by one server, of no use to any other, and sent to none."""
+        sent = {
+            (row["supplier"], row["consumer"], origin)
+            for row in pairs
+            if row["decision"] == "send" and row["link"]
+            for origin in row["to_send"]
+        }
+
+        def lost_to(one: str, holder: str, csn: str) -> bool:
+            if csn in self.pending[one, origin_of(csn)]:
+                return (holder, one, origin_of(csn)) not in sent
+            return self.verdict[one, csn][0] == MISSING
+
+        names = [one.name for one in self.shown]
+        return {
+            (one.name, csn)
+            for one in self.shown
+            for csn in one.log or ()
+            if all(lost_to(other, one.name, csn) for other in names if other != one.name)
+        }
+
+
+class _Evidence:
+    """What was collected about one server."""
+
+    def __init__(self, fleet: Fleet, one: Shown, every: set[str]) -> None:
+        self.fleet, self.one, self.every = fleet, one, every
+        self.others = [other for other in fleet.shown.values() if other is not one]
+        # Links are told by the address of their consumer, and no vector holds that of a read-only one.
+        self.suppliers = [other for other in self.others if one.origin is not None]
+        self.resets = sorted(self._resets(), key=lambda reset: reset[1])
+        replacing = [reset for reset in self.resets if reset[0] != LOG_REPLACED]
+        self.last = replacing[-1] if replacing else None
+        self.since = replacing[-1][2] if replacing else 0
+
+    def _resets(self) -> Iterator[tuple[str, int, int]]:
+        found = list(self.one.resets)
+        for other in self.suppliers:
+            began, ended = other.inits.get(self.one.name, (0, 0))
+            if began and not any(kind == TOTAL and abs(at - began) < _MINUTE for kind, at, _ in found):
+                found.append((TOTAL, began, ended))
+        replacing = max((ended for kind, _, ended in found if kind != LOG_REPLACED), default=None)
+        made_anew = max(map(time_of, self.one.marks.values()), default=None)
+        if made_anew is not None and (replacing is None or replacing + _MINUTE < made_anew):
+            found.append((REPLACED, made_anew, made_anew))
+        yield from found
+
+    # --- the rules, in their order
+
+    def verdict(self, csn: str) -> tuple[str, str]:
+        """Of a change that the server has seen, or a later one of the origin."""
+        one = self.one
+        if csn in (one.log or ()):
+            return PRESENT, "in its log"
+        lines = [line for line in one.lines or () if line.csn == csn and line.at >= self.since]
+        if any(line.code == 0 for line in lines):
+            return PRESENT, "applied"
+        if self._export_counts() and csn in (one.states or {}).values():
+            return PRESENT, "in an entry"
+        if not self.since and any(csn in log for log in one.earlier):
+            return PRESENT, "in an earlier log"
+        notes = {note.kind for note in one.notes or () if note.about == csn and note.at >= self.since}
+        if "dropped" in notes:
+            return MISSING, "dropped"
+        if any(line.code in SKIPPED_FOR_GOOD for line in lines) or self._skipped_by_supplier(csn):
+            return MISSING, "skipped"
+        if "cancelled" in notes and not any(line.code for line in lines):
+            return PRESENT, "changed nothing"
+        if self._came_with_the_data(csn):
+            return PRESENT, "initialised"
+        shown = self._log_shows(csn)
+        if not shown and not self._entries_lack(csn) and not self._lines_lack(csn):
+            return UNKNOWN, "not_shown"
+        return (UNKNOWN, "twin") if self._has_twin(csn) else (MISSING, "not there")
+
+    def _skipped_by_supplier(self, csn: str) -> bool:
+        return any(
+            note.kind == "skipped" and (note.about, note.to) == (csn, self.one.name) and note.at >= self.since
+            for other in self.suppliers
+            for note in other.notes or ()
+        )
+
+    def _came_with_the_data(self, csn: str) -> bool:
+        if self.last is None or self.last[0] != TOTAL or time_of(csn) >= self.last[1]:
+            return False
+        mark = self.one.marks.get(origin_of(csn))
+        if mark is not None:
+            return csn <= mark
+        suppliers = [
+            other
+            for other in self.suppliers
+            if self.one.name in other.inits and abs(other.inits[self.one.name][0] - self.last[1]) < _MINUTE
+        ]
+        if any(other.origin == origin_of(csn) for other in suppliers):
+            return True
+        began = self.last[1]
+        return any(
+            line.csn == csn and line.code == 0 and line.at < began for other in suppliers for line in other.lines or ()
+        )
+
+    def _log_shows(self, csn: str) -> bool:
+        """True if the log would hold the change, had the server made or got it."""
+        one, origin = self.one, origin_of(csn)
+        if one.log is None:
+            return False
+        mine = [held for held in one.log if origin_of(held) == origin]
+        mark = one.marks.get(origin)
+        if not (csn > mark if mark is not None else mine and csn >= mine[0]):
+            return False
+        written = max(one.log, default="")
+        ends = max([*mine[-1:], min(one.claims.get(origin, ""), written)])
+        if csn > ends:
+            return False
+        for kind, began, ended in self.resets:
+            if kind == LOG_REPLACED and time_of(csn) < ended:
+                return False
+            if kind == TOTAL and origin == one.origin and time_of(csn) < began:
+                return False
+        records = sorted([*one.log, *one.marks.values()])
+        for damaged in [*one.damaged, *(["~"] if one.cut else [])]:
+            before = max((held for held in records if held < damaged), default="")
+            behind = min((held for held in records if held > damaged), default="~")
+            if before < csn < behind:
+                return False
+        return True
+
+    def _export_counts(self) -> bool:
+        newest = max(map(time_of, self.one.exported.values()), default=None)
+        return self.one.states is not None and (not self.since or newest is None or newest >= self.since)
+
+    def _entries_lack(self, csn: str) -> bool:
+        if not self._export_counts() or csn > self.one.exported.get(origin_of(csn), ""):
+            return False
+        states = self.one.states or {}
+        return any(
+            states.get(entry, "") < csn
+            for other in self.others
+            for entry, held in (other.states or {}).items()
+            if held == csn
+        )
+
+    def _lines_lack(self, csn: str) -> bool:
+        """The access log covers the time in which the change could come, and names the next one of its origin."""
+        lines = self.one.lines
+        began = max(
+            [*(line.at for line in (lines or ())[:1]), *(end for kind, _, end in self.resets if kind == TOTAL)],
+            default=0,
+        )
+        if not lines or origin_of(csn) == self.one.origin or time_of(csn) < began + 1:
+            return False
+        if any(line.csn == csn and (line.replicated or not line.code) for line in lines):
+            return False
+        later: dict[str, list[Line]] = defaultdict(list)
+        for line in lines:
+            if (
+                line.csn
+                and line.csn > csn
+                and origin_of(line.csn) == origin_of(csn)
+                and (line.replicated or not line.code)
+            ):
+                later[line.csn].append(line)
+        applied = [line.at for line in later[min(later)] if line.code == 0 and line.replicated] if later else []
+        ahead = max(0, time_of(min(later)) - min(applied)) if applied else 0
+        return bool(applied) and time_of(csn) >= began + ahead + 1
+
+    def _has_twin(self, csn: str) -> bool:
+        logged = [self.one, *self.others]
+        if not any(csn in log for other in logged for log in [other.log or [], *other.earlier]):
+            return False  # nobody knows what it did
+        mine = self.fleet.changes[csn]
+        return any(
+            (held.entry, held.value) == (mine.entry, mine.value)
+            for held in (self.fleet.changes[other] for other in self.one.log or () if other != csn)
+        )

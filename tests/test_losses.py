@@ -1,0 +1,178 @@
+"""Findings about changes, each with a small case in which it must come and one in which it must not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import findings, of, plain_line, stamp
+from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, pair_of_servers, replica
+
+Files = dict[str, Any]
+
+
+def made(rid: int, *seconds: int) -> list[str]:
+    return [csn(second, rid) for second in seconds]
+
+
+def apart(log: str) -> str:
+    """Each change of an entry of its own, the same in every log: else one of them would be the twin of another."""
+    return re.sub(r"(csn: (\w{8})(\w{8})0000\nnsuniqueid: )\w{8}-\w{8}", r"\1\2-\3", log)
+
+
+def server(rid: int, changes: list[str], *, vector: Any = None, **header: Any) -> Files:
+    """A server of two, with its files; `vector` like `claims`."""
+    other = 3 - rid
+    return {
+        f"s{rid}.changelog.ldif": apart(changelog(sorted(changes), **header)),
+        f"s{rid}.replica.ldif": replica(rid, elements(vector)),
+        f"s{rid}.agreements.ldif": agreement(f"to-s{other}", 38900 + other),
+    }
+
+
+def two(first: list[str], second: list[str], one: Any, other: Any) -> Files:
+    return server(1, first, vector=one) | server(2, second, vector=other)
+
+
+FIVE = [*made(1, 0, 1, 2, 3, 4), *made(2, 1, 2)]
+
+
+# --- MISSED_CHANGE, OWN_CHANGES_HIDDEN
+
+
+def test_a_change_behind_the_vector(tmp_path: Path) -> None:
+    lacking = [change for change in FIVE if change != csn(2, 1)]
+    spans = claims(r1=(0, 4), r2=(1, 2))
+    (one,) = of("MISSED_CHANGE", findings(tmp_path / "lacks", two(FIVE, lacking, spans, spans)))
+    assert (one["severity"], one["server"], one["origin"], one["items"]) == ("error", "s2", "1", (csn(2, 1),))
+    assert not of("MISSED_CHANGE", findings(tmp_path / "has", two(FIVE, FIVE, spans, spans)))
+    late = two(FIVE, [*made(1, 0, 1), *made(2, 1, 2)], spans, claims(r1=(0, 1), r2=(1, 2)))
+    assert not of("MISSED_CHANGE", findings(tmp_path / "late", late))
+
+
+@pytest.mark.parametrize("wrote", [True, False])
+def test_own_changes_are_hidden_by_the_next_write(wrote: bool, tmp_path: Path) -> None:
+    """s1 lost its changes of the seconds 3 and 4; s2 has them."""
+    kept = [*made(1, 0, 1, 2), *made(2, 1, 2), *(made(1, 90) if wrote else [])]
+    mine = claims(r1=(0, 90 if wrote else 2), r2=(1, 2))
+    found = findings(tmp_path, two(kept, FIVE, mine, claims(r1=(0, 4), r2=(1, 2))))
+    hidden = of("OWN_CHANGES_HIDDEN", found)
+    assert [(one["server"], one["origin"], one["items"]) for one in hidden] == (
+        [("s1", "1", tuple(made(1, 3, 4)))] if wrote else []
+    )
+    assert all(one["severity"] == "error" for one in hidden)
+
+
+# --- ROLLED_BACK
+
+
+def restored(alive: int | None) -> Files:
+    """s2 holds changes of s1 up to second 400, s1 its own up to 2; a line of its log says how long it ran."""
+    later = made(1, 0, 1, 2, 400)
+    files = two(made(1, 0, 1, 2), later, claims(r1=(0, 2)), claims(r1=(0, 400)))
+    if alive is not None:
+        files["s1.errors.log"] = plain_line(alive, "anything")
+    return files
+
+
+@pytest.mark.parametrize(("alive", "rolled"), [(900, True), (401, True), (399, False), (None, False)])
+def test_back_in_time_or_only_read_earlier(alive: int | None, rolled: bool, tmp_path: Path) -> None:
+    found = of("ROLLED_BACK", findings(tmp_path, restored(alive)))
+    assert [(one["severity"], one["server"], one["items"]) for one in found] == (
+        [("error", "s1", (csn(400, 1),))] if rolled else []
+    )
+
+
+def test_a_server_that_knew_more_in_the_snapshot_before(tmp_path: Path) -> None:
+    before = two(made(1, 0, 1, 2, 400), made(1, 0, 1, 2, 400), claims(r1=(0, 400)), claims(r1=(0, 400)))
+    assert of("ROLLED_BACK", findings(tmp_path / "back", before, restored(None)))
+    as_ever = two(made(1, 0, 1, 2), made(1, 0), claims(r1=(0, 2)), claims(r1=(0, 0)))
+    assert not of("ROLLED_BACK", findings(tmp_path / "moved", as_ever, restored(None)))
+
+
+# --- STRANDED_CHANGE
+
+
+def test_a_change_that_one_server_holds_behind_the_vector_of_the_other(tmp_path: Path) -> None:
+    spans = claims(r1=(0, 4), r2=(1, 2))
+    lacking = [change for change in FIVE if change != csn(2, 1)]
+    (one,) = of("STRANDED_CHANGE", findings(tmp_path / "hidden", two(FIVE, lacking, spans, spans)))
+    assert (one["severity"], one["server"], one["items"]) == ("error", "s1", (csn(2, 1),))
+    assert not of("STRANDED_CHANGE", findings(tmp_path / "pending", pair_of_servers(9, 4)))
+
+
+def test_a_change_that_a_third_server_has_is_not_stranded(tmp_path: Path) -> None:
+    spans = claims(r1=(0, 4), r2=(1, 2))
+    files = two(FIVE, [change for change in FIVE if change != csn(2, 1)], spans, spans)
+    files |= {"s3.changelog.ldif": apart(changelog(FIVE)), "s3.replica.ldif": replica(3, elements(spans))}
+    found = findings(tmp_path, files)
+    assert of("MISSED_CHANGE", found)
+    assert not of("STRANDED_CHANGE", found)
+
+
+# --- PENDING_CHANGES
+
+
+def test_what_is_on_its_way_is_an_information_while_somebody_can_send_it(tmp_path: Path) -> None:
+    (one,) = of("PENDING_CHANGES", findings(tmp_path / "lag", pair_of_servers(9, 4)))
+    assert (one["severity"], one["server"], one["items"]) == ("info", "s2", (csn(5, 1), csn(9, 1)))
+    assert one["evidence"] == ({"count": 5, "available": 5, "first": csn(5, 1), "last": csn(9, 1)},)
+    gone = pair_of_servers(9, 4)
+    gone["s1.changelog.ldif"] = changelog([*made(1, 7, 8, 9), *made(2, 1, 2)])
+    gone["s1.access.log"] = "".join(
+        f"{stamp(second)} conn=7 op={second} RESULT err=0 tag=103 nentries=0 etime=0.1 csn={csn(second, 1)}\n"
+        for second in range(10)
+    )
+    (one,) = of("PENDING_CHANGES", findings(tmp_path / "gone", gone))
+    assert (one["severity"], one["evidence"][0]["count"], one["evidence"][0]["available"]) == ("warning", 5, 3)
+    assert not of("PENDING_CHANGES", findings(tmp_path / "none", pair_of_servers(4, 4)))
+
+
+# --- REINIT_REQUIRED
+
+
+@pytest.mark.parametrize(("trimmed", "needed"), [(7, True), (4, False)])
+def test_nobody_can_bring_the_consumer_up_to_date(trimmed: int, needed: bool, tmp_path: Path) -> None:
+    """s2 stands at second 4; the log of s1 begins at second 7, or holds second 4 still."""
+    files = pair_of_servers(9, 4)
+    purge = elements(claims(r1=(0, trimmed - 1)), None)
+    files["s1.changelog.ldif"] = changelog([*made(1, *range(trimmed, 10)), *made(2, 1, 2)], purge=purge)
+    found = of("REINIT_REQUIRED", findings(tmp_path, files))
+    assert [(one["severity"], one["server"]) for one in found] == [("error", "s2")] * needed
+
+
+# --- VECTOR_AHEAD_OF_LOG
+
+
+def ahead(exported: int | None, *, later: bool = False) -> Files:
+    """The vector of s1 claims its change of second 9; its log ends at 8, and was written at that second if a line says so."""
+    files = pair_of_servers(9, 8)
+    files["s1.changelog.ldif"] = changelog([*made(1, *range(9)), *made(2, 1, 2, *([600] if later else []))])
+    if exported is not None:
+        done = f'changelog_export - Finished changelog export of replica "{SUFFIX}"'
+        files["s1.errors.log"] = plain_line(exported, done)
+    return files
+
+
+@pytest.mark.parametrize(
+    ("exported", "later", "told"),
+    [
+        (None, False, False),  # read moments apart
+        (None, True, True),  # the log goes on behind it
+        (20, False, True),  # written after the change was made
+        (5, True, False),  # written before it
+    ],
+)
+def test_a_vector_that_promises_more_than_the_log(
+    exported: int | None, later: bool, told: bool, tmp_path: Path
+) -> None:
+    found = of("VECTOR_AHEAD_OF_LOG", findings(tmp_path, ahead(exported, later=later)))
+    assert [(one["severity"], one["server"], one["items"]) for one in found] == [("warning", "s1", (csn(9, 1),))] * told
+
+
+def test_a_log_that_was_made_anew_is_no_broken_promise(tmp_path: Path) -> None:
+    files = pair_of_servers(9, 9)
+    files["s1.changelog.ldif"] = changelog([csn(600, 2)], marks=[csn(9, 1), csn(2, 2)])
+    assert not of("VECTOR_AHEAD_OF_LOG", findings(tmp_path, files))
