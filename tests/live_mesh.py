@@ -127,7 +127,7 @@ class Mesh:
             list(pool.map(self._enable, self.roles))
         for supplier in self.roles:
             for consumer in (to for by, to in self.feeds if by == supplier):
-                self._agree(supplier, consumer)
+                self.agree(supplier, consumer)
         done = set(self.suppliers[:1])
         for supplier, consumer in self.feeds:
             if supplier in done and consumer not in done:
@@ -162,7 +162,8 @@ class Mesh:
             *("--bind-dn", MANAGER, "--bind-passwd", MANAGER_PASSWORD),
         )
 
-    def _agree(self, supplier: str, consumer: str) -> None:
+    def agree(self, supplier: str, consumer: str) -> None:
+        """Have a server feed another one."""
         self.dsconf(
             *(supplier, "repl-agmt", "create", "--suffix", SUFFIX, "--host", "localhost"),
             *("--port", str(self.ports[consumer]), "--conn-protocol", "LDAP", "--bind-method", "SIMPLE"),

@@ -225,26 +225,3 @@ def test_behind_a_hub_consumers_come_first_and_replication_is_not_logged(tree: M
     assert b"clmaxruv:" not in (tmp_path / "alone" / "h1.changelog.ldif").read_bytes()
     tree.write("s2", person("still-alive"))
     tree.wait_equal()
-
-
-def test_a_hidden_change_is_made_and_a_backup_brings_the_truth_back(mesh: Mesh) -> None:
-    """The ways to break a mesh that other tests build on."""
-    mesh.wait_equal()
-    mesh.backup("s3", "before")
-    mesh.pause("s1", "s3")
-    mesh.pause("s2", "s3")
-    mesh.write("s1", person("hidden"))
-    lost = mesh.vector("s1")["1"]
-    assert mesh.vector("s3")["1"] < lost
-    mesh.edit_vector("s3", "1", lost)
-    assert mesh.vector("s3")["1"] == lost
-    mesh.resume("s1", "s3")
-    mesh.resume("s2", "s3")
-    mesh.write("s1", person("shown"))
-    mesh.wait_equal(["s1", "s3"])
-    assert mesh.read("s3", f"uid=shown,ou=people,{SUFFIX}")
-    assert not mesh.read("s3", f"uid=hidden,ou=people,{SUFFIX}")
-    mesh.restore("s3", "before")
-    mesh.write("s1", person("after"))  # a sender that believes a restored server current only wakes up for a change
-    mesh.wait_equal()
-    assert mesh.read("s3", f"uid=hidden,ou=people,{SUFFIX}")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from collected import SHARED, needs_collected_files
 from conftest import ROOT
 from detector_samples import BEGAN, agreement_line, findings, of, stamp, status, with_status
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
@@ -271,44 +269,3 @@ def test_every_finding_of_the_house_has_a_registered_code() -> None:
     assert codes_made("Finding('A' if x else code, 'info', '')\nmodel.Finding(code='B')") == {"A", "?", "B"}
     for theirs in registered.values():
         assert all(one.says and set(one.severities) <= set(SEVERITIES) for one in theirs.values())
-
-
-# --- the incidents
-
-
-def expected_runs() -> list[Any]:
-    found = []
-    for file in sorted(SHARED.rglob("expect.json")) if SHARED.is_dir() else ():
-        for run in json.loads(file.read_text(encoding="utf-8"))["runs"]:
-            name = f"{file.parent.name}-{'-'.join(run['snapshots'])}"
-            found.append(pytest.param([file.parent / label for label in run["snapshots"]], run, id=name))
-    return found
-
-
-LATER = {
-    *(
-        "MISSED_CHANGE",
-        "STRANDED_CHANGE",
-        "PENDING_CHANGES",
-        "VECTOR_AHEAD_OF_LOG",
-        "ROLLED_BACK",
-        "OWN_CHANGES_HIDDEN",
-    ),
-    *("REINIT_REQUIRED", "APPLY_SKIPPED", "CLEAN_FORCED_LOSS"),
-}
-"""Codes that hang on the verdict of single changes."""
-
-
-@needs_collected_files
-@pytest.mark.parametrize(("folders", "run"), expected_runs())
-def test_the_incidents_give_the_codes_that_they_must(folders: list[Path], run: dict[str, Any], tmp_path: Path) -> None:
-    case = Case.create(tmp_path / "case")
-    case.load(folders)
-    found = diagnose(case)["findings"]
-    codes = {one["code"] for one in found}
-    assert set(run["codes"]) - LATER <= codes
-    assert not codes & set(run.get("codes_not", ()))
-    worst = max((SEVERITIES.index(one["severity"]) for one in found), default=-1)
-    if "max_severity" in run:
-        assert worst <= (SEVERITIES.index(run["max_severity"]) if run["max_severity"] else -1)
-    json.dumps(found)

@@ -42,6 +42,12 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
             for key in (address, address.rpartition(":")[2]):
                 # A server that was not collected has an address, too: without it another one's port would seem unique.
                 addresses.setdefault((suffix, key), set()).update(own or {_NOT_COLLECTED})
+    rows = list(rows)
+    for one in inputs:
+        for address in one.facts.get("addresses", {}):  # a read-only server stands in no vector
+            for suffix in {row["suffix"] or "" for row in rows}:
+                for key in (address, address.rpartition(":")[2]):
+                    addresses.setdefault((suffix, key), set()).add(one.server)
     known: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
         about = known.setdefault((row["server"], row["suffix"] or "", row["name"] or ""), {})

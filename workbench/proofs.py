@@ -288,14 +288,16 @@ class Proofs:
         older = some.hi < self.system.instant(reset.began)
         inside = np.zeros(len(some), bool)
         for number, name in enumerate(self.names):
-            mine = older & (some.origin == number)
+            mine = some.origin == number
             if not mine.any():
                 continue
-            if name in marks:  # the log was made anew right then: what it says to know, came with the data
+            if name in marks:
+                # The log was made anew right then: what it says to know, came with the data. Times do not count here: a
+                # change may be of the very second in which the initialisation began.
                 mark = self.system.halves(marks[name])
                 inside |= mine & ((some.hi < mark[0]) | ((some.hi == mark[0]) & (some.lo <= mark[1])))
             elif any(supplier.origin == name for supplier in self._initialisers):
-                inside |= mine
+                inside |= mine & older
         left = older & ~inside
         for supplier in self._initialisers if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
@@ -305,7 +307,7 @@ class Proofs:
             if len(rows):
                 at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
                 inside[np.asarray(at.drop_null())] = True
-        return inside & older
+        return inside
 
     @cached_property
     def _initialisers(self) -> list[Replica]:
@@ -325,6 +327,8 @@ class Proofs:
         """For each position: a log of operations that covers its time names a later change of its origin, and not it."""
         lacking = np.zeros(len(some), bool)
         own = self.evidence.numbers.get(self.replica.origin or "", -1)
+        # What came with the data of another server was never logged, also if the data were replaced again since.
+        came = [reset.ended for reset in self.resets if reset.kind == TOTAL]
         for one in self.evidence.inputs:
             span = one.facts.get("time", {})
             counts = one.facts.get("results_with_csn", 1)
@@ -332,9 +336,7 @@ class Proofs:
                 continue
             if not span.get("min"):
                 continue
-            began = datetime.fromisoformat(span["min"]).astimezone(UTC)
-            # What was made before an initialisation may have come with the data, past the log of operations.
-            began = max([began, *(reset.ended for reset in self.resets if reset.kind == TOTAL)])
+            began = max([datetime.fromisoformat(span["min"]).astimezone(UTC), *came])
             lacking |= self._lacking_in(one, began, some, own)
         return lacking
 
@@ -342,10 +344,10 @@ class Proofs:
         lacking = np.zeros(len(some), bool)
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
         named = union(named_in(self.evidence.parts_of(one, "named"), self.evidence.numbers))
-        if not len(asked) or not len(named):
-            return lacking
-        # What it names was there once, or came and was refused: a line from before the data were replaced is no absence.
+        # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
         asked = asked[~some[asked].within(named)]
+        if not len(asked):
+            return lacking
         logged = self.evidence.parts_of(one, "applied")
         for origin in np.unique(some.origin[asked]).tolist():
             theirs = named[named.origin == origin]
@@ -388,10 +390,11 @@ class Proofs:
         targets = pa.array(sorted({target for _, target in about.values()}), pa.string())
         parts = self.evidence.parts("applied", self.replica.server)
         rows = rows_where(parts, ["at", "operation", "target"], where & pc.field("target").isin(targets))
-        lines: Counter[tuple[str, str]] = Counter()
-        for row in rows.to_pylist():
-            if self.since is None or (row["at"] and row["at"] >= self.since):
-                lines[row["operation"], (row["target"] or "").lower()] += 1
+        # A log that is collected again holds the lines that it had before: each counts once.
+        told = {(row["at"], row["operation"], (row["target"] or "").lower()) for row in rows.to_pylist()}
+        lines = Counter(
+            (operation, target) for at, operation, target in told if self.since is None or (at and at >= self.since)
+        )
         where_has = self.evidence.mine() & (pc.field("outcome") == "applied") & pc.field("target").isin(targets)
         present = rows_where(parts, ["operation", "target"], where_has) if len(rows) else rows.slice(0, 0)
         has = {(row["operation"], (row["target"] or "").lower()) for row in present.to_pylist()}
@@ -458,11 +461,13 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     """What replaced the data or the log of a server, in the order of time: by its messages, by links to it, and by its log."""
     codes = pa.array(sorted(proving.reset_codes), pa.string())
     columns = ["at", "code", "numbers"]
-    rows = []
+    # A log that is collected again begins with the lines that it had before: each counts once.
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for part in evidence.parts("messages", replica.server):
         where = evidence.mine() & pc.field("code").isin(codes) & pc.field("at").is_valid()
-        rows += rows_where([part], columns, where).to_pylist()
-    found = proving.resets(sorted(rows, key=lambda row: row["at"]))
+        for row in rows_where([part], columns, where).to_pylist():
+            rows.setdefault((row["at"], row["code"], *sorted(dict(row["numbers"] or ()).items())), row)
+    found = proving.resets(sorted(rows.values(), key=lambda row: row["at"]))
     for _, began, ended in initialisations(evidence, replica):
         if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):
             found.append(Reset(TOTAL, began, ended))

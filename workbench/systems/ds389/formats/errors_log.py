@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from workbench.model import LINES, REMOVED, Format, Parsed, Piece
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Meaning
-from workbench.systems.ds389.formats.log_kinds import is_pretty, kind_of
+from workbench.systems.ds389.formats.log_kinds import address_in, is_pretty, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
 from workbench.systems.ds389.formats.values import SUSPECT
@@ -42,6 +42,9 @@ _SEVERITIES = {
     "EMERG": "critical",
     "EMERGENCY": "critical",
 }
+_TITLES = 2000
+"""The title lines are the first of a file, and short."""
+
 _BAD = {"warning", "error", "critical"}
 
 # `DEBUG - NSMMReplicationPlugin - changelog program - agmt="cn=a" (host:389): CSN ...`; before 1.3.6 without the level.
@@ -98,6 +101,8 @@ class ErrorsLogReader:
         else:
             times = _read_text(lines, rows)
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
+        if piece.offset == 0 and (address := address_in(piece.data[:_TITLES])):
+            facts["addresses"] = {address: 1}
         return Parsed(len(lines), lines.rejects, rows.tables(), {**facts, **time_facts(times)})
 
     def _read_json(self, lines: Lines, ended: bool, rows: _Rows) -> Column:

@@ -11,10 +11,22 @@ STAMP = rb"\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d{1,9})? [+-]\d{4}\]"
 # The first lines of a log file: version, host and folder of the instance, an empty line
 _TITLE = re.compile(rb"\s*[\w .-]*Directory[\w .-]*/\d.*|\s*\S+:\d+ \(/\S*slapd-\S*\)\s*|LOGINFO:.*|\s*")
 
+_ADDRESS = re.compile(rb"^\s*(\S+:\d+) \(/\S*slapd-\S*\)\s*$", re.MULTILINE)
+
 
 def is_title(raw: bytes) -> bool:
     """True for the lines at the top of a log file that say who writes it, and for empty ones."""
     return len(raw) < 1000 and bool(_TITLE.fullmatch(raw))
+
+
+def address_in(head: bytes) -> str | None:
+    """The server's own host and port, of the title lines of its log.
+
+    >>> address_in(b"\t389-Directory/2.3.1 B2025\n\tldap.example.com:389 (/etc/dirsrv/slapd-x)\n")
+    'ldap.example.com:389'
+    """
+    found = _ADDRESS.search(head)
+    return found[1].decode("utf-8", "replace").lower() if found else None
 
 
 def is_pretty(head: bytes) -> bool:

@@ -14,7 +14,8 @@ from workbench.systems.ds389.rules.causes import causes
 def resets(messages: Iterable[Mapping[str, Any]]) -> list[Reset]:
     """The total initialisations, imports, restores and changelog imports that the errors log of one server tells of.
 
-    A total initialisation ends with `Import complete` as an import does, but only an import says that it begins.
+    A total initialisation ends with `Import complete` as an import does, but only an import says that it begins. At the
+    default level of the log nothing else tells of a total initialisation than that the replica goes offline for it.
     """
     found: list[Reset] = []
     receiving = importing = logging = None
@@ -22,6 +23,8 @@ def resets(messages: Iterable[Mapping[str, Any]]) -> list[Reset]:
         at, code, step = row["at"], row["code"], dict(row["numbers"] or ()).get("step", "")
         if code == "total_receive":
             receiving, importing = at, None
+        elif code == "replica_offline":
+            receiving = receiving or at
         elif code == "import_begin":
             importing = at
         elif code in ("import_end", "import_failed"):
@@ -33,6 +36,7 @@ def resets(messages: Iterable[Mapping[str, Any]]) -> list[Reset]:
                 found.append(Reset(REPLACED, at, at))  # of an unknown kind: the log begins in the middle of it
             receiving = importing = None
         elif code == "restore":
+            receiving = None
             if found and found[-1].kind == REPLACED and (at - found[-1].ended).total_seconds() < 60:
                 found[-1] = found[-1]._replace(ended=at)
             else:
@@ -72,7 +76,7 @@ def modification(operation: str, body: str, rename: str) -> str | None:
 PROVING = Proving(
     goes_on=skipped_for_good,
     reset_codes=frozenset(
-        {"total_receive", "import_begin", "import_end", "import_failed", "restore", "changelog_task"}
+        {"total_receive", "replica_offline", "import_begin", "import_end", "import_failed", "restore", "changelog_task"}
     ),
     resets=resets,
     modification=modification,

@@ -1,0 +1,108 @@
+"""Servers whose data were replaced: what their logs from before and from then on still prove, at the default log levels."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import BEGAN, stamp
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+
+from workbench import diagnose
+from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.systems.ds389.rules.proving import resets
+from workbench.topology import topology
+
+TITLE = "\t389-Directory/2.3.1 B2025\n\tlocalhost.localdomain:38905 (/etc/dirsrv/slapd-c1)\n\n"
+
+PLUGIN, IMPORT = (
+    "NSMMReplicationPlugin - multisupplier_be_state_change",
+    "bdb_public_bdb_import_main - import userroot:",
+)
+OFFLINE = f"- NOTICE - {PLUGIN} - Replica dc=example,dc=com is going offline; disabling replication\n"
+BEGIN = f"- INFO - {IMPORT} Beginning import job...\n"
+END = f"- INFO - {IMPORT} Import complete.  Processed 9 entries in 1 seconds. (9.00 entries/sec)\n"
+
+INITIALISED = f"{TITLE}{stamp(10)} {OFFLINE}{stamp(12)} {END}"
+IMPORTED = f"{TITLE}{stamp(10)} {BEGIN}{stamp(12)} {END}"
+
+
+def applied(seconds: list[int]) -> str:
+    """An access log that begins with the others' changes, and names those of these seconds."""
+    lines = f'{stamp(0)} conn=1 op=0 BIND dn="" method=128 version=3\n'
+    for number, second in enumerate(seconds):
+        at = f"{stamp(second)} conn=9 op={number}"
+        lines += f'{at} MOD dn="cn=1,dc=example,dc=com"\n'
+        lines += f"{at} RESULT err=0 tag=103 nentries=0 wtime=0.1 optime=0.1 etime=0.2 csn={csn(second, 1)}\n"
+    return lines
+
+
+def consumer(errors: str, seconds: list[int]) -> dict[str, Any]:
+    """A supplier with a change in every second from 1 to 30, and a read-only server that claims them all."""
+    return {
+        "s1.replica.ldif": replica(1, elements(claims(r1=(1, 30)))),
+        "s1.changelog.ldif": changelog([csn(second, 1) for second in range(1, 31)]),
+        "s1.agreements.ldif": agreement("to-c1", 38905),
+        "c1.replica.ldif": replica(65535, elements(claims(r1=(1, 30))), flags=0),
+        "c1.access.log": applied(seconds),
+        "c1.errors.log": errors,
+    }
+
+
+def missed(tmp_path: Path, *snapshots: dict[str, Any]) -> list[str]:
+    return [row["position"] for row in diagnose(case_of(tmp_path, *snapshots))["missing"]]
+
+
+def test_what_came_with_a_total_initialisation_was_never_logged(tmp_path: Path) -> None:
+    whole = consumer(INITIALISED, [*range(13, 31)])
+    holed = consumer(INITIALISED, [*range(13, 20), *range(21, 31)])
+    assert missed(tmp_path / "whole", whole) == []
+    assert missed(tmp_path / "holed", holed) == [csn(20, 1)]
+    assert missed(tmp_path / "told-twice", holed, holed) == [csn(20, 1)]
+
+
+def test_what_was_logged_before_an_import_is_not_proven_and_not_missing(tmp_path: Path) -> None:
+    seconds = [*range(1, 6), *range(7, 31)]
+    assert missed(tmp_path / "imported", consumer(IMPORTED, seconds)) == [csn(6, 1)]
+    found = diagnose(case_of(tmp_path / "again", consumer(IMPORTED, seconds)))
+    assert {row["why"] for row in found["unknown"]} == {"not_shown"}
+    assert sum(row["count"] for row in found["unknown"]) == 10  # of the seconds before its end
+
+
+def test_an_import_behind_an_initialisation_makes_what_came_with_the_latter_unknown(tmp_path: Path) -> None:
+    errors = f"{INITIALISED}{stamp(20)} {BEGIN}{stamp(21)} {END}"
+    assert missed(tmp_path, consumer(errors, [*range(13, 18), *range(19, 31)])) == [csn(18, 1)]
+
+
+@pytest.mark.parametrize(
+    ("codes", "kinds"),
+    [
+        (["replica_offline", "import_end"], [TOTAL]),
+        (["replica_offline", "total_receive", "import_end"], [TOTAL]),
+        (["import_begin", "replica_offline", "import_end"], [REPLACED]),
+        (["replica_offline", "import_begin", "import_end"], [REPLACED]),
+        (["import_end"], [REPLACED]),
+        (["replica_offline", "restore", "import_end"], [REPLACED, REPLACED]),
+        (["replica_offline", "import_failed"], [REPLACED]),
+        (["replica_offline", "import_end", "import_begin", "import_end"], [TOTAL, REPLACED]),
+    ],
+)
+def test_what_replaced_the_data(codes: list[str], kinds: list[str]) -> None:
+    rows = [{"at": _at(number), "code": code, "numbers": None} for number, code in enumerate(codes)]
+    assert [reset.kind for reset in resets(rows)] == kinds
+
+
+def _at(second: int) -> datetime:
+    return BEGAN.replace(second=second)
+
+
+def test_a_read_only_server_is_known_by_the_address_in_its_log(tmp_path: Path) -> None:
+    files = consumer(INITIALISED, [])
+    assert [link.consumer for link in topology(case_of(tmp_path / "known", files)).links] == ["c1"]
+    files["c1.errors.log"] = files["c1.errors.log"].removeprefix(TITLE)
+    assert [link.consumer for link in topology(case_of(tmp_path / "unknown", files)).links] == [None]
+    files["c1.errors.log"] = TITLE + files["c1.errors.log"]
+    files["c2.errors.log"] = TITLE.replace("localdomain", "example") + f"{stamp(1)} {OFFLINE}"
+    assert [link.consumer for link in topology(case_of(tmp_path / "two", files)).links] == [None]
