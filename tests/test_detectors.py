@@ -13,9 +13,10 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, p
 
 from workbench import Case
 from workbench.codes import all_codes
-from workbench.detectors import DETECTORS, Situation, detected
+from workbench.detectors import DETECTORS, detected
 from workbench.diagnosis import diagnose
 from workbench.model import SEVERITIES, STAGES, Problem
+from workbench.situation import Situation
 from workbench.systems import systems
 from workbench.topology import topology
 from workbench.verdicts import Verdicts

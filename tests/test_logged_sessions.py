@@ -12,7 +12,7 @@ from case_samples import INCIDENT
 from collected import SHARED, needs_collected_files
 
 from workbench import Case
-from workbench.detectors import Situation
+from workbench.situation import Situation
 from workbench.systems.ds389.logged.comparison import (
     END,
     FIRST,

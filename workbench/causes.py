@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from workbench.rules.verdicts import Loss, Reset
 
 if TYPE_CHECKING:
-    from workbench.detectors import Situation
+    from workbench.situation import Situation
 
 _LOOKED_AT = 10_000
 """Changes of one origin that are held against each candidate."""

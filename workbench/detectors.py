@@ -8,8 +8,7 @@ Nothing that grows with the data is held: of tables of any size only counters an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,9 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench import losses
-from workbench.case import Case
-from workbench.engine.logs import stream_part
-from workbench.inputs import Input
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -34,13 +30,10 @@ from workbench.model import (
     step,
 )
 from workbench.rules.sending import SEND
-from workbench.rules.vectors import Span, last
+from workbench.rules.vectors import last
+from workbench.situation import Situation, replica_in
 from workbench.systems import format_with
-from workbench.topology import Replica, Row, Topology, topology
-from workbench.verdicts import Verdicts
-
-LinkKey = tuple[str, str | None, str]
-"""Supplier, suffix and name: one link."""
+from workbench.topology import Row, Topology
 
 REFUSED = "refused"
 """The decision of a pair that may exchange nothing."""
@@ -50,99 +43,6 @@ _DOWN = ".DOWN"
 
 WAITS = timedelta(seconds=300)
 """Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
-
-
-@dataclass(frozen=True)
-class Situation:
-    """What a detector may look at.
-
-    case       all that was collected
-    topology   the replicas and links of the last snapshot, of which the findings speak
-    pairs      the rows of the pair matrix
-    verdicts   which changes are missing, stranded, pending, unknown
-    """
-
-    case: Case
-    topology: Topology
-    pairs: Sequence[Row]
-    verdicts: Verdicts
-
-    def rows(
-        self,
-        table: str,
-        columns: Sequence[str],
-        where: pc.Expression | None = None,
-        *,
-        snapshot: str | None = None,
-        server: str | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a table for which `where` holds, of one snapshot or server or of all, batch by batch."""
-        for one in self.case.inputs:
-            if snapshot in (None, one.snapshot) and server in (None, one.server):
-                for part in one.parts:
-                    if part["table"] == table:
-                        yield from stream_part(str(self.case.evidence / table / part["name"]), [*columns], where)
-
-    @property
-    def inputs(self) -> list[Input]:
-        """The files of the last snapshot that hold evidence."""
-        return [one for one in self.case.inputs if one.kind and one.snapshot == self.topology.snapshot]
-
-    @property
-    def earlier(self) -> Topology | None:
-        """The topology of the snapshot before; None if there is one snapshot only, or that one holds nothing."""
-        labels = list(self.case.snapshots)
-        at = labels.index(self.topology.snapshot)
-        return self.at(labels[at - 1]) if at else None
-
-    def at(self, label: str) -> Topology | None:
-        """The topology of a snapshot; None if it holds nothing."""
-        known = any(one.kind for one in self.case.inputs if one.snapshot == label)
-        return topology(self.case, label) if known else None
-
-    def replica(self, server: str | None, suffix: str | None) -> Replica | None:
-        """One suffix of one server in the last snapshot."""
-        return replica_in(self.topology, server, suffix)
-
-    def seen(self, one: Replica) -> dict[str, Span]:
-        """What a replica is known to have seen: its vector, or its log where that goes further, for it was read later."""
-        seen = dict(one.vector)
-        facts = one.log.facts if one.log else {}
-        for shown in (facts.get("by_origin"), facts.get("max_vector")):
-            for origin, span in (shown or {}).items():
-                if span["max"] and span["max"] > (last(seen, origin) or ""):
-                    seen[origin] = Span(seen.get(origin, Span()).min or span["min"], span["max"])
-        return seen
-
-    def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
-        """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""
-        found: dict[LinkKey, dict[str, Any]] = {}
-        for row in self.case.arrow("links").to_pylist():
-            if row["snapshot"] == (snapshot or self.topology.snapshot):
-                mine = found.setdefault((row["server"], row["suffix"], row["name"]), {})
-                mine |= {key: value for key, value in row.items() if value is not None}
-        return found
-
-    def newest(self, snapshot: str | None = None) -> dict[str, datetime]:
-        """Server -> the latest time that its own files of a snapshot, by default the last, tell by its own clock.
-
-        It was collected at that time or later. The times of the files themselves are not asked: copying changes them.
-        """
-        label = snapshot or self.topology.snapshot
-        times: dict[str, datetime] = {}
-        for table, columns in _TIMES.items():
-            for row in self.case.arrow(table).select(["snapshot", "server", *columns]).to_pylist():
-                for at in (row[column] for column in columns if row[column] and row["snapshot"] == label):
-                    times[row["server"]] = max(at, times.get(row["server"], at))
-        return times
-
-
-_TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}
-
-
-def replica_in(shown: Topology, server: str | None, suffix: str | None) -> Replica | None:
-    """One suffix of one server in a topology."""
-    return next((one for one in shown.replicas if (one.server, one.suffix) == (server, suffix)), None)
 
 
 def detected(situation: Situation) -> Iterator[Finding]:

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.causes import name_causes
-from workbench.detectors import REFUSED, Situation, detected
+from workbench.detectors import REFUSED, detected
 from workbench.engine.logs import StoredLog, Stretch, place, read_part
 from workbench.history import moment_of
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, plan
+from workbench.situation import Situation
 from workbench.timeline import Timeline
 from workbench.topology import Link, Replica, Topology, topology
 from workbench.verdicts import verdicts

@@ -13,7 +13,7 @@ from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.verdicts import REPLACED, TOTAL
 
 if TYPE_CHECKING:
-    from workbench.detectors import Situation
+    from workbench.situation import Situation
     from workbench.topology import Replica, Topology
 
 _MOMENTS_APART = timedelta(seconds=60)

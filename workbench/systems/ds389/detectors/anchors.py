@@ -20,7 +20,7 @@ from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.trimming import trim_limits
 
 if TYPE_CHECKING:
-    from workbench.detectors import Situation
+    from workbench.situation import Situation
     from workbench.topology import Replica
 
 _FAILS = ("anchor_not_located", "anchor_missing", "anchor_purged", "purged_here", "never_logged")

@@ -19,7 +19,7 @@ from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
 from workbench.systems.ds389.rules.applying import skipped_for_good
 
 if TYPE_CHECKING:
-    from workbench.detectors import Situation
+    from workbench.situation import Situation
     from workbench.topology import Replica
 
 _LOOPS_FROM = 3

@@ -15,7 +15,7 @@ from workbench.systems.ds389.detectors.shown import Row, line_shown
 from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, session_logs
 
 if TYPE_CHECKING:
-    from workbench.detectors import Situation
+    from workbench.situation import Situation
     from workbench.topology import Link, Replica, Topology
 
 _READ_APART = timedelta(seconds=60)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.systems.ds389.logged.lines import Place
 
 if TYPE_CHECKING:
-    from workbench.detectors import Situation
+    from workbench.situation import Situation
 
 Row = Mapping[str, Any]
 

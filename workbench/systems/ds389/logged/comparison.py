@@ -27,8 +27,8 @@ from workbench.systems.ds389.logged.played import Firsts, Played, opened, reload
 
 if TYPE_CHECKING:
     from workbench.case import Case
-    from workbench.detectors import Situation
     from workbench.engine.logs import StoredLog
+    from workbench.situation import Situation
     from workbench.topology import Link, Topology
 
 FIRST, NOTHING, RELOAD, END = "first_anchor", "no_anchor", "reload_anchor", "session_end"
