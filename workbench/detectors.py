@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench import losses
+from workbench.files import PACKED
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -386,12 +387,17 @@ def _never_begun(situation: Situation, row: Row, status: Row, now: datetime) -> 
 def unreadable_input(situation: Situation) -> Iterator[Finding]:
     """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
 
-    A single row is left to the coverage: one damaged line does not weaken what the others say.
+    A single row is left to the coverage: one damaged line does not weaken what the others say. But of a packed file one row
+    stands for all that could not be unpacked.
     """
+    where = pc.starts_with(pc.field("reason"), PACKED)
+    rejects = situation.rows("rejects", ["file", "reason"], where, snapshot=situation.topology.snapshot)
+    cut = {row["file"]: row["reason"] for batch in rejects for row in batch.to_pylist()}
     for one in situation.inputs:
         much = one.rejected > 1 and one.rejected * 100 >= one.rows
-        if much or one.why:
-            share = f"{one.rejected:,} of its {one.rows:,} rows could not be read" if one.rejected else one.why
+        why = one.why or cut.get(one.file, "")
+        if much or why:
+            share = why or f"{one.rejected:,} of its {one.rows:,} rows could not be read"
             yield Finding(
                 "UNREADABLE_INPUT",
                 "warning",
@@ -405,7 +411,7 @@ def unreadable_input(situation: Situation) -> Iterator[Finding]:
                         "format": one.format,
                         "rows": one.rows,
                         "rejected": one.rejected,
-                        "why": one.why or None,
+                        "why": why or None,
                     },
                 ),
                 fix=(step("collect the file again and load it", "a verdict that needs it stays unknown"),),

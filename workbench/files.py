@@ -45,6 +45,10 @@ _HEAD = 64 << 10
 _BOMB_RATIO, _BOMB_BYTES = 500, 256 << 20
 
 
+PACKED = "compressed data"
+"""How the reason begins of a reject that stands for all that could not be unpacked, however much that is."""
+
+
 class _Broken(Exception):
     """The compressed stream cannot be read further; the message says why."""
 
@@ -72,7 +76,7 @@ def _unpack(path: Path) -> Iterator[bytes]:
                         yield out
                     if whole and given:
                         raise _Broken("bytes behind the end of the compressed data") from None
-                    raise _Broken(f"compressed data is damaged: {error}") from None
+                    raise _Broken(f"{PACKED} is damaged: {error}") from None
                 raw = now.unused_data if now.eof else (b"" if zstd else now.unconsumed_tail)
                 whole = now.eof
                 given += len(out)
@@ -85,7 +89,7 @@ def _unpack(path: Path) -> Iterator[bytes]:
                     if not raw.strip(b"\0"):  # tape padding
                         raw = b""
         if not whole:
-            raise _Broken("compressed data ends early: the file was cut")
+            raise _Broken(f"{PACKED} ends early: the file was cut")
 
 
 def _up_to_the_damage(decoder: Any, raw: bytes) -> bytes:
