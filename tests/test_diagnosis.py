@@ -29,11 +29,12 @@ from mesh_samples import (
 )
 
 from workbench import Case
-from workbench.diagnosis import diagnose, session_of
+from workbench.diagnosis import diagnose, logs_of, pair_matrix, session_of
 from workbench.model import Problem
 from workbench.rules.sending import Session, SortedLog, replay
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.rules.supplying import SUPPLYING
+from workbench.topology import topology
 
 Row = dict[str, Any]
 
@@ -103,13 +104,18 @@ def test_every_pair_of_every_captured_snapshot_is_what_a_replay_does(folder: Pat
     servers = {name: Server(folder, name) for name in names}
     case = Case.create(tmp_path / "case")
     case.load([folder])
+    shown = topology(case)
+    logs = logs_of(case, shown)
+    assert [one.server for one in shown.replicas] == names
+    counts = [
+        sum(seen["count"] for seen in one.log.facts["by_origin"].values()) if one.log else 0 for one in shown.replicas
+    ]
+    assert counts == [len(set(servers[name].changes)) for name in names]
     for rules in SUPPLYING.rule_sets:
-        found = diagnose(case, rules)
-        assert [one["name"] for one in found["servers"]] == names
-        assert [one["changes"] for one in found["servers"]] == [len(set(servers[name].changes)) for name in names]
-        ends = [(one["supplier"], one["consumer"]) for one in found["pairs"]]
+        pairs = pair_matrix(shown, logs, rules)
+        ends = [(one["supplier"], one["consumer"]) for one in pairs]
         assert ends == [(one, other) for one in names for other in names if one != other]
-        for one in found["pairs"]:
+        for one in pairs:
             supplier, consumer = servers[one["supplier"]], servers[one["consumer"]]
             session = replayed(rules, supplier, consumer)
             assert (one["rules"], one["suffix"]) == (rules, SUFFIX)

@@ -61,7 +61,9 @@ def modify(name: str, value: str) -> str:
 def missing(found: Found) -> dict[tuple[str, str], list[str]]:
     rows: dict[tuple[str, str], list[str]] = {}
     for row in found["missing"]:
-        rows.setdefault((row["server"], row["origin"]), []).append(row["position"])
+        # A server updates its own keep-alive entry some time after each start: such a change can be lost with the others.
+        if not (row["target"] or "").startswith("cn=repl keep alive"):
+            rows.setdefault((row["server"], row["origin"]), []).append(row["position"])
     return rows
 
 
@@ -181,7 +183,9 @@ def test_a_supplier_restored_from_its_backup_and_what_its_next_change_hides(mesh
         rolled = look(mesh, "rolled")
         for one in (rolled, look.again("rolled", after=("before",))):
             assert ("ROLLED_BACK", "s3") in codes(one, "error")
-            assert pending(one) == {("s3", "3"): waits(own)}
+            ((key, (count, available, _, last)),) = pending(one).items()
+            assert (key, count, last) == (("s3", "3"), available, own[-1])
+            assert count - len(own) in (0, 1)  # its keep-alive update may have come between the backup and these
             assert missing(one) == {}
         new = writes(mesh, "s3", *people("own-after"))
         assert new[0] > own[-1]
@@ -199,7 +203,7 @@ def test_a_supplier_restored_from_its_backup_and_what_its_next_change_hides(mesh
     # What s3 wrote after the restore went with its data, as STRANDED_CHANGE warned: the vectors of the others cover it now.
     for one in (look(mesh, "repaired"), look.again("repaired", after=("before", "rolled", "hidden"))):
         assert missing(one) == {("s1", "3"): new, ("s2", "3"): new}
-        assert {tuple(row["held_by"]) for row in one["missing"]} == {()}
+        assert {tuple(row["held_by"]) for row in one["missing"] if row["position"] in new} == {()}
         assert (one["stranded"], one["pending"]) == ([], [])
 
 

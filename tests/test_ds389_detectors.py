@@ -48,7 +48,7 @@ def test_an_anchor_that_is_gone(missing: bool, tmp_path: Path) -> None:
     found = findings(tmp_path, files)
     (one,) = of("ANCHOR_MISSING" if missing else "ANCHOR_PURGED", found)
     assert not of("ANCHOR_PURGED" if missing else "ANCHOR_MISSING", found)
-    assert (one["severity"], one["server"], one["link"], one["items"]) == ("error", "s1", "to-s2", (csn(4, 1),))
+    assert (one["severity"], one["server"], one["link"], one["items"]) == ("error", "s1", "to-s2", [csn(4, 1)])
     assert [row["code"] for row in one["evidence"] if "code" in row] == ["anchor_not_located"] * 2
     assert one["evidence"][-1] == {"failures": 2}
 
@@ -148,7 +148,7 @@ def test_trimming_that_stopped(newest: int, held: bool, due: int, tmp_path: Path
     found = of("TRIM_STOPPED", findings(tmp_path, files))
     assert len(found) == bool(due)
     for one in found:
-        assert (one["severity"], one["origin"], one["items"]) == ("warning", "1", (csn(0, 1),))
+        assert (one["severity"], one["origin"], one["items"]) == ("warning", "1", [csn(0, 1)])
         assert [row["position"] for row in one["evidence"]] == [csn(0, 1), csn(2, 1)]
 
 
@@ -308,7 +308,7 @@ def rolled_back(*, far: bool = True, new: bool = False) -> Files:
 def test_a_consumer_that_was_rolled_back_is_not_contacted(tmp_path: Path) -> None:
     (one,) = of("NEVER_CONTACTED", findings(tmp_path / "far", rolled_back()))
     assert (one["severity"], one["server"], one["link"]) == ("warning", "s2", "to-s2")
-    assert one["evidence"] == ({"origin": "1", "supplier": csn(9, 1), "remembered": csn(9, 1), "consumer": csn(4, 1)},)
+    assert one["evidence"] == [{"origin": "1", "supplier": csn(9, 1), "remembered": csn(9, 1), "consumer": csn(4, 1)}]
     assert not of("NEVER_CONTACTED", findings(tmp_path / "contacted", rolled_back(new=True)))
     assert not of("NEVER_CONTACTED", findings(tmp_path / "moments", rolled_back(far=False)))
     before = rolled_back(far=False)

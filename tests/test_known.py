@@ -85,7 +85,6 @@ def test_what_a_source_lacks(given_: Sets, origin: int) -> None:
     for number, mine in enumerate(given_.sources):
         others = set().union(*(other for at, other in enumerate(given_.sources) if at != number))
         assert places(found.lacking(number, ORIGINS[origin], given_.span)) == given_.of(origin, others - mine)
-    assert places(found.lacking(None, ORIGINS[origin], given_.span)) == given_.held(origin)
 
 
 @given(sets(), st.integers(0, 1), st.data())

@@ -24,6 +24,7 @@ from workbench.systems.ds389.logged.comparison import (
 )
 from workbench.systems.ds389.rules import sending
 from workbench.topology import topology
+from workbench.verdicts import Verdicts
 
 SUFFIX = "dc=example,dc=com"
 RIDS = {"s1": 1, "s2": 2, "s3": 3}
@@ -158,7 +159,7 @@ def compared(tmp_path: Path) -> Any:
         case = Case.create(tmp_path / "case")
         case.load([collect(tmp_path / f"{number}", log, **kwargs) for number, log in enumerate(logs)])
         found = compare_logged(case, topology(case))
-        findings = list(anchor_disagrees(Situation(case, topology(case), [])))
+        findings = list(anchor_disagrees(Situation(case, topology(case), [], Verdicts())))
         assert {(one.link, one.code, one.severity) for one in findings} == {
             (one.link, "ANCHOR_DISAGREES", "warning") for one in found.disagreements
         }
@@ -217,7 +218,7 @@ def test_a_wrong_anchor_is_found_with_both_values_and_its_place(compared, tmp_pa
     line = (tmp_path / "0" / "s1.errors.log").read_bytes()[place.offset :].split(b"\n")[0].decode()
     assert line.endswith(f"clcache_initial_anchorcsn - anchor is now: {csn(9, 1)}")
     case = Case.open(tmp_path / "case")
-    (finding,) = anchor_disagrees(Situation(case, topology(case), []))
+    (finding,) = anchor_disagrees(Situation(case, topology(case), [], Verdicts()))
     assert finding.items == (csn(9, 1), csn(10, 1)) and (finding.server, finding.suffix) == ("s1", SUFFIX)
     assert f"s1.errors.log:{place.offset}" in finding.summary and csn(9, 1) in finding.summary
     assert finding.evidence[0]["logged"] == csn(9, 1) and finding.evidence[0]["computed"] == csn(10, 1)

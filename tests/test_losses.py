@@ -46,7 +46,7 @@ def test_a_change_behind_the_vector(tmp_path: Path) -> None:
     lacking = [change for change in FIVE if change != csn(2, 1)]
     spans = claims(r1=(0, 4), r2=(1, 2))
     (one,) = of("MISSED_CHANGE", findings(tmp_path / "lacks", two(FIVE, lacking, spans, spans)))
-    assert (one["severity"], one["server"], one["origin"], one["items"]) == ("error", "s2", "1", (csn(2, 1),))
+    assert (one["severity"], one["server"], one["origin"], one["items"]) == ("error", "s2", "1", [csn(2, 1)])
     assert not of("MISSED_CHANGE", findings(tmp_path / "has", two(FIVE, FIVE, spans, spans)))
     late = two(FIVE, [*made(1, 0, 1), *made(2, 1, 2)], spans, claims(r1=(0, 1), r2=(1, 2)))
     assert not of("MISSED_CHANGE", findings(tmp_path / "late", late))
@@ -99,7 +99,7 @@ def test_a_change_that_one_server_holds_behind_the_vector_of_the_other(tmp_path:
     spans = claims(r1=(0, 4), r2=(1, 2))
     lacking = [change for change in FIVE if change != csn(2, 1)]
     (one,) = of("STRANDED_CHANGE", findings(tmp_path / "hidden", two(FIVE, lacking, spans, spans)))
-    assert (one["severity"], one["server"], one["items"]) == ("error", "s1", (csn(2, 1),))
+    assert (one["severity"], one["server"], one["items"]) == ("error", "s1", [csn(2, 1)])
     assert not of("STRANDED_CHANGE", findings(tmp_path / "pending", pair_of_servers(9, 4)))
 
 
@@ -117,8 +117,8 @@ def test_a_change_that_a_third_server_has_is_not_stranded(tmp_path: Path) -> Non
 
 def test_what_is_on_its_way_is_an_information_while_somebody_can_send_it(tmp_path: Path) -> None:
     (one,) = of("PENDING_CHANGES", findings(tmp_path / "lag", pair_of_servers(9, 4)))
-    assert (one["severity"], one["server"], one["items"]) == ("info", "s2", (csn(5, 1), csn(9, 1)))
-    assert one["evidence"] == ({"count": 5, "available": 5, "first": csn(5, 1), "last": csn(9, 1)},)
+    assert (one["severity"], one["server"], one["items"]) == ("info", "s2", [csn(5, 1), csn(9, 1)])
+    assert one["evidence"] == [{"count": 5, "available": 5, "first": csn(5, 1), "last": csn(9, 1)}]
     gone = pair_of_servers(9, 4)
     gone["s1.changelog.ldif"] = changelog([*made(1, 7, 8, 9), *made(2, 1, 2)])
     gone["s1.access.log"] = "".join(

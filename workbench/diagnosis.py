@@ -98,7 +98,7 @@ def diagnose(
         "stranded": kept(judged.stranded),
         "pending": kept(judged.pending),
         "unknown": kept(judged.unknown),
-        "findings": [asdict(finding) for finding in sorted(findings, key=_rank)],
+        "findings": [_finding(one) for one in sorted(findings, key=_rank)],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
         "run": {
@@ -387,6 +387,11 @@ def _server(replica: Replica) -> dict[str, Any]:
 def _rank(finding: Finding) -> tuple[Any, ...]:
     place = (finding.code, finding.server or "", finding.origin or "", finding.link or "", finding.summary)
     return (-SEVERITIES.index(finding.severity), *place)
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    """As it reads back from JSON: lists, no tuples."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(one).items()}
 
 
 def _coverage(one: Input) -> dict[str, Any]:

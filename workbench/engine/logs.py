@@ -341,7 +341,7 @@ def read_part(path: str, columns: list[str], filters: pc.Expression | None = Non
         else:
             table = pq.read_table(path, columns=columns, filters=filters, use_threads=False, partitioning=None, **how)
         table.validate(full=True)  # the checksums leave out the headers of the pages
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):  # a damaged footer can hold names that are no text
         raise damaged(path) from None
     if set(table.column_names) != set(columns):
         raise damaged(path)
