@@ -247,7 +247,7 @@ def refused(second: float, position: str, code: int = 1) -> str:
 def test_one_change_again_and_again(name: str, line: Any, times: int, second: int, loops: bool, tmp_path: Path) -> None:
     lines = "".join(line(10 + number, csn(second, 1)) for number in range(times))
     found = of("APPLY_RETRY_LOOP", findings(tmp_path, pair_of_servers(9, 4) | {name: lines}))
-    assert [(one["severity"], one["server"], one["items"]) for one in found] == [("error", "s2", (csn(5, 1),))] * loops
+    assert [(one["severity"], one["server"], one["items"]) for one in found] == [("error", "s2", [csn(5, 1)])] * loops
 
 
 def exported(*marks: str) -> str:

@@ -81,7 +81,7 @@ def restored(alive: int | None) -> Files:
 def test_back_in_time_or_only_read_earlier(alive: int | None, rolled: bool, tmp_path: Path) -> None:
     found = of("ROLLED_BACK", findings(tmp_path, restored(alive)))
     assert [(one["severity"], one["server"], one["items"]) for one in found] == (
-        [("error", "s1", (csn(400, 1),))] if rolled else []
+        [("error", "s1", [csn(400, 1)])] if rolled else []
     )
 
 
@@ -169,7 +169,7 @@ def test_a_vector_that_promises_more_than_the_log(
     exported: int | None, later: bool, told: bool, tmp_path: Path
 ) -> None:
     found = of("VECTOR_AHEAD_OF_LOG", findings(tmp_path, ahead(exported, later=later)))
-    assert [(one["severity"], one["server"], one["items"]) for one in found] == [("warning", "s1", (csn(9, 1),))] * told
+    assert [(one["severity"], one["server"], one["items"]) for one in found] == [("warning", "s1", [csn(9, 1)])] * told
 
 
 def test_a_log_that_was_made_anew_is_no_broken_promise(tmp_path: Path) -> None:
