@@ -60,7 +60,7 @@ def test_own_changes_are_hidden_by_the_next_write(wrote: bool, tmp_path: Path) -
     found = findings(tmp_path, two(kept, FIVE, mine, claims(r1=(0, 4), r2=(1, 2))))
     hidden = of("OWN_CHANGES_HIDDEN", found)
     assert [(one["server"], one["origin"], one["items"]) for one in hidden] == (
-        [("s1", "1", tuple(made(1, 3, 4)))] if wrote else []
+        [("s1", "1", list(made(1, 3, 4)))] if wrote else []
     )
     assert all(one["severity"] == "error" for one in hidden)
 
