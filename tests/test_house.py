@@ -15,6 +15,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.metadata import requires, version
 from pathlib import Path
 
@@ -34,6 +35,7 @@ LONGEST_MODULE = 600
 STRICT_LOADERS = ("_StrictLoader", "_StrictTypedLoader")
 
 
+@cache
 def code_of_the_house() -> Code:
     """Everything under workbench/ and widgets/, and the benchmarks if there are any."""
     found = {}

@@ -22,12 +22,15 @@ HERE = Path(__file__).parent / "incidents"
 Found = dict[str, Any]
 
 
-def runs(root: Path) -> Iterator[Any]:
-    """The folders of each run, and what it must give. Runs that begin alike follow each other: they share the loads."""
+def runs(root: Path, most: int = 2) -> Iterator[Any]:
+    """The folders of each run, and what it must give. Runs that begin alike follow each other: they share the loads.
+
+    Those of more than so many snapshots take long.
+    """
     for file in sorted(root.rglob("expect.json")):
         for run in sorted(json.loads(file.read_text(encoding="utf-8"))["runs"], key=lambda run: run["snapshots"]):
             name = f"{file.parent.name}-{'-'.join(run['snapshots'])}"
-            marks = [pytest.mark.slow] if len(run["snapshots"]) > 2 else []
+            marks = [pytest.mark.slow] if len(run["snapshots"]) > most else []
             yield pytest.param([file.parent / label for label in run["snapshots"]], run, id=name, marks=marks)
 
 
@@ -113,7 +116,7 @@ def test_an_incident_is_told_as_it_was(folders: list[Path], run: Found, loaded: 
 
 
 @needs_collected_files
-@pytest.mark.parametrize(("folders", "run"), [*runs(SHARED)])
+@pytest.mark.parametrize(("folders", "run"), [*runs(SHARED, 1)])
 def test_a_collected_incident_is_told_as_it_was(folders: list[Path], run: Found, loaded: Any) -> None:
     found = diagnose(loaded(folders))
     assert disagreements(run, found, exit_code(found)) == []
