@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from workbench import Case
 from workbench.engine.digests import digest, fold, mix
+from workbench.engine.likeness import likeness
 from workbench.engine.parts import write_part
 from workbench.inputs import Input
 from workbench.model import Source
@@ -75,7 +76,12 @@ def _logs(evidence: Path, changes: int, lost: Mapping[int, Numbers], details: bo
             hi_, lo_ = mine["hi"].to_numpy(), mine["lo"].to_numpy()
             ends = [(int(hi_[at]), int(lo_[at])) for at in (0, -1)]
             if whole is not None:
-                parts[number].append(write_part(evidence, "changes", whole.take(pa.array(there)), source, *ends))
+                changes = whole.take(pa.array(there))
+                parts[number].append(write_part(evidence, "changes", changes, source, *ends))
+                entry, text = (changes[name].combine_chunks() for name in ("entry", "body"))
+                alike = pa.table({"number": np.sort(likeness(entry, text, SYSTEM.proving().of_the_writer))})
+                of = parts[number][-1]["name"]
+                parts[number].append({**write_part(evidence, "alike", alike, source), "of": of})
             parts[number].append(write_part(evidence, "positions", mine, source, *ends))
             digests[number].append(digest(mine["origin"].combine_chunks(), hi_, lo_, SYSTEM.bucket_shift))
     inputs = []
@@ -97,7 +103,7 @@ def _logs(evidence: Path, changes: int, lost: Mapping[int, Numbers], details: bo
 def _details(numbers: Numbers, rows: pa.Table) -> pa.Table:
     """What the changes with these numbers did: the same on every server."""
     count, random = len(numbers), (mix(numbers, numbers) >> np.uint64(1)).astype(np.int64)
-    entries, bodies = random % _ENTRIES, random // 7 % _BODIES
+    entries, bodies = random % _ENTRIES, (random >> 32) % _BODIES
     halves = zip(rows["hi"].to_pylist(), rows["lo"].to_pylist(), strict=True)
     spread = (entries * 2654435761 % (1 << 32)).tolist()
     few = {"kind": "change", "operation": "modify", "parent": None, "rename": None}

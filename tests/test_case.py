@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from case_samples import SNAPSHOTS, about, everything, rows
@@ -19,9 +21,11 @@ from strategies import CANARY
 
 from workbench import Case, Problem
 from workbench.engine import evidence, parts
+from workbench.engine.likeness import likeness
 from workbench.files import inspect_file
 from workbench.journal import owned
 from workbench.systems.ds389.csn import order_key
+from workbench.systems.ds389.rules.proving import PROVING
 from workbench.tables import COLUMNS, SCHEMAS, SOURCE
 
 
@@ -69,6 +73,16 @@ def test_positions_are_sorted_and_their_digests_add_up(case: Case) -> None:
     changes = [row for row in case.arrow("changes").to_pylist() if row["kind"] == "change"]
     assert total == len(changes) == sum(case.arrow("digests")["count"].to_pylist())
     assert all(order_key(row["origin"], row["hi"], row["lo"]) == row["position"] for row in changes)
+
+
+def test_the_numbers_of_alike_changes_are_those_of_the_part_they_belong_to(case: Case) -> None:
+    held = {part["name"]: part for part in case.parts("changes")}
+    for part in case.parts("alike"):
+        changes = pq.read_table(held.pop(part["of"])["path"]).filter(pc.field("kind") == "change").combine_chunks()
+        texts = (changes[name].combine_chunks().cast(pa.string()) for name in ("entry", "body"))
+        numbers = likeness(*texts, PROVING.of_the_writer)
+        assert sorted(numbers.tolist()) == pq.read_table(part["path"])["number"].to_pylist()
+    assert all(pc.all(pc.equal(pq.read_table(part["path"])["kind"], "anchor")).as_py() for part in held.values())
 
 
 def test_loading_again_does_nothing_and_loading_more_adds(spark, tmp_path: Path) -> None:
@@ -385,10 +399,10 @@ def test_a_manifest_of_another_layout_is_refused_with_both_numbers(tmp_path: Pat
     stored = json.loads(manifest.read_text())
     for layout, do in ((7, "use the version of the workbench that made it"), (0, "load the inputs into a new case")):
         manifest.write_text(json.dumps(stored | {"layout": layout, "inputs": "in a shape of its own"}))
-        with pytest.raises(Problem, match=rf"layout {layout} is not 2.*manifest.json.*{do}"):
+        with pytest.raises(Problem, match=rf"layout {layout} is not 3.*manifest.json.*{do}"):
             Case.open(case.folder)
     (tmp_path / "case" / "case.yaml").write_text("layout: '7'\n")
-    with pytest.raises(Problem, match=r"layout 7 is not 2.*case.yaml.*use the version"):
+    with pytest.raises(Problem, match=r"layout 7 is not 3.*case.yaml.*use the version"):
         Case.open(case.folder)
 
 
@@ -400,7 +414,7 @@ def test_a_case_without_its_evidence_does_not_pass_for_an_empty_one(tmp_path: Pa
         Case.open(case.folder)
     prepared = tmp_path / "prepared"
     prepared.mkdir()
-    (prepared / "case.yaml").write_text("layout: '2'\nname: INC-4711\n")
+    (prepared / "case.yaml").write_text("layout: '3'\nname: INC-4711\n")
     with pytest.raises(Problem, match="does not exist"):
         Case.create(prepared).load([tmp_path / "gone"])
     assert {path.name for path in prepared.iterdir()} == {"case.yaml", ".owner"}

@@ -15,8 +15,9 @@ from mesh_samples import case_of, pair_of_servers
 
 from workbench import Problem
 from workbench.diagnosis import logs_of, pair_matrix
-from workbench.engine.logs import StoredLog, marks_of, place
+from workbench.engine.logs import StoredLog, marks_of
 from workbench.engine.pairs import exact_logs
+from workbench.engine.positions import place
 from workbench.rules.sending import Bound, SortedLog
 from workbench.systems.ds389 import SYSTEM
 from workbench.topology import topology

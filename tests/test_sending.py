@@ -151,6 +151,21 @@ def test_a_load_of_marks_alone_is_a_load_in_which_nothing_happens() -> None:
     assert (session.decision, session.steps, session.loads) == ("send", [], 1)
 
 
+def test_a_mark_right_behind_the_stop_moves_it_like_a_change() -> None:
+    """So the change of the next sequence number but one is sent, and without the mark it would not be."""
+    marked = {"start_iteration_records": [csn(5, 1, 1)]}
+    for marks, outcome in ((marked, {"sent": 1, "sent_promoted": 1}), ({}, {"sent": 1, "beyond_local_max": 1})):
+        inputs = session_inputs(
+            [csn(1, 1), csn(4, 1), csn(5, 1, 2)],
+            [f"1 {csn(1, 1)} {csn(5, 1)}"],
+            [f"1 {csn(1, 1)} {csn(1, 1)}"],
+            **marks,
+        )
+        check(HOUSE, "session", inputs)
+        plan = sending.plan(rule_set(HOUSE, "session", inputs), *four(HOUSE, inputs))
+        assert plan.counts == outcome
+
+
 def test_a_plan_promotes_no_change_that_follows_one_before_the_start() -> None:
     """The consumer is as far as the supplier for replica 1, so the session starts behind the record after its stop."""
     inputs = CORNERS["promotable only behind one before the start"]

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from workbench.engine.logs import StoredLog
 
-LAYOUT = 2
+LAYOUT = 3
 MANIFEST = "manifest.json"
 STAGING = ".load-"
 """A folder beside the tables where one load writes its parts until all of them are there."""
@@ -359,14 +359,14 @@ class Case:
         for draft in [*self.folder.glob(f".case.yaml.*{DRAFT}"), *self.evidence.glob(f".{MANIFEST}.*{DRAFT}")]:
             draft.unlink()
 
-    def parts(self, table: str) -> list[dict[str, Any]]:
-        """The parts of a table: `path`, `rows`, and of `positions` the `first` and `last` (hi, lo) of each sorted part."""
+    def parts(self, table: str, of: Input | None = None) -> list[dict[str, Any]]:
+        """The parts of a table, of all inputs or of one: `path`, `rows`, and of sorted ones the `first` and `last` (hi, lo)."""
         if table not in SCHEMAS:
             raise Problem(f"there is no table {printable(table)}", "", f"the tables are {', '.join(SCHEMAS)}")
         where = self.evidence / table
         return [
             {**part, "path": str(where / part["name"])}
-            for one in self.inputs
+            for one in (self.inputs if of is None else [of])
             for part in one.parts
             if part["table"] == table
         ]
@@ -393,13 +393,9 @@ class Case:
         """The changes that one of the inputs shows, to be asked without Spark; it remembers what it read."""
         from workbench.engine.logs import StoredLog, marks_of
 
-        parts: dict[str, list[dict[str, Any]]] = {}
-        for part in one.parts:
-            path = self.evidence / part["table"] / part["name"]
-            parts.setdefault(part["table"], []).append({**part, "path": str(path)})
-        marks = marks_of(part["path"] for part in parts.get("changes", ())) if one.facts.get("helpers") else []
-        digests = [part["path"] for part in parts.get("digests", ())]
-        return StoredLog(system_named(self.system or ""), parts.get("positions", []), digests, marks)
+        marks = marks_of(part["path"] for part in self.parts("changes", one)) if one.facts.get("helpers") else []
+        digests = [part["path"] for part in self.parts("digests", one)]
+        return StoredLog(system_named(self.system or ""), self.parts("positions", one), digests, marks)
 
     def holdings(self, snapshot: str | None = None) -> list[dict[str, Any]]:
         """Per server and origin: what its log shows and what its vector claims, in the last or the named snapshot.

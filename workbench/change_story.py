@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.diagnosis import logs_of, session_of, snapshot_at
-from workbench.engine.logs import stream_part
+from workbench.engine.reading import stream_part
 from workbench.model import Problem
 from workbench.rules.verdicts import PRESENT
 from workbench.topology import Row, Topology, topology
@@ -98,11 +98,10 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
             continue
         for table, columns in _SAID.items():
             shown_rows = 0
-            for part in one.parts:
-                if part["table"] == table and shown_rows < _PROOFS:
-                    path = str(case.evidence / table / part["name"])
+            for part in case.parts(table, one):
+                if shown_rows < _PROOFS:
                     wanted = ["offset", *columns, *([] if table == "changes" else ["position"])]
-                    for batch in stream_part(path, wanted, where[table]):
+                    for batch in stream_part(part["path"], wanted, where[table]):
                         for row in batch.to_pylist():
                             named = row.pop("position", None)
                             if shown_rows < _PROOFS and (named is None or system.change_of(named) == key):

@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 from workbench.case import Case
 from workbench.causes import name_causes
 from workbench.detectors import REFUSED, detected
-from workbench.engine.logs import StoredLog, Stretch, place, read_part
+from workbench.engine.logs import StoredLog, Stretch
+from workbench.engine.positions import place
+from workbench.engine.reading import read_part
 from workbench.history import moment_of
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
@@ -407,11 +409,9 @@ def _rejects(case: Case) -> Iterator[dict[str, Any]]:
     left = _REJECTS_SHOWN
     for one in case.inputs:
         found = []
-        for part in one.parts:
-            if part["table"] == "rejects" and left > 0:
-                rows = read_part(
-                    str(case.evidence / "rejects" / part["name"]), ["snapshot", "file", "offset", "reason"]
-                )
+        for part in case.parts("rejects", one):
+            if left > 0:
+                rows = read_part(part["path"], ["snapshot", "file", "offset", "reason"])
                 found += rows.sort_by("offset").slice(0, left).to_pylist()
         found.sort(key=lambda row: (row["offset"], row["reason"]))
         yield from found[:left]

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.known import HIGHEST, LOWEST, Source
-from workbench.engine.logs import place, read_part
-from workbench.engine.positions import Positions, union
+from workbench.engine.likeness import among, entry_only, likeness, parts_with
+from workbench.engine.positions import Positions, place, union
+from workbench.engine.reading import read_part
 from workbench.engine.rows import named_in, rows_at, rows_of, rows_where
 from workbench.inputs import Input
 from workbench.model import System
@@ -46,11 +47,10 @@ class Evidence:
     def parts(self, table: str, server: str | None = None, evidence: str | None = None) -> list[dict[str, Any]]:
         """The parts of a table, of one server or all, of one kind of evidence or all."""
         return [
-            {**part, "path": str(self.case.evidence / table / part["name"])}
+            part
             for one in self.inputs
             if server in (None, one.server) and evidence in (None, format_with(one.kind).evidence)
-            for part in one.parts
-            if part["table"] == table
+            for part in self.case.parts(table, one)
         ]
 
     def rows(self, table: str) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ class Evidence:
         """Operation and target of changes by position: from the first log that holds each, else from a result that names it."""
         about: dict[str, dict[str, Any]] = {}
         for log in logs:
-            parts = self.parts_of(log, "changes")
+            parts = self.case.parts("changes", log)
             for there, rows in rows_at(parts, some, self.numbers, ["operation", "target"]):
                 for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
                     about.setdefault(key, row)
@@ -90,11 +90,11 @@ class Evidence:
 
     def holes(self, log: Input) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         """Stretches of a log, from one position to another, in which a record could not be read."""
-        rejects = rows_where(self.parts_of(log, "rejects"), ["offset"], pc.field("offset").is_valid())
+        rejects = rows_where(self.case.parts("rejects", log), ["offset"], pc.field("offset").is_valid())
         if not len(rejects):
             return []
         offset, hi, lo = [], [], []
-        for part in self.parts_of(log, "changes"):
+        for part in self.case.parts("changes", log):
             rows = read_part(part["path"], ["offset", "hi", "lo"])
             offset.append(rows["offset"].to_numpy())
             hi.append(rows["hi"].to_numpy())
@@ -111,11 +111,6 @@ class Evidence:
             # A log that is not in order can hide anything anywhere.
             found.add((low, high) if low < high else (LOWEST, HIGHEST))
         return sorted(found)
-
-    def parts_of(self, one: Input, table: str) -> list[dict[str, Any]]:
-        """The parts of a table that one file was read into."""
-        where = self.case.evidence / table
-        return [{**part, "path": str(where / part["name"])} for part in one.parts if part["table"] == table]
 
 
 class Proofs:
@@ -343,12 +338,12 @@ class Proofs:
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
         lacking = np.zeros(len(some), bool)
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
-        named = union(named_in(self.evidence.parts_of(one, "named"), self.evidence.numbers))
+        named = union(named_in(self.evidence.case.parts("named", one), self.evidence.numbers))
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
         asked = asked[~some[asked].within(named)]
         if not len(asked):
             return lacking
-        logged = self.evidence.parts_of(one, "applied")
+        logged = self.evidence.case.parts("applied", one)
         for origin in np.unique(some.origin[asked]).tolist():
             theirs = named[named.origin == origin]
             mine = asked[some.origin[asked] == origin]
@@ -408,25 +403,54 @@ class Proofs:
         columns = ["operation", "target", "entry", "body", "rename"]
         about: dict[str, dict[str, Any]] = {}
         alike: dict[tuple[str, str], set[str]] = {}
+        texts: list[pa.Table] = []
         logs = list(logs)
+        # Of each kind one log is asked for each: the tool that printed the one may have lost what was done to the values.
+        left = {log.kind: some for log in logs}
         for log in logs:
-            for there, rows in rows_at(self.evidence.parts_of(log, "changes"), some, self.evidence.numbers, columns):
+            known = []
+            parts = self.evidence.case.parts("changes", log)
+            for there, rows in rows_at(parts, left[log.kind], self.evidence.numbers, columns):
+                known.append(there)
                 for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
                     about.setdefault(key, row)
-                    # Every log is asked: the tool that printed one may have lost what was done to the values.
                     if (same := self._modification(row)) is not None:
                         alike.setdefault(same, set()).add(key)
+                texts.append(rows.select(["entry", "body"]))
+            left[log.kind] = left[log.kind].minus(union(known))
         found: set[str] = set()
         if alike:
-            entries = pa.array(sorted({entry for entry, _ in alike}), pa.string())
+            missed = pa.concat_tables(texts)
             for log in logs:
                 if (log.server, log.snapshot) == (self.replica.server, self.evidence.shown.snapshot):
-                    parts = self.evidence.parts_of(log, "changes")
-                    for rows in rows_of(parts, "entry", entries, ["kind", "operation", "body", "rename"]):
-                        for row in rows.to_pylist():
-                            same = self._modification(row) if row["kind"] == "change" else None
-                            found |= alike.get(same, set()) if same else set()
+                    found |= self._twins_in(log, alike, missed)
         return found, about
+
+    def _twins_in(self, log: Input, alike: Mapping[tuple[str, str], set[str]], missed: pa.Table) -> set[str]:
+        """The positions of which the log has a twin; of its other changes not more is read than their numbers."""
+        case = self.evidence.case
+        found: set[str] = set()
+        numbers = self._numbers(missed)
+        order = np.argsort(numbers)
+        entries = missed["entry"].cast(pa.string()).combine_chunks().take(pa.array(order % len(missed)))
+        numbers = numbers[order]
+        parts = {part["name"]: part for part in case.parts("changes", log)}
+        near = (
+            (parts[name], entries.filter(pa.array(there)))
+            for name, there in parts_with(case.parts("alike", log), numbers)
+        )
+        for rows in rows_of(near, "entry", ["kind", "operation", "body", "rename"]):
+            # Of an entry that is often changed, many others are there, too.
+            same_number = among(self._numbers(rows)[: len(rows)], numbers)
+            for row in rows.filter(pa.array(same_number)).to_pylist():
+                same = self._modification(row) if row["kind"] == "change" else None
+                found |= alike.get(same, set()) if same else set()
+        return found
+
+    def _numbers(self, changes: pa.Table) -> Numbers:
+        """By which twins of the changes are found, two of each: where a text begins with who wrote it, its twin may not."""
+        entry, text = (changes[name].cast(pa.string()).combine_chunks() for name in ("entry", "body"))
+        return np.concatenate([likeness(entry, text, self.proving.of_the_writer), entry_only(entry)])
 
     def _modification(self, row: Mapping[str, Any]) -> tuple[str, str] | None:
         same = self.proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")

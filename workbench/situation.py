@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.case import Case
-from workbench.engine.logs import stream_part
+from workbench.engine.reading import stream_part
+from workbench.engine.rows import highest
 from workbench.inputs import Input
 from workbench.rules.vectors import Span, last
 from workbench.topology import Replica, Row, Topology, topology
@@ -48,9 +49,16 @@ class Situation:
         """The rows of a table for which `where` holds, of one snapshot or server or of all, batch by batch."""
         for one in self.case.inputs:
             if snapshot in (None, one.snapshot) and server in (None, one.server):
-                for part in one.parts:
-                    if part["table"] == table:
-                        yield from stream_part(str(self.case.evidence / table / part["name"]), [*columns], where)
+                for part in self.case.parts(table, one):
+                    yield from stream_part(part["path"], [*columns], where)
+
+    def highest(self, table: str, column: str, one: Input) -> Any:
+        """The highest value that one file gave a column, by statistics: no row is read. None: there is none.
+
+        The tool that wrote the file tells it everywhere, or nowhere.
+        """
+        parts = self.case.parts(table, one)
+        return highest(parts, column) if highest(parts[:1], column) is not None else None
 
     @property
     def inputs(self) -> list[Input]:

@@ -46,6 +46,9 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "hi": (INT, "order of the position, first half"),
         "lo": (INT, "order of the position, second half"),
     },
+    "alike": {  # of the changes of one part of `changes`, sorted: two of different numbers are no twins
+        "number": (INT, "of the entry and of how the text of the modifications begins"),
+    },
     "named": {  # like `positions`, of what is no log of changes: results of operations, and states of entries
         "origin": (TEXT, "who made the change"),
         "hi": (INT, "order of the position, first half"),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.boundary import printable
-from workbench.engine.logs import read_part
+from workbench.engine.reading import read_part
 from workbench.engine.sightings import TABLES, OwnLog, Part, Sighting, dated, whole
 from workbench.model import Problem
 from workbench.rules.sending import Bound
@@ -138,22 +138,10 @@ class Timeline:
             if one.kind and one.server == server and one.suffix in (None, suffix):
                 word = format_with(one.kind).evidence
                 mine = one.suffix or (suffix if alone else None)
-                for part in one.parts:
-                    if part["table"] in TABLES:
-                        path = str(self.case.evidence / part["table"] / part["name"])
-                        between = self._covered.get((one.snapshot, one.file))
-                        found.append(
-                            Part(
-                                part["table"],
-                                path,
-                                word or part["table"],
-                                one.snapshot,
-                                one.file,
-                                server,
-                                mine,
-                                between,
-                            )
-                        )
+                between = self._covered.get((one.snapshot, one.file))
+                for table in TABLES:
+                    where = word or table, one.snapshot, one.file, server, mine, between
+                    found += [Part(table, part["path"], *where) for part in self.case.parts(table, one)]
         return found
 
     def own_logs(self, server: str, suffix: str | None) -> Iterator[tuple[OwnLog, Input]]:
@@ -161,10 +149,7 @@ class Timeline:
         origin = self.replicas.get((server, suffix))
         for one in self.case.inputs:
             if origin and one.kind and one.server == server and one.suffix == suffix and format_with(one.kind).is_log:
-                where = self.case.evidence / "positions"
-                parts = [
-                    {**part, "path": str(where / part["name"])} for part in one.parts if part["table"] == "positions"
-                ]
+                parts = self.case.parts("positions", one)
                 seen = one.facts.get("by_origin", {}).get(origin)
                 if parts and seen and self.system.moment(seen["max"]):
                     yield OwnLog(self.system, origin, parts), one
@@ -271,12 +256,10 @@ class Timeline:
         if server not in self._messages:
             found = []
             for one in self.case.inputs if self.system.replaced else ():
-                for part in one.parts if one.server == server else ():
-                    if part["table"] == "messages":
-                        path = str(self.case.evidence / "messages" / part["name"])
-                        wanted = pc.field("code").isin(sorted(self.system.replaced)) & pc.field("at").is_valid()
-                        rows = read_part(path, ["at", "suffix"], wanted)
-                        found += [(row["at"], row["suffix"] or one.suffix) for row in rows.to_pylist()]
+                for part in self.case.parts("messages", one) if one.server == server else ():
+                    wanted = pc.field("code").isin(sorted(self.system.replaced)) & pc.field("at").is_valid()
+                    rows = read_part(part["path"], ["at", "suffix"], wanted)
+                    found += [(row["at"], row["suffix"] or one.suffix) for row in rows.to_pylist()]
             self._messages[server] = found
         return [(at, at) for at, of in self._messages[server] if of in (None, suffix)]
 

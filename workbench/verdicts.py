@@ -42,7 +42,7 @@ class Verdicts:
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
     known    of each suffix the sources, which remember what the digests told of them
-    around   (server, suffix, origin) of missing changes -> what the server has from the first of them on, what of it no other
+    around   (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
     """
@@ -231,9 +231,9 @@ class _Suffix:
         for server in self.servers:
             self._judge(server)
         for server in self.servers:
-            for origin, some in server.missing.items():
-                if len(some) and server.source is not None:
-                    self._around(server, origin, some)
+            own = server.replica.origin or ""
+            if len(lost := server.missing.get(own, NONE)) and server.source is not None:
+                self._around(server, own, lost)
             self._pending(server)
         self._stranded()
 
@@ -366,7 +366,8 @@ class _Suffix:
         some = some[:room]
         if not len(some):
             return
-        places = {one.replica.server: one.source for one in self.servers if one.source is not None}
+        others = [one for one in self.servers if one is not server and one.source is not None]
+        places = {one.replica.server: one.source for one in others if one.source is not None}
         found = self.known.holding(places.values(), some)
         held = {name: found[source] for name, source in places.items()}
         keys = some.keys(self.system, self.names)
@@ -417,7 +418,7 @@ class _Suffix:
             self.found.unknown.append({**row, **ends, "count": count, "why": why})
 
     def _around(self, server: _Server, origin: str, some: Positions) -> None:
-        """What the server has of the origin around its missing changes, as far as anybody will look at it."""
+        """What the server has of its own changes around those that it lost, as far as anybody will look at it."""
         source = self.known.sources[server.source or 0]
         assert isinstance(source, Source)
         (first,) = some[:1].keys(self.system, self.names)
@@ -496,21 +497,20 @@ class _Suffix:
         log = self.known.sources[holder.source or 0]
         nearest = max(others, key=lambda one: one.seen.get(origin, ""))
         top = self._pair(nearest.seen.get(origin)) or LOWEST
-        kept = [nearest.missing.get(origin, NONE)]
-        kept[0] = kept[0][log.contains(kept[0])] if len(kept[0]) else NONE
         above = Span(top, HIGHEST)
         if self._delivered(holder, origin):
             above = Span(HIGHEST, HIGHEST)
-        lists = [*kept, *(some[log.contains(some)] for some in self.known.chunks(origin, above))]
-        some = union(lists)
+        ahead = (some[log.contains(some)] for some in self.known.chunks(origin, above))
+        some = union([nearest.missing.get(origin, NONE), *ahead])
         for one in others:
             if not len(some):
                 return
-            seen = self._pair(one.seen.get(origin)) or LOWEST
-            waits = np.array([(int(hi), int(lo)) > seen for hi, lo in zip(some.hi, some.lo, strict=True)], bool)
+            hi, lo = self._pair(one.seen.get(origin)) or LOWEST
+            waits = (some.hi > hi) | ((some.hi == hi) & (some.lo > lo))
             if waits.any() and self._sends(holder, one, origin):
                 some, waits = some[~waits], waits[~waits]
             some = some[waits | some.within(one.missing.get(origin, NONE))] if len(some) else some
+        some = some[log.contains(some)]
         self.found.totals["stranded"] += len(some)
         some = some[: max(0, self.limit - len(self.found.stranded))]
         keys = some.keys(self.system, self.names)

@@ -113,12 +113,11 @@ def arrivals(case: Case, position: str, suffix: str | None = None) -> Way:
 def _rows(line: Timeline, key: str) -> Iterator[dict[str, Any]]:
     """Every row of any log that names the position; parts that cannot hold it are told by their statistics."""
     for one in line.case.inputs:
-        for part in one.parts if one.kind else ():
-            if part["table"] in _ROWS:
-                path = str(line.case.evidence / part["table"] / part["name"])
-                for row in rows_about(path, key, _ROWS[part["table"]]):
-                    about = {"table": part["table"], "server": one.server, "snapshot": one.snapshot, "file": one.file}
-                    word = format_with(one.kind).evidence or part["table"]
+        for table, columns in _ROWS.items() if one.kind else ():
+            for part in line.case.parts(table, one):
+                for row in rows_about(part["path"], key, columns):
+                    about = {"table": table, "server": one.server, "snapshot": one.snapshot, "file": one.file}
+                    word = format_with(one.kind).evidence or table
                     yield {**row, **about, "evidence": word, "suffix": row["suffix"] or one.suffix}
 
 
@@ -132,14 +131,11 @@ def _in_logs(line: Timeline, key: str) -> dict[tuple[str, str | None], dict[str,
             continue
         parts = [part for part in one.parts if part["table"] == "positions"]
         if any(tuple(part["first"]) <= (hi, lo) <= tuple(part["last"]) for part in parts):
-            for part in one.parts:
-                if part["table"] == "changes":
-                    path = str(line.case.evidence / "changes" / part["name"])
-                    columns = ["kind", "position", "offset", "logged_at"]
-                    for row in rows_about(path, key, columns):
-                        if row["kind"] == "change":
-                            where = {"snapshot": one.snapshot, "file": one.file}
-                            found[place] = {**row, **where, "evidence": format_with(one.kind).evidence}
+            for part in line.case.parts("changes", one):
+                for row in rows_about(part["path"], key, ["kind", "position", "offset", "logged_at"]):
+                    if row["kind"] == "change":
+                        where = {"snapshot": one.snapshot, "file": one.file}
+                        found[place] = {**row, **where, "evidence": format_with(one.kind).evidence}
     return found
 
 

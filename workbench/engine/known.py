@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.engine.digests import digest, mix
-from workbench.engine.logs import StoredLog, place
-from workbench.engine.positions import NONE, Positions, of_arrow, union
+from workbench.engine.logs import StoredLog
+from workbench.engine.positions import NONE, Positions, of_arrow, place, union
 from workbench.model import System
 from workbench.tables import Numbers
 

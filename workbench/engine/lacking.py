@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.engine.known import HIGHEST, Known, Loose, Source, Span, only
-from workbench.engine.logs import StoredLog, damaged, read_part
+from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, as_set, union
+from workbench.engine.reading import damaged, read_part
 from workbench.model import Problem
 from workbench.tables import Numbers, order_of
 
@@ -31,9 +32,9 @@ TASK_ROWS = 12_000_000
 """Positions that one task reads: a Spark task with Python in it costs a tenth of a second before it reads a byte."""
 
 _FEWEST_TASKS = 2
-_BLOCK = 1_000_000
-"""Positions of all logs that are compared at once."""
-_LEFT = 4096
+_BLOCK = 64_000
+"""Positions of all logs that are compared at once: about a part, so that most blocks are a slice of one and nothing is copied."""
+_LEFT = 1024
 """A block of so few positions is not halved any more."""
 _PARTS_KEPT = 2
 _ROWS = "question bigint, log bigint, origin string, hi bigint, lo bigint"
@@ -141,6 +142,7 @@ class _Compared:
 
     def __init__(self, question: Question) -> None:
         self.parts = [log.parts for log in question.logs]
+        self._ends = [np.array([(p["first"][0], p["last"][0]) for p in one]).reshape(-1, 2) for one in self.parts]
         self.names = list(question.names)
         self.spans = {asked: span for asked, span in question.spans.items() if not span.empty}
         self.reach: dict[int, tuple[int, int]] = {}
@@ -166,7 +168,7 @@ class _Compared:
 
     def rows(self, share: _Share) -> Iterator[pa.RecordBatch]:
         """What each log lacks in the range."""
-        logs = [self._read(parts, share.low, share.high) for parts in self.parts]
+        logs = [self._read(log, share.low, share.high) for log in range(len(self.parts))]
         names = [column.split()[0] for column in _ROWS.split(", ")]
         for log, origin, some in self._lacking(logs):
             about = [pa.array([value] * len(some)) for value in (share.question, log, origin)]
@@ -184,13 +186,12 @@ class _Compared:
                     if len(some):
                         yield log, self.names[code], some
 
-    def _read(self, parts: Sequence[Mapping[str, Any]], low: int, high: int) -> Positions:
+    def _read(self, log: int, low: int, high: int) -> Positions:
         """All positions of a log from one hi to another."""
-        found = []
-        for part in parts:
-            if part["first"][0] <= high and low <= part["last"][0]:
-                some = self._part(part)
-                found.append(some[np.searchsorted(some.hi, low) : np.searchsorted(some.hi, high, "right")])
+        found, (first, last) = [], self._ends[log].T
+        for at in np.flatnonzero((first <= high) & (low <= last)).tolist():
+            some = self._part(self.parts[log][at])
+            found.append(some[np.searchsorted(some.hi, low) : np.searchsorted(some.hi, high, "right")])
         found = [some for some in found if len(some)]
         if len(found) < 2:
             return found[0] if found else NONE

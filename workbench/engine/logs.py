@@ -13,25 +13,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from workbench.engine.digests import fold
-from workbench.engine.positions import Positions, of_arrow
-from workbench.model import Problem, System
+from workbench.engine.positions import Positions, of_arrow, place
+from workbench.engine.reading import Part, damaged, parts_near, read_near, read_part, some_at_once
+from workbench.model import System
 from workbench.rules.sending import Bound, Tally
 from workbench.tables import SCHEMAS, Numbers, joined
 
 _PARTS_KEPT = 8
 _BUCKETS_KEPT = 1024
 _PAGE = 512
-_BATCH = 1 << 14
-_LARGEST = (1 << 63) - 1
+_COLUMNS = ["origin", "hi", "lo"]
 
 
 @dataclass(frozen=True)
@@ -258,17 +256,15 @@ class StoredLog:
     def contains(self, wanted: Positions, numbers: Mapping[str, int]) -> Numbers:
         """For each of some sorted positions: is it there? `numbers` are those of the origins."""
         found = np.zeros(len(wanted), bool)
-        for part in self.parts:
-            begin, end = (
-                place(wanted.hi, wanted.lo, tuple(part["first"])),
-                place(wanted.hi, wanted.lo, tuple(part["last"]), "right"),
-            )
-            if begin < end:
-                table = self._table(part["path"])
-                there = of_arrow(
-                    table["origin"].combine_chunks(), table["hi"].to_numpy(), table["lo"].to_numpy(), numbers
-                )
-                found[begin:end] |= wanted[begin:end].within(there)
+
+        def read(one: tuple[Part, slice]) -> pa.Table:
+            path = one[0]["path"]
+            return self._tables[path] if path in self._tables else read_near(path, _COLUMNS, wanted.hi[one[1]])
+
+        near = parts_near(self.parts, wanted.hi)
+        for (_, which), table in zip(near, some_at_once(read, near), strict=True):
+            there = of_arrow(table["origin"].combine_chunks(), table["hi"].to_numpy(), table["lo"].to_numpy(), numbers)
+            found[which] |= wanted[which].within(there)
         return found
 
     @cached_property
@@ -284,7 +280,7 @@ class StoredLog:
 
     def _table(self, path: str) -> pa.Table:
         if path not in self._tables:
-            self._tables[path] = read_part(path, ["origin", "hi", "lo"])
+            self._tables[path] = read_part(path, _COLUMNS)
             if len(self._tables) > _PARTS_KEPT:
                 self._tables.popitem(last=False)
         self._tables.move_to_end(path)
@@ -309,17 +305,6 @@ def _stretch(tables: list[pa.Table], low: tuple[int, int], high: tuple[int, int]
     return Stretch(origin, hi, lo)
 
 
-def place(hi: Numbers, lo: Numbers, pair: tuple[int, int], side: Literal["left", "right"] = "left") -> int:
-    """How many of the sorted positions lie below the pair; with `right`, those equal to it count too."""
-    # Behind the last number that a position can have, numpy would compare as floats and take the neighbours for equal.
-    if pair[0] > _LARGEST:
-        return len(hi)
-    begin, end = int(np.searchsorted(hi, pair[0], "left")), int(np.searchsorted(hi, pair[0], "right"))
-    if pair[1] > _LARGEST:
-        return end
-    return begin + int(np.searchsorted(lo[begin:end], pair[1], side))
-
-
 def _index(bucket: Numbers, count: Numbers) -> Index:
     if not len(bucket):
         return Index(np.array([], np.int64), np.array([0], np.int64))
@@ -328,43 +313,6 @@ def _index(bucket: Numbers, count: Numbers) -> Index:
     first = np.flatnonzero(np.concatenate([[True], bucket[1:] != bucket[:-1]]))
     sums = np.add.reduceat(count, first)
     return Index(bucket[first], np.concatenate([[0], np.cumsum(sums)]))
-
-
-def read_part(path: str, columns: list[str], filters: pc.Expression | None = None) -> pa.Table:
-    """Columns of one part of a table; those with few texts as dictionaries. Raises Problem if it is damaged or gone."""
-    few = [name for name in ("file", "origin") if name in columns]
-    how: dict[str, Any] = {"read_dictionary": few, "page_checksum_verification": True}
-    try:
-        if filters is None:
-            with pa.OSFile(path) as file:  # half as long as `read_table`, which takes each file for a data set
-                table = pq.ParquetFile(file, **how).read(columns, use_threads=False)
-        else:
-            table = pq.read_table(path, columns=columns, filters=filters, use_threads=False, partitioning=None, **how)
-        table.validate(full=True)  # the checksums leave out the headers of the pages
-    except (OSError, ValueError, pa.ArrowException):  # a damaged footer can hold names that are no text
-        raise damaged(path) from None
-    if set(table.column_names) != set(columns):
-        raise damaged(path)
-    return table.select(columns)
-
-
-def stream_part(path: str, columns: list[str], where: pc.Expression | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of one part for which `where` holds, batch by batch: of a part of any size only one batch is held."""
-    try:
-        kind = ds.ParquetFileFormat(page_checksum_verification=True)
-        part = ds.dataset(path, format=kind, partitioning=None)
-        how: dict[str, Any] = {"batch_size": _BATCH, "batch_readahead": 1, "use_threads": False}
-        for batch in part.to_batches(columns=columns, filter=where, **how):
-            if batch.num_rows:
-                batch.validate(full=True)
-                yield batch
-    except (OSError, pa.ArrowException):
-        raise damaged(path) from None
-
-
-def damaged(path: str) -> Problem:
-    """What to say of a part that is not as it was written."""
-    return Problem("a part of the evidence is damaged or gone", path, "load the inputs into a new case")
 
 
 def marks_of(paths: Iterable[str]) -> list[str]:

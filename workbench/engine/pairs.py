@@ -11,14 +11,16 @@ The workers read the sorted parts themselves and answer a few numbers for each s
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from workbench.engine.logs import StoredLog, place, read_part
+from workbench.engine.logs import StoredLog
+from workbench.engine.positions import place
+from workbench.engine.reading import read_part
 from workbench.model import Problem, System
 from workbench.rules.sending import Bound, Log, Tally
 from workbench.tables import order_of
@@ -44,6 +46,12 @@ class Questions:
         self.asked_for_first = False
         self.everywhere: set[str] = set()
         self.of: dict[str, set[str]] = {}
+
+    @property
+    def marks(self) -> Collection[str]:
+        """The marks: a change may be sent because one lies right before it."""
+        self.everywhere.update(self._log.marks)
+        return self._log.marks
 
     def origin_of(self, position: str) -> str:
         """Who made the change."""
@@ -100,6 +108,11 @@ class SlotLog:
     def _slot(self, origin: str, number: int) -> Tally:
         return self._counted[origin].get(number, Tally())
 
+    @property
+    def marks(self) -> Collection[str]:
+        """The marks, in any order: a few."""
+        return self._log.marks
+
     def origin_of(self, position: str) -> str:
         """Who made the change."""
         return self._log.origin_of(position)
@@ -110,7 +123,7 @@ class SlotLog:
 
     def holds(self, position: str) -> bool:
         """True if there is a record, change or mark, of exactly this position."""
-        return position in self._log.marks or any(
+        return position in self.marks or any(
             self._slot(origin, self._begin(origin, Bound(position, True))[0]).first == position
             for origin in self._counted
         )
@@ -118,7 +131,7 @@ class SlotLog:
     def after(self, position: str) -> str | None:
         """The first record, change or mark, above the position."""
         found = [self.tally(origin, Bound(position, False), None).first for origin in self._counted]
-        marks = [mark for mark in self._log.marks if mark > position]
+        marks = [mark for mark in self.marks if mark > position]
         return min(filter(None, [*found, *marks]), default=None)
 
     def first_of(self, origin: str) -> str | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.model import System
 from workbench.tables import Numbers
+
+_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,3 +99,14 @@ def of_keys(system: System, keys: Iterable[str], numbers: Mapping[str, int]) -> 
 def _same_as_next(some: Positions) -> Numbers:
     alike = (some.hi[1:] == some.hi[:-1]) & (some.lo[1:] == some.lo[:-1])
     return alike & (some.origin[1:] == some.origin[:-1])
+
+
+def place(hi: Numbers, lo: Numbers, pair: tuple[int, int], side: Literal["left", "right"] = "left") -> int:
+    """How many of the sorted positions lie below the pair; with `right`, those equal to it count too."""
+    # Behind the last number that a position can have, numpy would compare as floats and take the neighbours for equal.
+    if pair[0] > _LARGEST:
+        return len(hi)
+    begin, end = int(np.searchsorted(hi, pair[0], "left")), int(np.searchsorted(hi, pair[0], "right"))
+    if pair[1] > _LARGEST:
+        return end
+    return begin + int(np.searchsorted(lo[begin:end], pair[1], side))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from workbench.engine.logs import damaged, place, read_part
 from workbench.engine.positions import Positions, of_arrow
-
-Part = Mapping[str, Any]
-
-_READERS = 4
+from workbench.engine.reading import Part, groups_near, parts_near, read_part, some_at_once, undamaged
 
 
 def rows_where(parts: Iterable[Part], columns: Sequence[str], where: pc.Expression) -> pa.Table:
@@ -38,17 +31,13 @@ def rows_at(
     """The rows of `changes` at sorted positions: some of these at a time, with one row for each."""
     ordered = ["kind", "origin", "hi", "lo", *columns]
 
-    def among(part: Part) -> Positions:
-        begin = place(wanted.hi, wanted.lo, tuple(part["first"]))
-        return wanted[begin : place(wanted.hi, wanted.lo, tuple(part["last"]), "right")]
-
-    def read(part: Part) -> pa.Table:
-        with _undamaged(part), pa.OSFile(part["path"]) as opened:
+    def read(one: tuple[Part, slice]) -> pa.Table:
+        part, which = one
+        with undamaged(part["path"]), pa.OSFile(part["path"]) as opened:
             file = pq.ParquetFile(opened, page_checksum_verification=True)
-            return _rows_at(file, among(part), ordered)
+            return _rows_at(file, wanted[which], ordered)
 
-    reached = (part for part in parts if "first" in part and len(among(part)))
-    for table in _some_at_once(read, reached):
+    for table in some_at_once(read, parts_near(parts, wanted.hi)):
         table = table.filter(pc.equal(table["kind"], "change"))
         table = table.sort_by([("hi", "ascending"), ("lo", "ascending")])
         origin = table["origin"].combine_chunks().cast(pa.string()).dictionary_encode()
@@ -62,7 +51,7 @@ def rows_at(
 def _rows_at(file: pq.ParquetFile, wanted: Positions, columns: Sequence[str]) -> pa.Table:
     """The rows whose hi is one of the wanted ones; of a row group without any nothing but hi is read."""
     found = []
-    for group in _groups(file, wanted):
+    for group in groups_near(file, wanted.hi):
         hi = file.read_row_group(group, ["hi"], use_threads=False)["hi"].to_numpy()
         at = np.flatnonzero(np.isin(hi, wanted.hi))
         if len(at):
@@ -70,59 +59,39 @@ def _rows_at(file: pq.ParquetFile, wanted: Positions, columns: Sequence[str]) ->
     return pa.concat_tables(found) if found else file.schema_arrow.empty_table().select(columns)
 
 
-def _groups(file: pq.ParquetFile, wanted: Positions) -> list[int]:
-    """The row groups that can hold one of the positions."""
-    at = file.schema_arrow.get_field_index("hi")
-    found = []
-    for number in range(file.num_row_groups):
-        ends = file.metadata.row_group(number).column(at).statistics
-        if (
-            ends is None
-            or not ends.has_min_max
-            or np.searchsorted(wanted.hi, ends.min, "left") < np.searchsorted(wanted.hi, ends.max, "right")
-        ):
-            found.append(number)
-    return found
-
-
-def rows_of(parts: Iterable[Part], key: str, wanted: pa.Array, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows in which the column `key` has one of the wanted values: the key and the columns, part by part.
+def rows_of(wanted: Iterable[tuple[Part, pa.Array]], key: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows in which the column `key` has one of the values wanted of that part: the key and the columns, part by part.
 
     A column that is no order of time has no statistics that help: it is read whole, the others only where it has one.
     """
 
-    def rows(part: Part) -> pa.Table:
-        with _undamaged(part), pa.OSFile(part["path"]) as opened:
+    def rows(one: tuple[Part, pa.Array]) -> pa.Table:
+        part, values = one
+        with undamaged(part["path"]), pa.OSFile(part["path"]) as opened:
             file = pq.ParquetFile(opened, page_checksum_verification=True)
             found = []
             for group in range(file.num_row_groups):
                 keys = file.read_row_group(group, [key], use_threads=False)
-                at = pc.indices_nonzero(pc.is_in(keys[key], wanted))
+                at = pc.indices_nonzero(pc.is_in(keys[key], values))
                 if len(at):
                     found.append(file.read_row_group(group, [key, *columns], use_threads=False).take(at))
             return pa.concat_tables(found) if found else pa.table({})
 
-    yield from filter(len, _some_at_once(rows, parts))
+    yield from filter(len, some_at_once(rows, wanted))
 
 
-def _some_at_once(read: Callable[[Part], pa.Table], parts: Iterable[Part]) -> Iterator[pa.Table]:
-    """What is read of each part, in their order: a few are read while one is looked at, and no more are held."""
-    with ThreadPoolExecutor(_READERS) as pool:  # reading and unpacking release the interpreter lock
-        waiting: deque[Future[pa.Table]] = deque()
-        for part in parts:
-            waiting.append(pool.submit(read, part))
-            if len(waiting) > 2 * _READERS:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-@contextmanager
-def _undamaged(part: Part) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, pa.ArrowException, KeyError):
-        raise damaged(part["path"]) from None
+def highest(parts: Iterable[Part], column: str) -> Any:
+    """The highest value of a column, by its statistics: no row is read. None: there is no value."""
+    found = None
+    for part in parts:
+        with undamaged(part["path"]), pa.OSFile(part["path"]) as opened:
+            about = pq.ParquetFile(opened)
+            at = about.schema_arrow.get_field_index(column)
+            for group in range(about.num_row_groups):
+                ends = about.metadata.row_group(group).column(at).statistics
+                if ends is not None and ends.has_min_max:
+                    found = ends.max if found is None else max(found, ends.max)
+    return found
 
 
 def named_in(parts: Iterable[Part], numbers: Mapping[str, int]) -> Iterator[Positions]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.logs import read_part
+from workbench.engine.reading import read_part
 from workbench.model import System
 from workbench.tables import TEXT, TIME, Numbers
 

@@ -14,7 +14,7 @@ Every decision comes with its reason as data: the rule's name (a key of the rule
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -46,8 +46,12 @@ class Log(Protocol):
     """What a rule may ask of the supplier's log.
 
     Marks are records that are no changes, written where a log was made anew (`cn=start iteration`): reading can begin at
-    one and passes it like a change, it is only never sent. None lies beyond the supplier's vector of that moment.
+    one and passes it like a change, it is only never sent.
     """
+
+    @property
+    def marks(self) -> Collection[str]:
+        """The marks, in any order: a few."""
 
     def origin_of(self, position: str) -> str:
         """Who made the change."""

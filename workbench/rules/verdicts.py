@@ -123,7 +123,7 @@ class Loss:
 
     own          the server itself made them
     logs         the server has a log of changes
-    held         what the server has of the origin from the first missing one on
+    held         if they are its own: what the server has of the origin from the first missing one on
     only_here    those of them that no other server has
     below        the last that the server has before the first missing one
     seen         the highest that it claims or shows
@@ -172,6 +172,7 @@ class Proving:
     cleaned       the code of the message that says that an origin was cleaned away
     log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
+    of_the_writer the first lines of bodies that say only who wrote, and when
     """
 
     goes_on: Callable[[int], bool]
@@ -182,3 +183,4 @@ class Proving:
     passed_over: str = ""
     cleaned: str = ""
     log_written: str = ""
+    of_the_writer: frozenset[str] = frozenset()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -216,8 +216,8 @@ def trim_stopped(situation: Situation) -> Iterator[Finding]:
     newest record of every replica ID stays for ever, and so does what a direct consumer lacks, by what is remembered of it.
     """
     for one in situation.topology.replicas:
-        newest = _newest_record(situation, one)
-        if one.log is None or newest is None:
+        newest = situation.highest("changes", "logged_at", one.log) if one.log else None
+        if newest is None:
             continue
         sends = [link for link in situation.topology.links if (link.supplier, link.suffix) == (one.server, one.suffix)]
         limits = trim_limits(one.vector, [link.remembered for link in sends if link.remembered is not None])
@@ -266,10 +266,3 @@ def _records(situation: Situation, one: Replica, columns: list[str], where: pc.E
     """The records of the replica's present changelog for which `where` holds, batch by batch."""
     mine = where & (pc.field("file") == (one.log.file if one.log else ""))
     yield from situation.rows("changes", columns, mine, snapshot=situation.topology.snapshot, server=one.server)
-
-
-def _newest_record(situation: Situation, one: Replica) -> datetime | None:
-    """When the last record was logged, if the changelog tells."""
-    batches = _records(situation, one, ["logged_at"], pc.field("logged_at").is_valid()) if one.log else ()
-    found: datetime | None = max((pc.max(batch["logged_at"]).as_py() for batch in batches), default=None)
-    return found

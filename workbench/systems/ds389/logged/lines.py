@@ -320,7 +320,7 @@ def session_logs(case: Any) -> list[SessionLog]:
     order = {label: number for number, label in enumerate(case.snapshots)}
     files: dict[str, list[tuple[Any, ...]]] = {}
     for one in case.inputs:
-        paths = [str(case.evidence / part["table"] / part["name"]) for part in one.parts if part["table"] == "messages"]
+        paths = [part["path"] for part in case.parts("messages", one)]
         if one.kind.partition(":")[0] == "ds389.errors-log" and paths:
             begins = one.facts.get("time", {}).get("min", "")
             in_order = sorted(paths, key=_first_offset) if len(paths) > 1 else paths

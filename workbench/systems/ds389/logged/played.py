@@ -7,7 +7,7 @@ all that the rule set asks for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from workbench.rules.sending import (
@@ -42,6 +42,8 @@ class _Told:
 
     Whether it *should* have been there is the question of other findings; here only the choice of the anchor counts.
     """
+
+    marks: Collection[str] = ()
 
     def __init__(self, located: bool = True) -> None:
         self._located = located

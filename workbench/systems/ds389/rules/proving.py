@@ -70,7 +70,7 @@ def modification(operation: str, body: str, rename: str) -> str | None:
         elif line:
             name, colon, value = line.partition(":")
             group.append(f"{name.lower()}{colon}{value if group else value.lower()}")
-    return "\n-\n".join([operation, rename, *sorted(filter(None, kept))])
+    return "\n-\n".join([operation, rename, *filter(None, kept)])
 
 
 PROVING = Proving(
@@ -84,4 +84,5 @@ PROVING = Proving(
     passed_over="alternative_start",
     cleaned="clean_done",
     log_written="changelog_task",
+    of_the_writer=frozenset(f"{how}: {name}" for how in ("add", "delete", "replace") for name in _OF_THE_WRITER),
 )

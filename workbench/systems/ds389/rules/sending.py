@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import ClassVar, NamedTuple
 
 from workbench.rules.sending import (
@@ -248,7 +249,9 @@ class _Talk:
         beyond = Bound(max(block.stop, block.consumer or ""), False)
         if self.start.bound and self.start.bound.position > beyond.position:
             beyond = self.start.bound  # what lies before it is not read, and cannot move the stop
-        for position in self._log.changes(origin, beyond):
+        # A mark is judged like a change: one right behind the stop moves it as well.
+        marks = sorted(mark for mark in self._log.marks if self._log.origin_of(mark) == origin)
+        for position in merge(self._log.changes(origin, beyond), marks[beyond.place(marks) :]):
             if not _next_in_second(sent, position):
                 break
             sent = position

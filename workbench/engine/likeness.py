@@ -1,0 +1,113 @@
+"""Numbers of what changes did: two of different numbers are no twins, and nothing else has to be read to know that.
+
+A server's log may hold millions of changes, and the search for a twin would read what all of them did. So a load keeps a
+number of each, of the entry and of how the text of its modifications begins, sorted within each part: 2 bytes a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.engine.reading import Part, read_part, some_at_once
+from workbench.tables import Numbers
+
+_LINE_END = np.uint64(0x0A0A0A0A0A0A0A0A)
+_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_SMALL_LETTERS = np.uint64(0x2020202020202020)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_ONE = np.uint64(1)
+_MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+
+_ENTRY, _KNOWN, _BEGINNING = 40, 16, 64
+"""Bytes that are looked at: of the id of an entry, of a beginning that is passed over, of a text."""
+_AT_ONCE = 8192
+"""Rows of which all intermediate numbers stay in the cache of a processor."""
+
+
+def likeness(entry: pa.Array, text: pa.Array, passed_over: Iterable[str] = ()) -> Numbers:
+    """For each change a number of its entry and of the first two lines of its text, whatever their case.
+
+    A text that is empty, or begins like one of `passed_over`, counts for nothing: the number is that of `entry_only`.
+    """
+    known = _beginnings(pa.array([*passed_over, ""], pa.string()), _KNOWN)
+    found = []
+    for begin in range(0, len(entry), _AT_ONCE):
+        some = text[begin : begin + _AT_ONCE]
+        nothing = np.isin(_beginnings(some, _KNOWN), known)
+        of_text = np.where(nothing, _NOTHING, _beginnings(some, _BEGINNING, two_lines=True))
+        found.append(_number(entry[begin : begin + _AT_ONCE], of_text))
+    return np.concatenate([np.array([], np.int64), *found])
+
+
+def entry_only(entry: pa.Array) -> Numbers:
+    """The numbers of changes of these entries whose text counts for nothing."""
+    return _number(entry, np.full(len(entry), _NOTHING))
+
+
+def parts_with(parts: Iterable[Part], wanted: Numbers) -> Iterator[tuple[str, Numbers]]:
+    """The names of the parts of `changes` in which wanted numbers stand, and for each of these, ascending: is it there?"""
+
+    def read(part: Part) -> tuple[str, Numbers]:
+        return part["of"], read_part(part["path"], ["number"])["number"].to_numpy()
+
+    for of, held in some_at_once(read, parts):
+        if (there := among(wanted, held)).any():
+            yield of, there
+
+
+def among(some: Numbers, sought: Numbers) -> Numbers:
+    """For each of some numbers: is it one of the others, which are in ascending order?"""
+    at = np.minimum(np.searchsorted(sought, some), len(sought) - 1)
+    return sought[at] == some if len(sought) else np.zeros(len(some), bool)
+
+
+def _number(entry: pa.Array, of_text: Numbers) -> Numbers:
+    return (_mixed(_beginnings(entry, _ENTRY), of_text) >> np.uint64(32)).astype(np.int64)
+
+
+def _mixed(one: Numbers, other: Numbers) -> Numbers:
+    mixed = (one ^ other) * _MIX
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+_NOTHING = np.uint64(0)
+
+
+def _beginnings(texts: pa.Array, size: int, two_lines: bool = False) -> Numbers:
+    """A number of the first bytes of each text, or of its first two lines; small and capital letters count alike.
+
+    The texts are never taken out: eight bytes of each are looked at in one step.
+    """
+    _, ends, data = texts.buffers()
+    ends = np.frombuffer(ends or bytes(4), np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    begin, left = ends[:-1], ends[1:] - ends[:-1]
+    bytes_ = np.frombuffer(data or b"", np.uint8)
+    if len(bytes_) < 8:
+        bytes_ = np.concatenate([bytes_, np.zeros(8, np.uint8)])
+    every = np.lib.stride_tricks.as_strided(bytes_[:8].view("<u8"), (len(bytes_) - 7,), (1,), writeable=False)
+    found = np.zeros(len(texts), np.uint64)
+    lines = np.full(len(texts), 2, np.uint8)
+    for at in range(0, size, 8):
+        place = begin + at
+        there = np.minimum(place, len(every) - 1)
+        word = every[there] >> (np.minimum(place - there, 7) << 3).astype(np.uint64)
+        word &= _MASKS[np.clip(left - at, 0, 8)]
+        if two_lines:
+            word, counted = _cut(word, lines)
+            over = counted >= lines
+            lines -= np.where(over, 0, counted)
+            left[over] = 0
+        found = _mixed(found, word | _SMALL_LETTERS)
+    return found
+
+
+def _cut(word: Numbers, lines: Numbers) -> tuple[Numbers, Numbers]:
+    """Each eight bytes up to the first line end, or the second where that is to come; and how many line ends there are."""
+    other = word ^ _LINE_END
+    flags = ~(((other & _LOW_BITS) + _LOW_BITS) | other | _LOW_BITS)
+    last = np.where(lines > 1, flags & (flags - _ONE), flags)
+    below = ((last & (~last + _ONE)) >> np.uint64(7)) - _ONE  # where there is none: all
+    return word & below, np.bitwise_count(flags)
