@@ -8,7 +8,6 @@ position, and DuckDB over the same Parquet files. All must give the same counts.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Callable
@@ -20,67 +19,29 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.mesh_data import SERVERS, SUFFIX, made, positions
 from workbench import Case
 from workbench.diagnosis import counted_logs, logs_of, pair_matrix
-from workbench.engine.digests import digest, fold
-from workbench.engine.parts import write_part
 from workbench.engine.session import spark_session
 from workbench.inputs import Input
-from workbench.model import Source
 from workbench.rules.vectors import Span
 from workbench.systems.ds389 import SYSTEM
 from workbench.topology import VECTOR, Replica, Topology
 
 ROOT = Path(__file__).parent.parent
-START, RATE, PART, SERVERS = 0x66000000, 10, 64_000, 4
 DUCKDB = "DuckDB, one query"
 LOST = 60
 """Changes that each log lacks, at random places."""
 
 
-def _positions(changes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(origin number, hi, lo): ten changes a second in all, in the order of time."""
-    number = np.arange(changes, dtype=np.int64)
-    rid = number * 2654435761 % SERVERS + 1
-    hi = ((START + number // RATE) << 16) | (number % RATE)
-    return rid, hi, rid << 16
-
-
-def _evidence(folder: Path, changes: int) -> list[Input]:
-    """The tables `positions` and `digests` as a load writes them; made once."""
-    known = folder / "inputs.json"
-    if known.exists():
-        return [Input(**one) for one in json.loads(known.read_text())]
-    (folder / "evidence").mkdir(parents=True)
-    rid, hi, lo = _positions(changes)
-    names, inputs = pa.array([str(one) for one in range(SERVERS + 1)]), []
-    for server in range(1, SERVERS + 1):
-        kept = np.ones(changes, bool)
-        kept[np.random.default_rng(server).choice(changes - 1, LOST, replace=False)] = False
-        source = Source(f"s{server}.changelog.ldif", "now", f"s{server}", "dc=example,dc=com")
-        parts, digests = [], []
-        for begin in range(0, changes, PART):
-            there = np.flatnonzero(kept[begin : begin + PART]) + begin
-            origin = pa.DictionaryArray.from_arrays(pa.array(rid[there].astype(np.int32)), names)
-            ends = [(int(hi[at]), int(lo[at])) for at in (there[0], there[-1])]
-            rows = pa.table({"origin": origin, "hi": hi[there], "lo": lo[there]})
-            parts.append(write_part(folder / "evidence", "positions", rows, source, *ends))
-            digests.append(digest(origin, hi[there], lo[there], SYSTEM.bucket_shift))
-        parts.append(write_part(folder / "evidence", "digests", fold(pa.concat_tables(digests)), source))
-        about: dict[str, Any] = dict.fromkeys(("path", "sha256", "format"), "")
-        about |= {"bytes": 0, "changed": 0, "rows": int(kept.sum()), "rejected": 0, "facts": {}, "suffixes": []}
-        inputs.append(Input(**about, kind="ds389.changelog-ldif", parts=parts, **_about(source)))
-    known.write_text(json.dumps([vars(one) for one in inputs]))
-    return inputs
-
-
-def _about(source: Source) -> dict[str, Any]:
-    return {"file": source.file, "snapshot": source.snapshot, "server": source.server, "suffix": source.suffix}
+def _case(folder: Path, changes: int) -> Case:
+    lost = {n: np.random.default_rng(n).choice(changes - 1, LOST, replace=False) for n in range(1, SERVERS + 1)}
+    return made(folder, changes, lost)
 
 
 def _topology(inputs: list[Input], changes: int, moved: int) -> Topology:
     """Each server is up to date with itself and lags behind the others; `moved` changes everybody's vector a little."""
-    rid, hi, lo = _positions(changes)
+    rid, hi, lo = positions(changes)
     replicas = []
     for number, one in enumerate(inputs, 1):
         vector = {}
@@ -90,7 +51,7 @@ def _topology(inputs: list[Input], changes: int, moved: int) -> Topology:
             ends = (mine[0], mine[-1])
             vector[str(origin)] = Span(*(SYSTEM.order_key("", int(hi[at]), int(lo[at])) for at in ends))
         about = {"vector": vector, "log": one, "evidence": (VECTOR,)}
-        replicas.append(Replica(f"s{number}", "dc=example,dc=com", str(number), **about))
+        replicas.append(Replica(f"s{number}", SUFFIX, str(number), **about))
     return Topology(SYSTEM, "now", replicas, [])
 
 
@@ -167,8 +128,7 @@ def main() -> None:
     spark.range(1).count()
     print(f"{os.cpu_count()} cores; best of {asked.rounds} rounds, in turn; seconds")
     for changes in asked.changes:
-        folder = asked.data / f"pairs-{changes}"
-        case = Case(folder, "bench", {"now": str(folder)}, _evidence(folder, changes))
+        case = _case(asked.data / f"pairs-{changes}", changes)
         best: dict[str, float] = {}
 
         def timed(name: str, work: Callable[[], Any], best: dict[str, float] = best) -> Any:

@@ -247,3 +247,12 @@ def test_a_cluster_and_spark_connect_find_the_same(where: str, tmp_path: Path, r
     done = elsewhere(FIND.format(arguments=[str(case.folder), request.getfixturevalue(where)]))
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == [POSITIONS, [LOST]]
+
+
+def test_the_benchmark_still_measures(elsewhere: Any, tmp_path: Path) -> None:
+    arguments = ["missed", "--changes", "40000", "--rounds", "1", "--kind", "scattered", "--data", str(tmp_path)]
+    done = elsewhere(f"import sys\nfrom benchmarks import missed\nsys.argv = {arguments!r}\nmissed.main()")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "not measured" not in done.stdout
+    for told in ("of the work of a load: ", "all 240 lost ones", "by digests", "the whole diagnosis", "every position"):
+        assert told in done.stdout

@@ -14,7 +14,7 @@ import slow_sessions
 from given_cases import given_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from session_checks import ORACLES, check, check_expected, four, rule_set
+from session_checks import ORACLES, check, check_expected, check_plan, four, rule_set
 from session_samples import CORNERS, csn, random_session, session_inputs
 
 from workbench.rules import sending, vectors
@@ -153,17 +153,16 @@ def test_a_load_of_marks_alone_is_a_load_in_which_nothing_happens() -> None:
 
 def test_a_mark_right_behind_the_stop_moves_it_like_a_change() -> None:
     """So the change of the next sequence number but one is sent, and without the mark it would not be."""
-    marked = {"start_iteration_records": [csn(5, 1, 1)]}
-    for marks, outcome in ((marked, {"sent": 1, "sent_promoted": 1}), ({}, {"sent": 1, "beyond_local_max": 1})):
+    for marks, outcome in (([csn(5, 1, 1)], "sent_promoted"), ([], "beyond_local_max")):
         inputs = session_inputs(
             [csn(1, 1), csn(4, 1), csn(5, 1, 2)],
             [f"1 {csn(1, 1)} {csn(5, 1)}"],
             [f"1 {csn(1, 1)} {csn(1, 1)}"],
-            **marks,
+            start_iteration_records=marks,
         )
-        check(HOUSE, "session", inputs)
+        check_plan(HOUSE, "session", inputs)
         plan = sending.plan(rule_set(HOUSE, "session", inputs), *four(HOUSE, inputs))
-        assert plan.counts == outcome
+        assert plan.counts == {"sent": 1, outcome: 1}
 
 
 def test_a_plan_promotes_no_change_that_follows_one_before_the_start() -> None:

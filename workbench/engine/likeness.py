@@ -51,10 +51,10 @@ def parts_with(parts: Iterable[Part], wanted: Numbers) -> Iterator[tuple[str, Nu
     """The names of the parts of `changes` in which wanted numbers stand, and for each of these, ascending: is it there?"""
 
     def read(part: Part) -> tuple[str, Numbers]:
-        return part["of"], read_part(part["path"], ["number"])["number"].to_numpy()
+        return part["of"], among(wanted, read_part(part["path"], ["number"])["number"].to_numpy())
 
-    for of, held in some_at_once(read, parts):
-        if (there := among(wanted, held)).any():
+    for of, there in some_at_once(read, parts):
+        if there.any():
             yield of, there
 
 
