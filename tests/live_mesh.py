@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -394,10 +394,10 @@ class Mesh:
             return False
 
 
-def until(what: str, ready: object, seconds: float = 60) -> None:
+def until(what: str, ready: Callable[[], object], seconds: float = 60) -> None:
     """Ask again and again until it is so."""
     end = time.monotonic() + seconds
-    while not ready():  # type: ignore[operator]
+    while not ready():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
         time.sleep(0.1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,22 +17,27 @@ pytestmark = pytest.mark.live
 Found = dict[str, Any]
 
 
-@pytest.fixture
-def look(tmp_path: Path) -> Iterator[Any]:
+class Look:
     """Collects a mesh under a label and diagnoses that snapshot alone, or with those of earlier labels before it."""
 
-    def look(mesh: Mesh, label: str, *options: str, after: tuple[str, ...] = (), **which: Any) -> Found:
-        done = mesh.collect(tmp_path / label, *options, **which)
-        assert done.exit_code in (0, 3), done.output
-        return again(label, after=after)
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
-    def again(label: str, after: tuple[str, ...] = ()) -> Found:
-        case = Case.create(tmp_path / "-".join(("case", *after, label)))
-        case.load([tmp_path / one for one in (*after, label)])
+    def __call__(self, mesh: Mesh, label: str, *options: str, after: tuple[str, ...] = (), **which: Any) -> Found:
+        done = mesh.collect(self.folder / label, *options, **which)
+        assert done.exit_code in (0, 3), done.output
+        return self.again(label, after)
+
+    def again(self, label: str, after: tuple[str, ...] = ()) -> Found:
+        """What was collected under the label, diagnosed once more."""
+        case = Case.create(self.folder / "-".join(("case", *after, label)))
+        case.load([self.folder / one for one in (*after, label)])
         return diagnose(case)
 
-    look.again = again  # type: ignore[attr-defined]
-    return look
+
+@pytest.fixture
+def look(tmp_path: Path) -> Look:
+    return Look(tmp_path)
 
 
 def writes(mesh: Mesh, server: str, *ldif: str) -> list[str]:
@@ -120,7 +124,7 @@ TO_S3 = [("s1", "s3"), ("s2", "s3")]
 # --- three suppliers
 
 
-def test_servers_in_step_are_healthy(mesh: Mesh, look: Any) -> None:
+def test_servers_in_step_are_healthy(mesh: Mesh, look: Look) -> None:
     for name in mesh.suppliers:
         writes(mesh, name, *people(*(f"{name}-{number}" for number in range(5))))
     mesh.wait_equal()
@@ -138,7 +142,7 @@ def test_servers_in_step_are_healthy(mesh: Mesh, look: Any) -> None:
     assert {one["decision"] for one in found["pairs"]} == {"nothing_to_send"}
 
 
-def test_what_waits_behind_disabled_links_is_counted(mesh: Mesh, look: Any) -> None:
+def test_what_waits_behind_disabled_links_is_counted(mesh: Mesh, look: Look) -> None:
     mesh.wait_equal()
     with behind(mesh, TO_S3):
         one = writes(mesh, "s1", *people("lag-1", "lag-2", "lag-3"), modify("lag-1", "late"))
@@ -153,7 +157,7 @@ def test_what_waits_behind_disabled_links_is_counted(mesh: Mesh, look: Any) -> N
     assert_healthy(look(mesh, "later", after=("now",)))
 
 
-def test_changes_hidden_behind_equal_vectors_are_found(mesh: Mesh, look: Any) -> None:
+def test_changes_hidden_behind_equal_vectors_are_found(mesh: Mesh, look: Look) -> None:
     mesh.wait_equal()
     before = look(mesh, "before")
     assert_healthy(before)
@@ -181,7 +185,7 @@ def test_changes_hidden_behind_equal_vectors_are_found(mesh: Mesh, look: Any) ->
         assert codes(one, "error") == set()
 
 
-def test_a_supplier_restored_from_its_backup_and_what_its_next_change_hides(mesh: Mesh, look: Any) -> None:
+def test_a_supplier_restored_from_its_backup_and_what_its_next_change_hides(mesh: Mesh, look: Look) -> None:
     mesh.wait_equal()
     mesh.backup("s3", "own")
     own = writes(mesh, "s3", *people("own-1", "own-2", "own-3"))
@@ -219,7 +223,7 @@ def test_a_supplier_restored_from_its_backup_and_what_its_next_change_hides(mesh
 # --- a hub and read-only consumers
 
 
-def test_read_only_consumers_miss_changes_behind_a_supplier_and_behind_a_hub(tree: Mesh, look: Any) -> None:
+def test_read_only_consumers_miss_changes_behind_a_supplier_and_behind_a_hub(tree: Mesh, look: Look) -> None:
     tree.wait_equal()
     assert_healthy(look(tree, "before", "--entries"))
     with behind(tree, [("s1", "c2"), ("h1", "c1")]):
@@ -272,7 +276,7 @@ def _refused(mesh: Mesh, server: str, csn: str) -> bool:
     )
 
 
-def test_behind_a_stopped_hub_changes_wait_and_nothing_is_lost(tree: Mesh, look: Any) -> None:
+def test_behind_a_stopped_hub_changes_wait_and_nothing_is_lost(tree: Mesh, look: Look) -> None:
     tree.wait_equal()
     with tree.stopped("h1"):
         made = writes(tree, "s1", *people("past-the-hub-1", "past-the-hub-2"))
@@ -285,7 +289,7 @@ def test_behind_a_stopped_hub_changes_wait_and_nothing_is_lost(tree: Mesh, look:
     assert (found["missing"], found["pending"], codes(found, "error")) == ([], [], set())
 
 
-def test_an_origin_without_a_server_is_dead(tree: Mesh, look: Any) -> None:
+def test_an_origin_without_a_server_is_dead(tree: Mesh, look: Look) -> None:
     tree.wait_equal()
     feeds = [("s1", "s2"), ("s2", "s1")]
     for supplier, consumer in feeds:

@@ -46,7 +46,8 @@ def stored(folder: Path, name: str, content: Any) -> Path:
 
 
 def counts(found: dict[str, Any], name: str) -> tuple[int, int, int]:
-    return tuple(len(found[name][kind]) for kind in ("new", "gone", "changed"))  # type: ignore[return-value]
+    new, gone, changed = (len(found[name][kind]) for kind in ("new", "gone", "changed"))
+    return new, gone, changed
 
 
 MISSING = {"server": "s1", "suffix": None, "origin": "2", "position": csn(1, 2), "cause": None, "held_by": ["s2"]}

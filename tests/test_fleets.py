@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from fleet_histories import Fleet, History, origin_of, write_fleet
+from fleet_files import write_fleet
+from fleet_histories import Fleet, History, origin_of
 from slow_verdicts import MISSING, UNKNOWN, SlowVerdicts
 
 from workbench import Case

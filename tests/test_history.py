@@ -205,8 +205,8 @@ def test_known_at_is_what_a_replay_by_hand_finds(
                     if held
                     else (csn(own[-1], 2), None)
                     if own and origin == 2
-                    else None,  # type: ignore[arg-type]
-                    newest=max(stamps.values(), default=None),  # type: ignore[arg-type]
+                    else None,
+                    newest=max(stamps.values(), default=None),
                 )
                 least, most = known.at_least, known.at_most
                 if least and least.evidence == "snapshot":

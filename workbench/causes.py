@@ -61,7 +61,7 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         held,
         only_here,
         below,
-        max([*keys, *(one.max or "" for one in [situation.seen(replica)[origin]] if replica)]) if replica else keys[-1],
+        max([*keys, *(one.max or "" for one in [replica.seen()[origin]] if replica)]) if replica else keys[-1],
         refused,
         codes,
         _before(situation, key, keys[-1]),
@@ -79,7 +79,7 @@ def _before(situation: Situation, key: Key, below: str) -> str | None:
     for label in labels[: labels.index(situation.topology.snapshot)]:
         shown = situation.at(label)
         for one in shown.replicas if shown else ():
-            if (one.server, one.suffix) == key[:2] and key[2] in (had := situation.seen(one)):
+            if (one.server, one.suffix) == key[:2] and key[2] in (had := one.seen()):
                 seen.append(had[key[2]].max or "")
     return max((position for position in seen if position < below), default=None)
 

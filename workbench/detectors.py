@@ -344,7 +344,7 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
 def _seen_meanwhile(situation: Situation, row: Row) -> bool:
     """True if the consumer's log, read after its vector, has some of what seems to wait."""
     consumer, system = situation.replica(row["consumer"], row["suffix"]), situation.topology.system
-    seen = situation.seen(consumer) if consumer else {}
+    seen = consumer.seen() if consumer else {}
     return any(
         (last(seen, origin) or "") >= (system.typed(one["first"]) or "") for origin, one in row["to_send"].items()
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, Step, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
     for one in situation.topology.replicas:
         if one.origin is None or not (one.claims or one.log):
             continue
-        own = _last(situation, one, one.origin)
+        own = _last(one, one.origin)
         others = {
-            other.server: _last(situation, other, one.origin)
+            other.server: _last(other, one.origin)
             for other in situation.topology.replicas
             if other.suffix == one.suffix and other is not one
         }
@@ -61,8 +62,8 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         top = max(ahead.values())
         earlier = situation.earlier
         before = replica_of(earlier, one) if earlier else None
-        had = _last(situation, before, one.origin) if before else ""
-        known = _moment(situation, *_seen(situation, one).values())
+        had = _last(before, one.origin) if before else ""
+        known = _moment(situation, *(span.max for span in one.seen().values() if span.max))
         alive = max(filter(None, (newest.get(one.server), known)), default=None)
         made = _moment(situation, top)
         # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
@@ -93,27 +94,37 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def _of_changes(code: str, key: Key, rows: Sequence[Mapping[str, Any]], summary: str, *fix: Step) -> Finding:
+    server, suffix, origin = key
+    return Finding(
+        code,
+        "error",
+        summary,
+        server=server,
+        origin=origin,
+        suffix=suffix,
+        items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
+        evidence=first_few(map(_proof, rows)),
+        fix=fix,
+    )
+
+
 def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
     """A server lacks own changes that its vector covers: it went back in time and wrote again."""
     origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
-    for (server, suffix, origin), rows in _by_key(situation.verdicts.missing).items():
+    for key, rows in _by_key(situation.verdicts.missing).items():
+        server, suffix, origin = key
         if origins.get((server, suffix)) != origin:
             continue
-        yield Finding(
+        yield _of_changes(
             "OWN_CHANGES_HIDDEN",
-            "error",
+            key,
+            rows,
             f"{server} lost {_some(len(rows), 'own change')} and wrote again: its vector covers them, nobody will send them back",
-            server=server,
-            origin=origin,
-            suffix=suffix,
-            items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
-            evidence=first_few(map(_proof, rows)),
-            fix=(
-                step(
-                    f"initialise {server} from the server with the most complete data",
-                    "what it lacks stands in the logs of others, but its vector says that it has it",
-                    _lost_with(situation, server, suffix),
-                ),
+            step(
+                f"initialise {server} from the server with the most complete data",
+                "what it lacks stands in the logs of others, but its vector says that it has it",
+                _lost_with(situation, server, suffix),
             ),
         )
 
@@ -131,54 +142,43 @@ def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
 def missed_change(situation: Situation) -> Iterator[Finding]:
     """Changes that a server's vector covers and that it does not have."""
     total = situation.verdicts.totals["missing"]
-    for (server, suffix, origin), rows in _by_key(situation.verdicts.missing).items():
+    for key, rows in _by_key(situation.verdicts.missing).items():
+        server, _, origin = key
         held = sorted({name for row in rows for name in row["held_by"]})
         causes = sorted({row["cause"] for row in rows if row["cause"]})
         why = f" ({', '.join(causes)})" if causes else ""
-        first, last = rows[0]["position"], rows[-1]["position"]
+        first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
         by_hand = f"{_some(gone)} of them {'is' if gone == 1 else 'are'} in no log any more" if gone else ""
-        yield Finding(
+        yield _of_changes(
             "MISSED_CHANGE",
-            "error",
-            f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {last}, and its vector covers them{why}{cut}",
-            server=server,
-            origin=origin,
-            suffix=suffix,
-            items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
-            evidence=first_few(map(_proof, rows)),
-            fix=(
-                step(
-                    f"write the present values of the entries concerned once more on {held[0] if held else 'another server'}, "
-                    f"or initialise {server} from there",
-                    "no session will ever send them: the vector says that they are there",
-                    by_hand
-                    or "an entry that the server lacks is not mended by modifying it: that would be refused again",
-                ),
+            key,
+            rows,
+            f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {end}, and its vector covers them{why}{cut}",
+            step(
+                f"write the present values of the entries concerned once more on {held[0] if held else 'another server'}, "
+                f"or initialise {server} from there",
+                "no session will ever send them: the vector says that they are there",
+                by_hand or "an entry that the server lacks is not mended by modifying it: that would be refused again",
             ),
         )
 
 
 def stranded_change(situation: Situation) -> Iterator[Finding]:
     """Changes that one server holds and no session will deliver to any other."""
-    for (server, suffix, origin), rows in _by_key(situation.verdicts.stranded).items():
-        yield Finding(
+    for key, rows in _by_key(situation.verdicts.stranded).items():
+        server, _, origin = key
+        yield _of_changes(
             "STRANDED_CHANGE",
-            "error",
+            key,
+            rows,
             f"only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
             "and no session will deliver them",
-            server=server,
-            origin=origin,
-            suffix=suffix,
-            items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
-            evidence=first_few(map(_proof, rows)),
-            fix=(
-                step(
-                    f"save them before anything else is done to {server}, and write the values again where they can spread from",
-                    "whatever brings the servers together again starts from the others' data",
-                    f"an initialisation of {server} throws them away for good",
-                ),
+            step(
+                f"save them before anything else is done to {server}, and write the values again where they can spread from",
+                "whatever brings the servers together again starts from the others' data",
+                f"an initialisation of {server} throws them away for good",
             ),
         )
 
@@ -333,12 +333,8 @@ def replica_of(shown: Topology, one: Replica) -> Replica | None:
     return next((old for old in shown.replicas if (old.server, old.suffix) == (one.server, one.suffix)), None)
 
 
-def _seen(situation: Situation, one: Replica) -> dict[str, str]:
-    return {origin: span.max for origin, span in situation.seen(one).items() if span.max}
-
-
-def _last(situation: Situation, one: Replica, origin: str) -> str:
-    return _seen(situation, one).get(origin, "")
+def _last(one: Replica, origin: str) -> str:
+    return last(one.seen(), origin) or ""
 
 
 def _moment(situation: Situation, *positions: str) -> datetime | None:

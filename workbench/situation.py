@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,6 @@ from workbench.case import Case
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
 from workbench.inputs import Input
-from workbench.rules.vectors import Span, last
 from workbench.topology import Replica, Row, Topology, topology
 from workbench.verdicts import Verdicts
 
@@ -36,6 +35,7 @@ class Situation:
     topology: Topology
     pairs: Sequence[Row]
     verdicts: Verdicts
+    _topologies: dict[str, Topology | None] = field(default_factory=dict, init=False, repr=False)
 
     def rows(
         self,
@@ -74,22 +74,14 @@ class Situation:
 
     def at(self, label: str) -> Topology | None:
         """The topology of a snapshot; None if it holds nothing."""
-        known = any(one.kind for one in self.case.inputs if one.snapshot == label)
-        return topology(self.case, label) if known else None
+        if label not in self._topologies:
+            known = any(one.kind for one in self.case.inputs if one.snapshot == label)
+            self._topologies[label] = topology(self.case, label) if known else None
+        return self._topologies[label]
 
     def replica(self, server: str | None, suffix: str | None) -> Replica | None:
         """One suffix of one server in the last snapshot."""
         return replica_in(self.topology, server, suffix)
-
-    def seen(self, one: Replica) -> dict[str, Span]:
-        """What a replica is known to have seen: its vector, or its log where that goes further, for it was read later."""
-        seen = dict(one.vector)
-        facts = one.log.facts if one.log else {}
-        for shown in (facts.get("by_origin"), facts.get("max_vector")):
-            for origin, span in (shown or {}).items():
-                if span["max"] and span["max"] > (last(seen, origin) or ""):
-                    seen[origin] = Span(seen.get(origin, Span()).min or span["min"], span["max"])
-        return seen
 
     def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
         """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""

@@ -14,7 +14,7 @@ from workbench.inputs import Input
 from workbench.links import links_of, origins_of
 from workbench.model import Format, Problem, System
 from workbench.rules.sending import Supplying
-from workbench.rules.vectors import Span, Vector
+from workbench.rules.vectors import Span, Vector, last
 from workbench.rules.verdicts import Proving
 from workbench.systems import format_with, system_named
 
@@ -54,7 +54,7 @@ class Replica:
     vector      what the server claims; of several files of the snapshot the highest claim for each origin
     log         the file with its present log; None if none was collected
     keeps_log   False: the server keeps none, so nothing of it is missing here
-    log_claims  origin -> last position that the log says it holds, where it says so
+    log_claims  what the log says it holds, where it says so
     purged      origin -> up to where the log was trimmed (None: it was not); None where the log does not say
     evidence    the kinds of evidence of the server
     """
@@ -66,9 +66,19 @@ class Replica:
     vector: Vector = field(default_factory=dict)
     log: Input | None = None
     keeps_log: bool = True
-    log_claims: Mapping[str, str] = field(default_factory=dict)
+    log_claims: Vector = field(default_factory=dict)
     purged: Mapping[str, str | None] | None = None
     evidence: tuple[str, ...] = ()
+
+    def seen(self) -> dict[str, Span]:
+        """What it is known to have seen: its vector, or its log where that goes further, for it was read later."""
+        seen = dict(self.vector)
+        shown = self.log.facts.get("by_origin", {}) if self.log else {}
+        for further in (self.log_claims, {origin: Span(one["min"], one["max"]) for origin, one in shown.items()}):
+            for origin, span in further.items():
+                if span.max and span.max > (last(seen, origin) or ""):
+                    seen[origin] = Span(seen.get(origin, Span()).min or span.min, span.max)
+        return seen
 
     @property
     def claims(self) -> bool:
@@ -212,7 +222,7 @@ def _replica(key: Key, origin: str | None, rows: list[Row], inputs: list[Input],
         _vector(claimed),
         log,
         not any((suffix or "") in one.facts.get("without_log", {}) for one, _ in mine.values()),
-        {row["origin"]: row["max"] for row in of_log if row["kind"] == "log_max" and row["origin"] and row["max"]},
+        _vector(row for row in of_log if row["kind"] == "log_max"),
         {row["origin"]: row["max"] for row in purged if row["origin"]} if purged else None,
         tuple(sorted(evidence)),
     )

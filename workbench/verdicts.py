@@ -171,11 +171,7 @@ class _Suffix:
         log = replica.log
         shown = log.facts.get("by_origin", {}) if log else {}
         first, last = ({origin: one[end] for origin, one in shown.items()} for end in ("min", "max"))
-        seen = {origin: span.max for origin, span in replica.vector.items() if span.max}
-        claimed = dict(replica.log_claims)
-        for claims in (claimed, last):
-            for origin, position in claims.items():
-                seen[origin] = max(position, seen.get(origin, ""))
+        seen = {origin: span.max for origin, span in replica.seen().items() if span.max}
         number = next((n for n, one in enumerate(self.inputs) if one is log), None)
         marks: dict[str, str] = {}
         if number is not None:
@@ -185,9 +181,9 @@ class _Suffix:
                 marks[origin] = max(mark, marks.get(origin, ""))
         # A log shows an origin up to where it claims to hold it, as far as it was written: an export may have been cut.
         end = max(last.values(), default="")
-        for origin, position in claimed.items():
-            if origin in last or origin in marks:
-                last[origin] = max(last.get(origin, marks.get(origin, "")), min(position, end))
+        for origin, claimed in replica.log_claims.items():
+            if claimed.max and (origin in last or origin in marks):
+                last[origin] = max(last.get(origin, marks.get(origin, "")), min(claimed.max, end))
         resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.resets[replica.server, replica.suffix] = resets
         self.found.marks[replica.server, replica.suffix] = marks

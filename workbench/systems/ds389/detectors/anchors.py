@@ -104,7 +104,7 @@ def _still_lost(situation: Situation, row: Row) -> bool:
     supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
     if not (supplier and consumer and supplier.log):
         return True
-    seen = situation.seen(consumer)
+    seen = consumer.seen()
     if seen == consumer.vector:
         return True
     log = situation.case.log(supplier.log)

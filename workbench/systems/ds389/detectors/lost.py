@@ -77,7 +77,7 @@ def clean_forced_loss(situation: Situation) -> Iterator[Finding]:
     for label in before:
         shown = situation.at(label)
         for one in shown.replicas if shown else ():
-            for origin, span in situation.seen(one).items():
+            for origin, span in one.seen().items():
                 if (one.suffix, origin) not in now and span.max:
                     mine = seen.setdefault((one.suffix, origin), {})
                     mine[one.server] = max(span.max, mine.get(one.server, ""))

@@ -43,7 +43,7 @@ def never_contacted(situation: Situation) -> Iterator[Finding]:
         remembered = _remembered(situation.topology, row)
         if not (supplier and consumer and remembered is not None):
             continue
-        behind = newer(supplier.vector, situation.seen(consumer))
+        behind = newer(supplier.vector, consumer.seen())
         went_back = before is not None and _went_back(before, consumer)
         if not behind or not (went_back or _stands(supplier, consumer, behind)):
             continue

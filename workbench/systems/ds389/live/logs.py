@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
 from workbench.model import Problem
 from workbench.systems.ds389.live import scrubbed
@@ -41,10 +40,10 @@ def copy_log(path: Path, to: Path) -> None:
     """The log as it is now, without secrets and without a line that is still being written."""
     try:
         with ExitStack() as opened, open(to, "wb") as target:
-            source: BinaryIO = opened.enter_context(open(path, "rb"))
-            size = os.fstat(source.fileno()).st_size
+            source = opened.enter_context(open(path, "rb"))
             if path.suffix == ".gz":
-                source, size = opened.enter_context(gzip.GzipFile(fileobj=source)), 1 << 62  # type: ignore[assignment]
-            target.writelines(scrubbed.log(source, size))
+                target.writelines(scrubbed.log(opened.enter_context(gzip.GzipFile(fileobj=source)), 1 << 62))
+            else:
+                target.writelines(scrubbed.log(source, os.fstat(source.fileno()).st_size))
     except (OSError, EOFError) as error:
         raise Problem(f"the log cannot be read: {error}", str(path), "start as root, with room on the disk") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from gzip import GzipFile
 from typing import BinaryIO
 
 from workbench.model import REMOVED
@@ -35,7 +36,7 @@ def entry(block: bytes) -> bytes:
     return _redacted(block)
 
 
-def log(file: BinaryIO, size: int) -> Iterator[bytes]:
+def log(file: BinaryIO | GzipFile, size: int) -> Iterator[bytes]:
     """The first `size` bytes of a log; a line that was not finished is left out: the server still writes it."""
     for chunk in _chunks(file, size):
         text = _text(chunk)
@@ -46,7 +47,7 @@ def log(file: BinaryIO, size: int) -> Iterator[bytes]:
         yield b"".join(_bytes(SECRETS.redact(line)) for line in text.splitlines(keepends=True))
 
 
-def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
+def _chunks(file: BinaryIO | GzipFile, size: int) -> Iterator[bytes]:
     """Runs of whole lines."""
     rest = b""
     while size and (data := file.read(min(_CHUNK, size))):

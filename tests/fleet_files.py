@@ -1,0 +1,183 @@
+"""The collected files of a made-up fleet, written from what was collected of each server."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fleet_histories import READ_ONLY, Fleet, Line, Note, Shown, origin_of
+from mesh_samples import GENERATION, write
+
+
+def files_of(fleet: Fleet, shown: Shown) -> Iterator[tuple[str, str]]:
+    """The files of one server, by name."""
+    yield f"{shown.name}.replica.ldif", _replica(fleet, shown)
+    yield f"{shown.name}.agreements.ldif", _agreements(fleet, shown)
+    if shown.log is not None:
+        yield f"{shown.name}.changelog.ldif", _changelog(fleet, shown)
+    if shown.lines:
+        yield f"{shown.name}.access.log", "".join(_access(fleet, shown.lines))
+    if shown.notes:
+        yield f"{shown.name}.errors.log", "".join(_errors(fleet, shown.notes))
+    if shown.states is not None:
+        yield f"{shown.name}.entries.ldif", _entries(fleet, shown)
+
+
+def write_fleet(folder: Path, fleet: Fleet) -> list[Path]:
+    """The snapshots of a fleet: an earlier one, if there is one, and the last."""
+    snapshots = [one for one in (fleet.earlier, fleet.shown) if one]
+    return [
+        write(folder / str(number), {name: text for one in shown.values() for name, text in files_of(fleet, one)})
+        for number, shown in enumerate(snapshots, 1)
+    ]
+
+
+def _port(at: int) -> int:
+    return 10000 + at
+
+
+def _elements(fleet: Fleet, vector: dict[str, str]) -> list[str]:
+    ports = {one.origin: _port(at) for at, one in enumerate(fleet.servers)}
+    return [
+        f"{{replicageneration}} {GENERATION}",
+        *(
+            f"{{replica {rid} ldap://host:{ports.get(rid, 9)}}} {_first(fleet, rid)} {top}"
+            for rid, top in vector.items()
+        ),
+    ]
+
+
+def _first(fleet: Fleet, rid: str) -> str:
+    return min(csn for csn in fleet.changes if origin_of(csn) == rid)
+
+
+def _dn(fleet: Fleet) -> str:
+    escaped = fleet.suffix.replace("=", "\\3D")
+    return f"cn=replica,cn={escaped},cn=mapping tree,cn=config"
+
+
+def _replica(fleet: Fleet, shown: Shown) -> str:
+    lines = [
+        f"dn: {_dn(fleet)}",
+        "objectClass: nsds5Replica",
+        f"nsDS5ReplicaRoot: {fleet.suffix}",
+        f"nsDS5Flags: {0 if shown.log is None else 1}",
+        f"nsDS5ReplicaId: {shown.rid}",
+        *(f"nsds50ruv: {value}" for value in _elements(fleet, shown.vector)),
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+def _agreements(fleet: Fleet, shown: Shown) -> str:
+    """Links from every server with a log to every other one."""
+    text = ""
+    for at, one in enumerate(fleet.servers):
+        if shown.log is None or one.name == shown.name or one.rid == READ_ONLY:
+            continue
+        lines = [
+            f"dn: cn=to-{one.name},{_dn(fleet)}",
+            "objectClass: nsds5replicationagreement",
+            f"cn: to-{one.name}",
+            f"nsDS5ReplicaRoot: {fleet.suffix}",
+            "nsDS5ReplicaHost: host",
+            f"nsDS5ReplicaPort: {_port(at)}",
+            "nsds5ReplicaEnabled: on",
+            *(
+                f"nsds5replicaLastInit{what}: {datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%SZ}"
+                for what, second in zip(("Start", "End"), shown.inits.get(one.name, ()), strict=False)
+            ),
+        ]
+        text += "\n".join(lines) + "\n\n"
+    return text
+
+
+def _target(fleet: Fleet, entry: int) -> str:
+    return f"uid=u{entry},{fleet.suffix}"
+
+
+def _identity(entry: int) -> str:
+    return f"{entry:08x}-00000000-00000000-00000001"
+
+
+def _changelog(fleet: Fleet, shown: Shown) -> str:
+    assert shown.log is not None
+    head = [f"clpurgeruv: {{replica {rid} ldap://host:1}} {csn}" for rid, csn in shown.purged.items()]
+    head += [f"clmaxruv: {{replica {rid}}} {_first(fleet, rid)} {csn} 00000000" for rid, csn in shown.claims.items()]
+    records = [("\n".join(head) + "\n\n")] if head else []
+    zeros = "00000000-00000000-00000000-00000000"
+    every = [
+        (mark, f"changetype: delete\ncsn: {mark}\nnsuniqueid: {zeros}\ndn: cn=start iteration\n\n")
+        for mark in shown.marks.values()
+    ]
+    for csn in (*shown.log, *shown.damaged):
+        change = fleet.changes[csn]
+        body = f"replace: description\ndescription: {change.value}\n-\nreplace: modifytimestamp\nmodifytimestamp: {csn}\n-\n"
+        every.append(
+            (
+                csn,
+                f"changetype: modify\ncsn: {'nonsense' if csn in shown.damaged else csn}\nnsuniqueid: {_identity(change.entry)}\n"
+                f"dn: {_target(fleet, change.entry)}\nchange:: {base64.b64encode(body.encode()).decode()}\n\n",
+            )
+        )
+    records += [text for _, text in sorted(every)]
+    if shown.cut:
+        records.append("changetype: modify\ncsn: 66")
+    return "".join(records)
+
+
+def _stamp(at: int) -> str:
+    return f"[{datetime.fromtimestamp(at, UTC):%d/%b/%Y:%H:%M:%S}.000000000 +0000]"
+
+
+def _access(fleet: Fleet, lines: list[Line]) -> Iterator[str]:
+    yield f"{_stamp(lines[0].at)} conn=1 fd=64 slot=64 connection from 10.0.0.1 to 10.0.0.2\n"
+    yield f'{_stamp(lines[0].at)} conn=1 op=3 EXT oid="2.16.840.1.113730.3.5.12" name="x"\n'
+    yield f"{_stamp(lines[0].at)} conn=2 fd=65 slot=65 connection from 10.0.0.3 to 10.0.0.2\n"
+    for number, line in enumerate(lines, 4):
+        where = f"{_stamp(line.at)} conn={1 if line.replicated else 2} op={number}"
+        yield f'{where} MOD dn="{_target(fleet, line.entry)}"\n'
+        tail = f" csn={line.csn}" if line.csn else ""
+        yield f"{where} RESULT err={line.code} tag=103 nentries=0 wtime=0.000389 optime=0.003129 etime=0.003517{tail}\n"
+        if number % 50 == 0:
+            yield f'{_stamp(line.at)} conn=1 op={number}1 EXT oid="2.16.840.1.113730.3.5.12" name="x"\n'
+
+
+_SAYS = {
+    "dropped": "DEBUG - NSMMReplicationPlugin - ruv_add_csn_inprogress - The csn {csn} has already be seen (in ruv) - ignoring",
+    "cancelled": "DEBUG - NSMMReplicationPlugin - process postop - conn=1 op=1 csn={csn} canceling operation csn",
+    "skipped": 'WARN - NSMMReplicationPlugin - replay_update - agmt="cn=to-{to}" (host:1): Receiver failed to replay change '
+    "(uniqueid 1, CSN {csn}): No such object (32). Skipping.",
+    "import_begin": "INFO - bdb_import_main - import userroot: Beginning import job...",
+    "import_end": "INFO - bdb_import_main - import userroot: Import complete.  Processed 12 entries in 5 seconds.",
+    "total_receive": "DEBUG - NSMMReplicationPlugin - multisupplier_extop_StartNSDS50ReplicationRequest - "
+    'conn=1 op=3 repl="{suffix}": Begin total protocol',
+    "restore_begin": "INFO - bdb_restore - Beginning restore to 'ldbm database'",
+    "restore_end": "INFO - bdb_restore - Restore finished.",
+    "log_import_begin": 'INFO - NSMMReplicationPlugin - changelog_import - Beginning changelog import of replica "{suffix}"',
+    "log_import_end": 'INFO - NSMMReplicationPlugin - changelog_import - Finished changelog import of replica "{suffix}"',
+}
+
+
+def _errors(fleet: Fleet, notes: list[Note]) -> Iterator[str]:
+    for note in sorted(notes, key=lambda note: note.at):
+        yield f"{_stamp(note.at)} - " + _SAYS[note.kind].format(csn=note.about, to=note.to, suffix=fleet.suffix) + "\n"
+
+
+def _entries(fleet: Fleet, shown: Shown) -> str:
+    assert shown.states is not None
+    zone = "ffffffff-ffffffff-ffffffff-ffffffff"
+    entries = [
+        f"dn: {fleet.suffix}\nobjectClass: domain\nnsUniqueId: 99999999-00000000-00000000-00000001\n",
+        f"dn: nsuniqueid={zone},{fleet.suffix}\nobjectClass: nsTombstone\nnsUniqueId: {zone}\n"
+        + "".join(f"nsds50ruv: {value}\n" for value in _elements(fleet, shown.exported)),
+    ]
+    for entry, csn in sorted(shown.states.items()):
+        entries.append(
+            f"dn: {_target(fleet, entry)}\nobjectClass: person\nnsUniqueId: {_identity(entry)}\n"
+            f"description;vucsn-{csn[:16]}0002: {fleet.changes[csn].value}\n"
+        )
+    return (
+        "version: 1\n\n" + "\n".join(f"# entry-id: {number}\n{text}" for number, text in enumerate(entries, 1)) + "\n"
+    )
