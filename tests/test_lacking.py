@@ -249,6 +249,7 @@ def test_a_cluster_and_spark_connect_find_the_same(where: str, tmp_path: Path, r
     assert json.loads(done.stdout.splitlines()[-1]) == [POSITIONS, [LOST]]
 
 
+@pytest.mark.slow
 def test_the_benchmark_still_measures(elsewhere: Any, tmp_path: Path) -> None:
     arguments = ["missed", "--changes", "40000", "--rounds", "1", "--kind", "scattered", "--data", str(tmp_path)]
     done = elsewhere(f"import sys\nfrom benchmarks import missed\nsys.argv = {arguments!r}\nmissed.main()")
