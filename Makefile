@@ -1,4 +1,4 @@
-# make demo     a real incident, from files to evidence
+# make demo     a real incident: from files to evidence, and to what was missed
 # make test     the tests (make test-slow: the long repetitions)
 # make lab      the notebooks, in JupyterLab on this machine only
 # make bench    the headline figures, measured here

@@ -131,8 +131,10 @@ def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path
     told = shown.stdout.partition("Next:\n")[2]
     (files,) = re.findall(r"inspect (\S+/2-during)/\*", told)
     assert (ROOT / files).is_dir()
-    assert "load FOLDER" in told
-    assert f"diagnose {tmp_path / 'case'} " in told
+    assert "12 changes are MISSING on s3" in shown.stdout
+    (position,) = re.findall(r"explain (\S+) --case", told)
+    assert "\ns3: MISSING" in run("explain", position, "--case", tmp_path / "case").stdout
+    assert "diagnose FOLDER" in told
     assert "make lab" in told
     again = run("demo", "--case", tmp_path / "case")
     assert again.exit_code == 0

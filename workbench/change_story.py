@@ -97,24 +97,25 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
         if one.snapshot not in known:
             continue
         for table, columns in _SAID.items():
-            shown_rows = 0
-            for part in case.parts(table, one):
-                if shown_rows < _PROOFS:
-                    wanted = ["offset", *columns, *([] if table == "changes" else ["position"])]
-                    for batch in stream_part(part["path"], wanted, where[table]):
-                        for row in batch.to_pylist():
-                            named = row.pop("position", None)
-                            if shown_rows < _PROOFS and (named is None or system.change_of(named) == key):
-                                shown_rows += 1
-                                at = row.get("at")
-                                row |= {"at": at.isoformat()} if at else {}
-                                told = {name: value for name, value in row.items() if value is not None}
-                                yield {
-                                    "server": one.server,
-                                    "table": table,
-                                    "snapshot": one.snapshot,
-                                    "file": one.file,
-                                } | told
+            wanted = ["offset", *columns, *([] if table == "changes" else ["position"])]
+            about = {"server": one.server, "table": table, "snapshot": one.snapshot, "file": one.file}
+            rows = (
+                row
+                for part in case.parts(table, one)
+                for batch in stream_part(part["path"], wanted, where[table])
+                for row in batch.to_pylist()
+            )
+            shown_rows: list[dict[str, Any]] = []
+            for row in rows:
+                named, at = row.pop("position", None), row.get("at")
+                row |= {"at": at.isoformat()} if at else {}
+                told = about | {name: value for name, value in row.items() if value is not None}
+                # Every value of an entry carries the change that made it: one of them says it all.
+                if told not in shown_rows and (named is None or system.change_of(named) == key):
+                    shown_rows.append(told)
+                    if len(shown_rows) == _PROOFS:
+                        break
+            yield from shown_rows
 
 
 def _suppliers(

@@ -198,7 +198,10 @@ def kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:
     "--case", "case_folder", default="demo-case", type=click.Path(path_type=Path), help="Where to make the case."
 )
 def demo(case_folder: Path) -> None:
-    """Load a small real incident that comes with the project, and show what it holds."""
+    """Load a small real incident that comes with the project, show what it holds, and say which changes were missed."""
+    from workbench.diagnosis import diagnose
+    from workbench.diagnosis_text import diagnosis_text
+
     if not DEMO.is_dir():
         raise Problem("the demo incident is not here", str(DEMO), "run the demo from a checkout of the project")
     story = (DEMO / "STORY.md").read_text(encoding="utf-8").strip().split("\n\n")
@@ -206,13 +209,15 @@ def demo(case_folder: Path) -> None:
     case = Case.create(case_folder)
     snapshots = sorted(folder for folder in DEMO.iterdir() if folder.is_dir())
     _show_holdings(case, loaded_into(case, snapshots, None), None, None)
+    found = diagnose(case)
+    click.echo(f"\n\n{diagnosis_text(system_named(str(case.system)), found)}")
     here = Path.cwd()
     folder = DEMO.relative_to(here) if DEMO.is_relative_to(here) else DEMO
     command = _as_typed()
     click.echo(
         f"\nNext:\n  {command} inspect {folder}/2-during/*   says what each file holds\n"
-        f"  {command} diagnose {case_folder}   says which changes were missed, why, and what to do\n"
-        f"  {command} load FOLDER --case CASE   does the same with the files of your own servers\n"
+        f"  {command} explain {found['missing'][0]['position']} --case {case_folder}   tells the whole story of one change\n"
+        f"  {command} diagnose FOLDER ...   does the same with the files of your own servers\n"
         "  make lab   opens the notebooks: 00_tour goes through this case"
     )
 
