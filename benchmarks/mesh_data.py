@@ -79,7 +79,7 @@ def _logs(evidence: Path, changes: int, lost: Mapping[int, Numbers], details: bo
                 changes = whole.take(pa.array(there))
                 parts[number].append(write_part(evidence, "changes", changes, source, *ends))
                 entry, text = (changes[name].combine_chunks() for name in ("entry", "body"))
-                alike = pa.table({"number": np.sort(likeness(entry, text, SYSTEM.proving().of_the_writer))})
+                alike = pa.table({"number": np.sort(likeness(entry, text, SYSTEM.proving()))})
                 of = parts[number][-1]["name"]
                 parts[number].append({**write_part(evidence, "alike", alike, source), "of": of})
             parts[number].append(write_part(evidence, "positions", mine, source, *ends))

@@ -80,7 +80,7 @@ def test_the_numbers_of_alike_changes_are_those_of_the_part_they_belong_to(case:
     for part in case.parts("alike"):
         changes = pq.read_table(held.pop(part["of"])["path"]).filter(pc.field("kind") == "change").combine_chunks()
         texts = (changes[name].combine_chunks().cast(pa.string()) for name in ("entry", "body"))
-        numbers = likeness(*texts, PROVING.of_the_writer)
+        numbers = likeness(*texts, PROVING)
         assert sorted(numbers.tolist()) == pq.read_table(part["path"])["number"].to_pylist()
     assert all(pc.all(pc.equal(pq.read_table(part["path"])["kind"], "anchor")).as_py() for part in held.values())
 

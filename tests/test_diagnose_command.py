@@ -116,6 +116,22 @@ def test_verify_counts_the_same_once_more(spark: Any, behind: Path) -> None:
     assert shown.stdout.endswith("verified: Spark found the same from every position\n")
 
 
+def test_a_limit_shortens_the_lists_and_nothing_that_is_said_of_them() -> None:
+    whole, cut = diagnosed(*SNAPSHOTS), diagnosed(*SNAPSHOTS, "--limit", "2")
+    assert cut["findings"] == whole["findings"]
+    assert cut["missing"] == whole["missing"][:2]
+    assert (whole["run"]["truncated"], cut["run"]["truncated"]) == ({}, {"missing": 12, "pending": 3, "unknown": 4})
+
+
+def test_what_only_one_collected_server_holds_may_be_elsewhere(tmp_path: Path) -> None:
+    for path in NOW.iterdir():
+        if not path.name.startswith("s1."):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    (told,) = [one for one in diagnosed(tmp_path)["findings"] if one["code"] == "STRANDED_CHANGE"]
+    assert told["summary"].startswith("of the collected servers (not ")
+    assert "only s2 holds 12 changes of origin 1" in told["summary"]
+
+
 def test_the_rule_set_is_chosen_and_the_other_one_named(behind: Path) -> None:
     write(behind, {"s1.changelog.ldif": changelog([csn(second, 1) for second in range(7, 10)])})
     real, design = diagnosed(behind)["pairs"][0], diagnosed(behind, "--rules", "design")["pairs"][0]
@@ -189,6 +205,7 @@ def test_findings_decide_the_exit_code(behind: Path, monkeypatch: pytest.MonkeyP
         (["session", "case", "s1", "s2", "--csv", "now/s1.replica.ldif"], "overwrite an input"),
         (["session", "bare", "s1", "s2"], "the case holds no evidence"),
         (["diagnose", "bare"], "the case holds no evidence"),
+        (["diagnose", "case", "--limit", "0"], "0 is not in the range"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_exit_code_2(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from case_samples import INCIDENT
@@ -30,9 +31,13 @@ from mesh_samples import (
 
 from workbench import Case
 from workbench.diagnosis import diagnose, logs_of, pair_matrix, session_of
+from workbench.engine.positions import of_keys
+from workbench.engine.reading import read_near
+from workbench.engine.rows import highest, rows_at, rows_of
 from workbench.model import Problem
 from workbench.rules.sending import Session, SortedLog, replay
 from workbench.rules.vectors import Span
+from workbench.systems.ds389 import SYSTEM
 from workbench.systems.ds389.rules.supplying import SUPPLYING
 from workbench.topology import topology
 
@@ -384,6 +389,26 @@ def test_damaged_evidence_is_a_problem_and_no_answer(tmp_path: Path) -> None:
             Path(part["path"]).write_bytes(b"no parquet")
         with pytest.raises(Problem, match="damaged or gone"):
             diagnose(case)
+
+
+@pytest.mark.parametrize("table", ["changes", "positions", "alike"])
+def test_a_changed_bit_in_any_footer_is_damage(table: str, tmp_path: Path) -> None:
+    """Where only some rows are read, others could be taken for them, and reading could end the whole process."""
+    case = case_of(tmp_path, pair_of_servers(60, 20))
+    wanted = of_keys(SYSTEM, [csn(second, 1) for second in range(3, 20)], {"1": 0, "2": 1})
+    part = max(case.parts(table), key=lambda part: int(part["rows"]))
+    data = Path(part["path"]).read_bytes()
+    length = int.from_bytes(data[-8:-4], "little")
+    for at in range(len(data) - 8 - length, len(data), 7):
+        Path(part["path"]).write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with pytest.raises(Problem, match="damaged or gone"):
+            read_near(part, ["number"], wanted.hi)
+        with pytest.raises(Problem, match="damaged or gone"):
+            list(rows_at([{"first": (0, 0), "last": (1 << 62, 0), **part}], wanted, {"1": 0, "2": 1}, ["operation"]))
+        with pytest.raises(Problem, match="damaged or gone"):
+            highest([part], "logged_at")
+        with pytest.raises(Problem, match="damaged or gone"):
+            list(rows_of([(part, pa.array(["x"]))], "entry", ["kind"]))
 
 
 def test_counts_that_spark_cannot_confirm_are_a_problem(spark: Any, tmp_path: Path) -> None:

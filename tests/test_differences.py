@@ -57,6 +57,14 @@ PAIR = {"supplier": "s1", "consumer": "s2", "suffix": None, "link": "x", "decisi
 SERVER = {"name": "s1", "suffix": None, "vector": {"2": {"min": csn(0, 2), "max": csn(1, 2)}}}
 
 
+def test_a_list_that_is_not_shown_whole_is_not_compared() -> None:
+    cut = diagnosis(run={"truncated": {"missing": 2}})
+    for found in (difference(cut, diagnosis(missing=[MISSING])), difference(diagnosis(missing=[MISSING]), cut)):
+        assert counts(found, "missing") == (0, 0, 0)
+        assert found["not_compared"] == ["missing"]
+        assert "or not whole: missing" in differences_text(found)
+
+
 def test_each_list_is_compared_by_what_its_rows_speak_of() -> None:
     one = diagnosis(
         findings=[finding("A", server="s1"), finding("B", origin="2", items=["x"])],

@@ -136,7 +136,7 @@ ADDED = "add: memberOf\nmemberOf: cn=x\n-\n"
         (body(ADDED), body("delete: memberOf\nmemberOf: cn=x\n-\n"), False),
         (body(ADDED), body("add: memberOf\nmemberOf: cn=X\n-\n"), False),  # values keep their letters
         (body(ADDED), body("add: member\nmember: cn=x\n-\n"), False),
-        (body(ADDED + "delete: mail\n-\n"), body("delete: mail\n-\n" + ADDED), False),  # they are applied in this order
+        (body(ADDED + "delete: mail\n-\n"), body("delete: mail\n-\n" + ADDED), True),
         (body(ADDED + "delete: mail\n-\n"), body(ADDED), False),
         (body(ADDED), ADDED, True),
     ],

@@ -44,6 +44,9 @@ DIGESTS, POSITIONS = "digests", "positions"
 NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
 """Reasons that no rule set gives: of the evidence, not of the protocol."""
 
+LIMIT = 10_000
+"""Rows of the longest list of changes."""
+
 _REJECTS_SHOWN = 1000
 
 Pair = tuple[Replica, Replica, Link | None]
@@ -57,7 +60,7 @@ def diagnose(
     as_of: str | None = None,
     servers: Sequence[str] = (),
     origins: Sequence[str] = (),
-    limit: int = 10_000,
+    limit: int = LIMIT,
 ) -> dict[str, Any]:
     """Everything that `workbench diagnose --json` writes, about the last snapshot of the case.
 
@@ -75,7 +78,8 @@ def diagnose(
     pairs = pair_matrix(shown, logs, rules)
     if spark is not None:
         _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
-    judged = verdicts(case, shown, logs, pairs, limit)
+    # Findings do not depend on how many rows somebody wants to see.
+    judged = verdicts(case, shown, logs, pairs, max(limit, LIMIT))
     if spark is not None:
         _check_differences(spark, judged.known, logs)
     situation = Situation(case, shown, pairs, judged)
@@ -88,7 +92,7 @@ def diagnose(
             row
             for row in rows
             if (not servers or row["server"] in servers) and (not origins or row["origin"] in origins)
-        ]
+        ][:limit]
 
     return {
         "schema": 1,
@@ -107,7 +111,7 @@ def diagnose(
             "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "seconds": round(time.monotonic() - began, 3),
             "evidence": DIGESTS if spark is None else POSITIONS,
-            "truncated": judged.cut(),
+            "truncated": judged.cut(limit),
         },
     }
 

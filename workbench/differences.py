@@ -1,7 +1,7 @@
 """Two diagnoses held against each other: what is new, what is gone, what changed.
 
 Findings are the same one if code, server, link, origin and suffix are; rows of the other lists by what they speak of. A list
-that one of the two does not have - an older version wrote it - is not compared, and is named.
+that one of the two does not have - an older version wrote it - or does not show whole, is not compared, and is named.
 """
 
 from __future__ import annotations
@@ -148,12 +148,20 @@ def difference(before: Row, after: Row) -> dict[str, Any]:
     """
     old, new = _lists(before, "the first"), _lists(after, "the second")
     found: dict[str, Any] = {"schema": 1}
-    absent = [name for name in _LISTS if (old[name] is None) != (new[name] is None)]
+    # Of a list that was cut, a row may be missing because it was not shown.
+    cut = _cut(before) | _cut(after)
+    absent = [name for name in _LISTS if name in cut or (old[name] is None) != (new[name] is None)]
     for name, keys in _LISTS.items():
         found[name] = (
             _compared(old[name] or [], new[name] or [], keys) if name not in absent else _compared([], [], keys)
         )
     return {**found, "not_compared": absent}
+
+
+def _cut(given: Row) -> set[str]:
+    run = given.get("run")
+    cut = run.get("truncated") if isinstance(run, Mapping) else None
+    return set(cut) if isinstance(cut, Mapping) else set()
 
 
 def worst_new(found: Row) -> int:
@@ -243,7 +251,9 @@ def differences_text(found: Row) -> str:
             counts = ", ".join(f"{len(lists[kind]):,} {kind}" for kind in ("new", "gone", "changed") if lists[kind])
             texts.append("\n".join([f"{title}: {counts}", *lines]))
     if found["not_compared"]:
-        texts.append(f"Not compared, for one of the two does not have it: {', '.join(found['not_compared'])}")
+        texts.append(
+            f"Not compared, for one of the two does not have it, or not whole: {', '.join(found['not_compared'])}"
+        )
     return "\n\n".join(texts or ["No difference."])
 
 

@@ -168,12 +168,14 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
 def stranded_change(situation: Situation) -> Iterator[Finding]:
     """Changes that one server holds and no session will deliver to any other."""
     for key, rows in _by_key(situation.verdicts.stranded).items():
-        server, _, origin = key
+        server, suffix, origin = key
+        elsewhere = _not_collected(situation, suffix)
+        among = f"of the collected servers (not {', '.join(elsewhere)}) " if elsewhere else ""
         yield _of_changes(
             "STRANDED_CHANGE",
             key,
             rows,
-            f"only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
+            f"{among}only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
             "and no session will deliver them",
             step(
                 f"save them before anything else is done to {server}, and write the values again where they can spread from",
@@ -181,6 +183,13 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
                 f"an initialisation of {server} throws them away for good",
             ),
         )
+
+
+def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
+    """Where links lead to servers that were not collected: these may hold what others lack."""
+    there = {one.server for one in situation.topology.replicas}
+    links = [link for link in situation.topology.links if link.suffix == suffix and link.consumer not in there]
+    return sorted({link.consumer or link.address or link.name for link in links})
 
 
 # --- on the way

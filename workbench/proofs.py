@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.known import HIGHEST, LOWEST, Source
-from workbench.engine.likeness import among, entry_only, likeness, parts_with
+from workbench.engine.likeness import among, likeness, parts_with, twin_numbers
 from workbench.engine.positions import Positions, place, union
 from workbench.engine.reading import read_part
 from workbench.engine.rows import named_in, rows_at, rows_of, rows_where
 from workbench.inputs import Input
 from workbench.model import System
-from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
+from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Modification, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
 from workbench.topology import Replica, Topology
@@ -402,8 +402,7 @@ class Proofs:
         """The positions of which a log of this server has a twin; and what the logs say of each: operation, target."""
         columns = ["operation", "target", "entry", "body", "rename"]
         about: dict[str, dict[str, Any]] = {}
-        alike: dict[tuple[str, str], set[str]] = {}
-        texts: list[pa.Table] = []
+        missed = _Missed(self.proving)
         logs = list(logs)
         # Of each kind one log is asked for each: the tool that printed the one may have lost what was done to the values.
         left = {log.kind: some for log in logs}
@@ -414,26 +413,18 @@ class Proofs:
                 known.append(there)
                 for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
                     about.setdefault(key, row)
-                    if (same := self._modification(row)) is not None:
-                        alike.setdefault(same, set()).add(key)
-                texts.append(rows.select(["entry", "body"]))
+                    missed.add(key, row)
             left[log.kind] = left[log.kind].minus(union(known))
-        found: set[str] = set()
-        if alike:
-            missed = pa.concat_tables(texts)
-            for log in logs:
-                if (log.server, log.snapshot) == (self.replica.server, self.evidence.shown.snapshot):
-                    found |= self._twins_in(log, alike, missed)
-        return found, about
+        here = [
+            log for log in logs if (log.server, log.snapshot) == (self.replica.server, self.evidence.shown.snapshot)
+        ]
+        return set().union(*(self._twins_in(log, missed) for log in here)), about
 
-    def _twins_in(self, log: Input, alike: Mapping[tuple[str, str], set[str]], missed: pa.Table) -> set[str]:
+    def _twins_in(self, log: Input, missed: _Missed) -> set[str]:
         """The positions of which the log has a twin; of its other changes not more is read than their numbers."""
         case = self.evidence.case
         found: set[str] = set()
-        numbers = self._numbers(missed)
-        order = np.argsort(numbers)
-        entries = missed["entry"].cast(pa.string()).combine_chunks().take(pa.array(order % len(missed)))
-        numbers = numbers[order]
+        numbers, entries = missed.numbers()
         parts = {part["name"]: part for part in case.parts("changes", log)}
         near = (
             (parts[name], entries.filter(pa.array(there)))
@@ -441,20 +432,53 @@ class Proofs:
         )
         for rows in rows_of(near, "entry", ["kind", "operation", "body", "rename"]):
             # Of an entry that is often changed, many others are there, too.
-            same_number = among(self._numbers(rows)[: len(rows)], numbers)
-            for row in rows.filter(pa.array(same_number)).to_pylist():
-                same = self._modification(row) if row["kind"] == "change" else None
-                found |= alike.get(same, set()) if same else set()
+            entry, text = (rows[name].cast(pa.string()).combine_chunks() for name in ("entry", "body"))
+            for row in rows.filter(pa.array(among(likeness(entry, text, self.proving), numbers))).to_pylist():
+                found |= missed.twins_of(row) if row["kind"] == "change" else set()
         return found
 
-    def _numbers(self, changes: pa.Table) -> Numbers:
-        """By which twins of the changes are found, two of each: where a text begins with who wrote it, its twin may not."""
-        entry, text = (changes[name].cast(pa.string()).combine_chunks() for name in ("entry", "body"))
-        return np.concatenate([likeness(entry, text, self.proving.of_the_writer), entry_only(entry)])
 
-    def _modification(self, row: Mapping[str, Any]) -> tuple[str, str] | None:
-        same = self.proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
-        return None if same is None or not row["entry"] else (row["entry"], same)
+class _Missed:
+    """Changes of which a twin is looked for, by entry and by what they did."""
+
+    def __init__(self, proving: Proving) -> None:
+        self._proving = proving
+        self._rows: list[Mapping[str, Any]] = []
+        self._whole: dict[tuple[str, str], set[str]] = {}
+        self._values: dict[tuple[str, str], set[str]] = {}
+        self._told: set[str] = set()
+        """Those of which some log tells what was done to the values."""
+
+    def _modification(self, row: Mapping[str, Any]) -> Modification | None:
+        if not row["entry"]:
+            return None
+        return self._proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
+
+    def add(self, key: str, row: Mapping[str, Any]) -> None:
+        """A change as one log has it."""
+        found = self._modification(row)
+        if found is None:
+            return
+        self._rows.append(row)
+        self._values.setdefault((row["entry"], found.values), set()).add(key)
+        if found.whole is not None:
+            self._whole.setdefault((row["entry"], found.whole), set()).add(key)
+            self._told.add(key)
+
+    def numbers(self) -> tuple[Numbers, pa.Array]:
+        """The numbers by which twins are found, ascending, each with the entry that it is of."""
+        rows = self._rows
+        return twin_numbers([row["entry"] for row in rows], [row["body"] or "" for row in rows], self._proving)
+
+    def twins_of(self, row: Mapping[str, Any]) -> set[str]:
+        """Which of them did the same. Where either tool does not tell what was done to the values, these alone decide."""
+        found = self._modification(row)
+        if found is None:
+            return set()
+        same_values = self._values.get((row["entry"], found.values), set())
+        if found.whole is None:
+            return same_values
+        return self._whole.get((row["entry"], found.whole), set()) | (same_values - self._told)
 
 
 def _changes(system: System, positions: pa.ChunkedArray) -> pa.Array:

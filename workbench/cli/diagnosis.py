@@ -63,7 +63,7 @@ _AS_OF = click.option(
 @click.option("--server", "servers", metavar="NAME", multiple=True, help="Only what is about this server; repeatable.")
 @click.option("--origin", "origins", metavar="ORIGIN", multiple=True, help="Only changes of this origin; repeatable.")
 @click.option(
-    "--limit", type=click.IntRange(0), default=10_000, show_default=True, help="Rows of the longest list of changes."
+    "--limit", type=click.IntRange(1), default=10_000, show_default=True, help="Rows of the longest list of changes."
 )
 @click.option("--verify", is_flag=True, help="Compare everything once more, from every position, by Spark.")
 @click.option(

@@ -6,12 +6,15 @@ number of each, of the entry and of how the text of its modifications begins, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.engine.reading import Part, read_part, some_at_once
+from workbench.rules.verdicts import Proving
 from workbench.tables import Numbers
 
 _LINE_END = np.uint64(0x0A0A0A0A0A0A0A0A)
@@ -21,30 +24,39 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
-_ENTRY, _KNOWN, _BEGINNING = 40, 16, 64
-"""Bytes that are looked at: of the id of an entry, of a beginning that is passed over, of a text."""
+_ENTRY, _VERB, _KNOWN, _BEGINNING = 40, 8, 16, 64
+"""Bytes that are looked at: of the id of an entry, of a beginning that is usual or is not, of a text."""
 _AT_ONCE = 8192
 """Rows of which all intermediate numbers stay in the cache of a processor."""
 
 
-def likeness(entry: pa.Array, text: pa.Array, passed_over: Iterable[str] = ()) -> Numbers:
-    """For each change a number of its entry and of the first two lines of its text, whatever their case.
+def likeness(entry: pa.Array, text: pa.Array, proving: Proving) -> Numbers:
+    """For each change a number of its entry and of the first two lines of its `beginning`, whatever their case.
 
-    A text that is empty, or begins like one of `passed_over`, counts for nothing: the number is that of `entry_only`.
+    Changes of equal `modification` share one with `twin_numbers`: that is what lets the others be passed over.
     """
-    known = _beginnings(pa.array([*passed_over, ""], pa.string()), _KNOWN)
     found = []
     for begin in range(0, len(entry), _AT_ONCE):
         some = text[begin : begin + _AT_ONCE]
-        nothing = np.isin(_beginnings(some, _KNOWN), known)
-        of_text = np.where(nothing, _NOTHING, _beginnings(some, _BEGINNING, two_lines=True))
-        found.append(_number(entry[begin : begin + _AT_ONCE], of_text))
+        numbers = _beginnings(some, _BEGINNING, two_lines=True)
+        # Few, but for tools that print bodies in a way of their own: these are asked one by one.
+        sizes = pc.fill_null(pc.binary_length(some), 0).to_numpy(zero_copy_only=False)
+        odd = ~_begin_like(some, proving.usual, _VERB) | _begin_like(some, proving.unusual, _KNOWN)
+        at = np.flatnonzero((odd | (sizes <= _BEGINNING)) & (sizes > 0))
+        if len(at):
+            own = [proving.beginning(one) for one in some.take(pa.array(at)).to_pylist()]
+            numbers[at] = _beginnings(pa.array(own, pa.string()), _BEGINNING, two_lines=True)
+        found.append(_number(entry[begin : begin + _AT_ONCE], numbers))
     return np.concatenate([np.array([], np.int64), *found])
 
 
-def entry_only(entry: pa.Array) -> Numbers:
-    """The numbers of changes of these entries whose text counts for nothing."""
-    return _number(entry, np.full(len(entry), _NOTHING))
+def twin_numbers(entry: Sequence[str], text: Sequence[str], proving: Proving) -> tuple[Numbers, pa.Array]:
+    """The numbers of which any twin of the changes has one, ascending, and the entry that each is of."""
+    pairs = [(one, begins) for one, body in zip(entry, text, strict=True) for begins in proving.beginnings(body)]
+    entries, texts = (pa.array([pair[side] for pair in pairs], pa.string()) for side in (0, 1))
+    numbers = _number(entries, _beginnings(texts, _BEGINNING, two_lines=True))
+    order = np.argsort(numbers)
+    return numbers[order], entries.take(pa.array(order))
 
 
 def parts_with(parts: Iterable[Part], wanted: Numbers) -> Iterator[tuple[str, Numbers]]:
@@ -73,7 +85,12 @@ def _mixed(one: Numbers, other: Numbers) -> Numbers:
     return mixed ^ (mixed >> np.uint64(29))
 
 
-_NOTHING = np.uint64(0)
+def _begin_like(texts: pa.Array, known: Iterable[str], size: int) -> Numbers:
+    """For each text: are its first bytes, so many at most, those of one that is known?"""
+    found = np.zeros(len(texts), bool)
+    for length, same in groupby(sorted({one[:size] for one in known}, key=len), key=len):
+        found |= np.isin(_beginnings(texts, length), _beginnings(pa.array(list(same)), length))
+    return found
 
 
 def _beginnings(texts: pa.Array, size: int, two_lines: bool = False) -> Numbers:
@@ -83,7 +100,7 @@ def _beginnings(texts: pa.Array, size: int, two_lines: bool = False) -> Numbers:
     """
     _, ends, data = texts.buffers()
     ends = np.frombuffer(ends or bytes(4), np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    begin, left = ends[:-1], ends[1:] - ends[:-1]
+    begin, left = ends[:-1], np.minimum(ends[1:] - ends[:-1], size)
     bytes_ = np.frombuffer(data or b"", np.uint8)
     if len(bytes_) < 8:
         bytes_ = np.concatenate([bytes_, np.zeros(8, np.uint8)])

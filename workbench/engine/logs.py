@@ -259,7 +259,7 @@ class StoredLog:
 
         def read(one: tuple[Part, slice]) -> pa.Table:
             path = one[0]["path"]
-            return self._tables[path] if path in self._tables else read_near(path, _COLUMNS, wanted.hi[one[1]])
+            return self._tables[path] if path in self._tables else read_near(one[0], _COLUMNS, wanted.hi[one[1]])
 
         near = parts_near(self.parts, wanted.hi)
         for (_, which), table in zip(near, some_at_once(read, near), strict=True):

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from workbench.engine.digests import digest
 from workbench.engine.likeness import likeness
+from workbench.engine.reading import footer_of
 from workbench.files import CarefulReader, packed, pieces
 from workbench.model import Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
@@ -145,7 +146,7 @@ class _Writer:
         """The numbers by which twins among these changes are found; `of` is the part that holds them."""
         if self.system.proving is not None:
             entry, text = (changes[name].cast(pa.string()).combine_chunks() for name in ("entry", "body"))
-            numbers = np.sort(likeness(entry, text, self.system.proving().of_the_writer))
+            numbers = np.sort(likeness(entry, text, self.system.proving()))
             self._write("alike", pa.table({"number": numbers}))
             self.parts[-1]["of"] = of
 
@@ -245,7 +246,9 @@ def write_part(
         write_page_checksum=True,
         write_statistics=[column for column in whole.column_names if column in _INDEXED],
     )
-    about: dict[str, Any] = {"table": name, "name": part, "rows": len(whole)}
+    with open(folder / part, "rb") as written:
+        footer = footer_of(written)
+    about: dict[str, Any] = {"table": name, "name": part, "rows": len(whole), "footer": footer}
     return {**about, "first": ends[0], "last": ends[1]} if ends else about
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from io import SEEK_END
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +43,28 @@ def undamaged(path: str) -> Iterator[None]:
         raise damaged(path) from None
 
 
+@contextmanager
+def opened(part: Part, *few: str) -> Iterator[pq.ParquetFile]:
+    """A part of which only some rows are read; columns with few texts as dictionaries.
+
+    Its footer is that of the manifest: where a damaged one names row groups and columns, reading can end the whole process.
+    """
+    path = part["path"]
+    with undamaged(path), pa.OSFile(path) as file:
+        if footer_of(file) != part["footer"]:
+            raise damaged(path)
+        yield pq.ParquetFile(file, read_dictionary=list(few), page_checksum_verification=True)
+
+
+def footer_of(file: Any) -> int:
+    """A checksum of the footer of a Parquet file: the pages carry their own."""
+    size = file.seek(0, SEEK_END)
+    file.seek(max(0, size - 8))
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(max(0, size - 8 - length))
+    return zlib.crc32(file.read(length + 8))
+
+
 def read_part(path: str, columns: list[str], filters: pc.Expression | None = None) -> pa.Table:
     """Columns of one part of a table; those with few texts as dictionaries. Raises Problem if it is damaged or gone."""
     few = [name for name in ("file", "origin") if name in columns]
@@ -69,10 +93,9 @@ def stream_part(path: str, columns: list[str], where: pc.Expression | None = Non
                 yield batch
 
 
-def read_near(path: str, columns: list[str], hi: Numbers) -> pa.Table:
+def read_near(part: Part, columns: list[str], hi: Numbers) -> pa.Table:
     """Columns of a sorted part, of the row groups that can hold one of these numbers of `hi`."""
-    with undamaged(path), pa.OSFile(path) as opened:
-        file = pq.ParquetFile(opened, read_dictionary=["origin"], page_checksum_verification=True)
+    with opened(part, "origin") as file:
         table = file.read_row_groups(groups_near(file, hi), columns, use_threads=False)
         table.validate(full=True)
     return table

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.engine.positions import Positions, of_arrow
-from workbench.engine.reading import Part, groups_near, parts_near, read_part, some_at_once, undamaged
+from workbench.engine.reading import Part, groups_near, opened, parts_near, read_part, some_at_once
 
 
 def rows_where(parts: Iterable[Part], columns: Sequence[str], where: pc.Expression) -> pa.Table:
@@ -33,8 +33,7 @@ def rows_at(
 
     def read(one: tuple[Part, slice]) -> pa.Table:
         part, which = one
-        with undamaged(part["path"]), pa.OSFile(part["path"]) as opened:
-            file = pq.ParquetFile(opened, page_checksum_verification=True)
+        with opened(part) as file:
             return _rows_at(file, wanted[which], ordered)
 
     for table in some_at_once(read, parts_near(parts, wanted.hi)):
@@ -67,8 +66,7 @@ def rows_of(wanted: Iterable[tuple[Part, pa.Array]], key: str, columns: Sequence
 
     def rows(one: tuple[Part, pa.Array]) -> pa.Table:
         part, values = one
-        with undamaged(part["path"]), pa.OSFile(part["path"]) as opened:
-            file = pq.ParquetFile(opened, page_checksum_verification=True)
+        with opened(part) as file:
             found = []
             for group in range(file.num_row_groups):
                 keys = file.read_row_group(group, [key], use_threads=False)
@@ -84,8 +82,7 @@ def highest(parts: Iterable[Part], column: str) -> Any:
     """The highest value of a column, by its statistics: no row is read. None: there is no value."""
     found = None
     for part in parts:
-        with undamaged(part["path"]), pa.OSFile(part["path"]) as opened:
-            about = pq.ParquetFile(opened)
+        with opened(part) as about:
             at = about.schema_arrow.get_field_index(column)
             for group in range(about.num_row_groups):
                 ends = about.metadata.row_group(group).column(at).statistics

@@ -160,6 +160,13 @@ class Candidate(NamedTuple):
     because: str
 
 
+class Modification(NamedTuple):
+    """What a change did, but for who did it and when: as a whole, if the tool that printed it tells, and its values alone."""
+
+    whole: str | None
+    values: str
+
+
 @dataclass(frozen=True)
 class Proving:
     """What the evidence of one system means.
@@ -172,15 +179,21 @@ class Proving:
     cleaned       the code of the message that says that an origin was cleaned away
     log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
-    of_the_writer the first lines of bodies that say only who wrote, and when
+    beginning     the body of a change -> how it begins, but for what says only who wrote it
+    beginnings    the body of a change -> how those of its twins may begin, as `beginning` gives it: among them that of any twin
+    usual         how bodies begin of which `beginning` only takes the first two lines, so that it need not be asked
+    unusual       beginnings of these that it must be asked of all the same
     """
 
     goes_on: Callable[[int], bool]
     reset_codes: frozenset[str]
     resets: Callable[[Iterable[Mapping[str, Any]]], list[Reset]]
-    modification: Callable[[str, str, str], str | None]
+    modification: Callable[[str, str, str], Modification | None]
     causes: Callable[[Loss], list[Candidate]]
     passed_over: str = ""
     cleaned: str = ""
     log_written: str = ""
-    of_the_writer: frozenset[str] = frozenset()
+    beginning: Callable[[str], str] = str
+    beginnings: Callable[[str], list[str]] = lambda body: [body]
+    usual: tuple[str, ...] = ("",)
+    unusual: tuple[str, ...] = ()

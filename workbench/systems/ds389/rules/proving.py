@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.model import REMOVED
-from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Proving, Reset
+from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
 
@@ -53,24 +53,74 @@ def resets(messages: Iterable[Mapping[str, Any]]) -> list[Reset]:
 _OF_THE_WRITER = frozenset(
     {"modifiersname", "modifytimestamp", "internalmodifiersname", "internalcreatorsname", "entryusn"}
 )
+_VERBS = ("add", "delete", "replace", "increment")
 
 
-def modification(operation: str, body: str, rename: str) -> str | None:
-    """What two servers write alike when each makes the same change under a CSN of its own: all but who did it, and when."""
-    if operation == "add" or REMOVED in body:
-        return None  # a name that is added twice is a conflict, and two new passwords look the same
-    kept: list[str] = []
+def _tells_verbs(body: str) -> bool:
+    """False if it is by a tool that prints the values of a modification and not what was done to them (`dbscan`)."""
+    first = next((line for line in body.split("\n") if line and line != "-"), "add:")
+    return first.partition(":")[0].lower() in _VERBS
+
+
+def _named(line: str) -> str:
+    """The name in small letters; the letters of a value count."""
+    name, colon, value = line.partition(":")
+    return f"{name.lower()}{colon}{value}"
+
+
+def groups(body: str) -> list[list[str]]:
+    """The lines of each modification but who did it, and when: the verb with its attribute, then the values.
+
+    Where the tool does not tell verbs, each value stands alone.
+    """
+    if not _tells_verbs(body):
+        lines = [_named(line) for line in body.split("\n") if line and line != "-"]
+        return [[line] for line in lines if line.partition(":")[0] not in _OF_THE_WRITER]
+    kept: list[list[str]] = []
     group: list[str] = []
     for line in [*body.split("\n"), "-"]:
         if line == "-":
-            attribute = group[0].partition(":")[2].strip().lower() if group else ""
-            if attribute not in _OF_THE_WRITER:
-                kept.append("\n".join(group))
+            if group and group[0].partition(":")[2].strip() not in _OF_THE_WRITER:
+                kept.append(group)
             group = []
         elif line:
-            name, colon, value = line.partition(":")
-            group.append(f"{name.lower()}{colon}{value if group else value.lower()}")
-    return "\n-\n".join([operation, rename, *filter(None, kept)])
+            group.append(_named(line) if group else line.lower())
+    return kept
+
+
+def modification(operation: str, body: str, rename: str) -> Modification | None:
+    """What two servers write alike when each makes the same change under a CSN of its own: all but who did it, and when."""
+    if operation == "add" or REMOVED in body:
+        return None  # a name that is added twice is a conflict, and two new passwords look the same
+    found = groups(body)
+    if _tells_verbs(body):
+        # The order of attributes is that of the program that wrote them.
+        whole = "\n-\n".join([operation, rename, *sorted("\n".join(group) for group in found)])
+        values = [line for group in found for line in group[1:]]
+    else:
+        whole, values = None, [line for group in found for line in group]
+    return Modification(whole, "\n".join([operation, rename, *sorted(values)]))
+
+
+def beginning(body: str) -> str:
+    """How the text of a change begins, to find its twins by."""
+    return _text(groups(body)[0]) if groups(body) else ""
+
+
+def beginnings(body: str) -> list[str]:
+    """How the texts of its twins may begin: with any of its modifications, in the words of any tool.
+
+    One twin is not found so: a removal of a whole attribute, in front of others, of which `dbscan` prints nothing.
+    """
+    found = [_text(group) for group in groups(body)]
+    if _tells_verbs(body):
+        return [*found, *(_text([line]) for group in groups(body) for line in group[1:]), ""]
+    lines = [line for (line,) in groups(body)]
+    return [*found, *(_text([f"{verb}: {line.partition(':')[0]}", line]) for line in lines for verb in _VERBS), ""]
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join([*lines, "-", ""])
 
 
 PROVING = Proving(
@@ -84,5 +134,8 @@ PROVING = Proving(
     passed_over="alternative_start",
     cleaned="clean_done",
     log_written="changelog_task",
-    of_the_writer=frozenset(f"{how}: {name}" for how in ("add", "delete", "replace") for name in _OF_THE_WRITER),
+    beginning=beginning,
+    beginnings=beginnings,
+    usual=tuple(f"{verb}: " for verb in _VERBS),
+    unusual=tuple(f"{verb}: {name}" for verb in _VERBS for name in _OF_THE_WRITER),
 )
