@@ -40,7 +40,8 @@ def diagnosed(*arguments: str | Path) -> dict[str, Any]:
     assert done.exit_code in (0, 1, 3), done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     graver = any(one["severity"] != "info" for one in found["findings"])
-    assert done.exit_code == (1 if graver else 3 if found["unknown"] else 0)
+    open_ = found["unknown"] or not any(one["vector"] for one in found["servers"])
+    assert done.exit_code == (1 if graver else 3 if open_ else 0)
     return found
 
 
@@ -236,14 +237,30 @@ def test_outputs_are_refused_before_anything_is_read(behind: Path, monkeypatch: 
 def test_little_evidence_gives_no_pairs_and_says_why(tmp_path: Path) -> None:
     lone = write(tmp_path / "lone", {"s1.replica.ldif": pair_of_servers()["s1.replica.ldif"]})
     shown = run("diagnose", lone)
-    assert shown.exit_code == 0
+    assert shown.exit_code == 3
     assert "there is no pair to look at" in shown.stdout
     assert "s1 (dc=example,dc=com): in no pair, for no other server has a vector of its suffix" in shown.stdout
     assert run("diagnose", lone, "--csv", "-").stdout.startswith("supplier,consumer,suffix,link,")
     line = f"[20/Nov/2026:14:00:00.000000001 +0000] conn=7 op=1 RESULT err=0 tag=103 nentries=0 etime=0.1 csn={csn(1, 2)}\n"
     logs = write(tmp_path / "logs", {"s1.access.log": line, "s2.access.log": line})
     assert diagnosed(logs)["servers"][1]["evidence"] == ["access_log"]
-    assert "s2 (suffix not named): in no pair, for it has no vector" in run("diagnose", logs).stdout
+    shown = run("diagnose", logs)
+    assert "s2 (suffix not named): in no pair, for it has no vector" in shown.stdout
+    assert (shown.exit_code, "No vector was collected: of which" in shown.stdout) == (3, True)
+
+
+def test_what_vectors_cover_and_nothing_shows_is_unknown(tmp_path: Path) -> None:
+    for path in NOW.glob("*.replica.ldif"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    found = diagnosed(tmp_path)
+    assert {(row["server"], row["origin"]) for row in found["unknown"]} == {
+        (s, o) for s in ("s1", "s2", "s3") for o in "123"
+    }
+    of_1 = next(row for row in found["unknown"] if (row["server"], row["origin"]) == ("s3", "1"))
+    vector = next(one["vector"] for one in found["servers"] if one["name"] == "s3")["1"]
+    assert (of_1["from"], of_1["to"], of_1["count"], of_1["why"]) == (vector["min"], vector["max"], None, "not_shown")
+    shown = run("diagnose", tmp_path)
+    assert (shown.exit_code, "9 stretches cannot be judged" in shown.stdout) == (3, True)
 
 
 def test_servers_and_links_that_nobody_recognises_are_named(behind: Path) -> None:

@@ -43,7 +43,9 @@ def headline(found: Row) -> str:
     open_ = ""
     if found["unknown"]:
         open_ = f"{_number(found, 'unknown', 'stretch', 'stretches')} cannot be judged by what was collected"
-    if not found["missing"]:
+    if not any(server["vector"] for server in found["servers"]):
+        said.insert(0, "No vector was collected: of which changes are missing, nothing can be said")
+    elif not found["missing"]:
         said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
     return one_cell("; ".join([*said, *([open_] if open_ else [])]) + ".")
 
@@ -75,6 +77,7 @@ def findings_text(findings: Iterable[Row]) -> str:
 def _changes(found: Row) -> str:
     """What each server misses, waits for, and what nobody knows of it: numbers, and the first missing changes by name."""
     counts: dict[tuple[str, str, str], list[int]] = {}
+    uncounted: set[tuple[str, str, str]] = set()
 
     def cell(row: Row) -> list[int]:
         return counts.setdefault((row["suffix"] or "", row["server"], row["origin"]), [0, 0, 0])
@@ -85,12 +88,14 @@ def _changes(found: Row) -> str:
         cell(row)[1] += row["count"]
     for row in found["unknown"]:
         cell(row)[2] += row["count"] or 0
+        if row["count"] is None:
+            uncounted.add((row["suffix"] or "", row["server"], row["origin"]))
     if not counts:
         return ""
     heads = ["SERVER", "ORIGIN", MISSING.upper(), "PENDING", UNKNOWN.upper()]
     rows = [
-        [server, origin, *(f"{number:,}" for number in numbers)]
-        for (_, server, origin), numbers in sorted(counts.items())
+        [*key[1:], *(f"{number:,}" for number in numbers[:2]), "all" if key in uncounted else f"{numbers[2]:,}"]
+        for key, numbers in sorted(counts.items())
     ]
     texts = [aligned([heads, *rows], right=(2, 3, 4))]
     if found["missing"]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.model import ITEMS_SHOWN, Finding, Step, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
@@ -94,19 +94,15 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _of_changes(code: str, key: Key, rows: Sequence[Mapping[str, Any]], summary: str, *fix: Step) -> Finding:
+def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of whom a finding about these changes speaks, and what proves it."""
     server, suffix, origin = key
-    return Finding(
-        code,
-        "error",
-        summary,
-        server=server,
-        origin=origin,
-        suffix=suffix,
-        items=tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
-        evidence=first_few(map(_proof, rows)),
-        fix=fix,
-    )
+    about: dict[str, Any] = {"server": server, "suffix": suffix, "origin": origin}
+    return {
+        **about,
+        "items": tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
+        "evidence": first_few(map(_proof, rows)),
+    }
 
 
 def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
@@ -116,15 +112,17 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
         server, suffix, origin = key
         if origins.get((server, suffix)) != origin:
             continue
-        yield _of_changes(
+        yield Finding(
             "OWN_CHANGES_HIDDEN",
-            key,
-            rows,
+            "error",
             f"{server} lost {_some(len(rows), 'own change')} and wrote again: its vector covers them, nobody will send them back",
-            step(
-                f"initialise {server} from the server with the most complete data",
-                "what it lacks stands in the logs of others, but its vector says that it has it",
-                _lost_with(situation, server, suffix),
+            **_of_changes(key, rows),
+            fix=(
+                step(
+                    f"initialise {server} from the server with the most complete data",
+                    "what it lacks stands in the logs of others, but its vector says that it has it",
+                    _lost_with(situation, server, suffix),
+                ),
             ),
         )
 
@@ -151,16 +149,19 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
         by_hand = f"{_some(gone)} of them {'is' if gone == 1 else 'are'} in no log any more" if gone else ""
-        yield _of_changes(
+        yield Finding(
             "MISSED_CHANGE",
-            key,
-            rows,
+            "error",
             f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {end}, and its vector covers them{why}{cut}",
-            step(
-                f"write the present values of the entries concerned once more on {held[0] if held else 'another server'}, "
-                f"or initialise {server} from there",
-                "no session will ever send them: the vector says that they are there",
-                by_hand or "an entry that the server lacks is not mended by modifying it: that would be refused again",
+            **_of_changes(key, rows),
+            fix=(
+                step(
+                    f"write the present values of the entries concerned once more on {held[0] if held else 'another server'}, "
+                    f"or initialise {server} from there",
+                    "no session will ever send them: the vector says that they are there",
+                    by_hand
+                    or "an entry that the server lacks is not mended by modifying it: that would be refused again",
+                ),
             ),
         )
 
@@ -171,16 +172,18 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
         server, suffix, origin = key
         elsewhere = _not_collected(situation, suffix)
         among = f"of the collected servers (not {', '.join(elsewhere)}) " if elsewhere else ""
-        yield _of_changes(
+        yield Finding(
             "STRANDED_CHANGE",
-            key,
-            rows,
+            "error",
             f"{among}only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
             "and no session will deliver them",
-            step(
-                f"save them before anything else is done to {server}, and write the values again where they can spread from",
-                "whatever brings the servers together again starts from the others' data",
-                f"an initialisation of {server} throws them away for good",
+            **_of_changes(key, rows),
+            fix=(
+                step(
+                    f"save them before anything else is done to {server}, and write the values again where they can spread from",
+                    "whatever brings the servers together again starts from the others' data",
+                    f"an initialisation of {server} throws them away for good",
+                ),
             ),
         )
 

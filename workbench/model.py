@@ -262,11 +262,7 @@ def first_few(rows: Iterable[Mapping[str, Any]], total: int | None = None) -> tu
     return (*kept[:EVIDENCE_SHOWN], *([{"more": more}] if more > 0 else ()))
 
 
-Step = dict[str, str | None]
-"""What to do, why, and what to be careful of: one entry of a finding's `fix`."""
-
-
-def step(repair: str, why: str, caution: str | None = None) -> Step:
+def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:
     """One entry of a finding's `fix`."""
     return {"repair": repair, "why": why, "caution": caution}
 

@@ -269,8 +269,11 @@ class _Suffix:
                     for some in self._absent(server, origin, span):
                         lacking.append(self._decide(server, proofs, some, np.ones(len(some), bool), False))
             else:
-                for span in (before, behind):
-                    self._all_unknown(server, origin, span)
+                named = [self._all_unknown(server, origin, span) for span in (before, behind)]
+                claimed = server.replica.vector.get(origin)
+                if not any(named) and server.source is None and claimed and claimed.min and claimed.max:
+                    # Nothing names a single change of what the vector covers, here or elsewhere.
+                    self._unknown(server, origin, claimed.min, claimed.max, None, "not_shown")
             if server.source is not None:
                 within.append(self.known.lacking(server.source, origin, inside))
             server.missing[origin] = union(lacking)
@@ -290,12 +293,13 @@ class _Suffix:
             if len(some):
                 yield some
 
-    def _all_unknown(self, server: _Server, origin: str, span: Span) -> None:
+    def _all_unknown(self, server: _Server, origin: str, span: Span) -> bool:
         others = [number for number in range(len(self.known.sources)) if number != server.source]
         count, first, last = self.known.tally(origin, span, others)
         if count and first is not None and last is not None:
             order_key = self.system.order_key
             self._unknown(server, origin, order_key(origin, *first), order_key(origin, *last), count, "not_shown")
+        return bool(count)
 
     def _holes(self, server: _Server) -> list[tuple[Pair, Pair]]:
         """Stretches of the log in which a record could not be read: between the records before and behind it."""
@@ -407,7 +411,7 @@ class _Suffix:
                 origin = self.names[int(some.origin[begin])]
                 self._unknown(server, origin, first, last, end - begin, RULES[rules[begin]].name)
 
-    def _unknown(self, server: _Server, origin: str, first: str, last: str, count: int, why: str) -> None:
+    def _unknown(self, server: _Server, origin: str, first: str, last: str, count: int | None, why: str) -> None:
         self.found.totals["unknown"] += 1
         if len(self.found.unknown) < self.limit:
             row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}

@@ -113,7 +113,7 @@ def diagnose(
     worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
     if worst >= SEVERITIES.index(threshold):
         raise click.exceptions.Exit(1)
-    if found["unknown"]:
+    if found["unknown"] or not any(server["vector"] for server in found["servers"]):
         raise click.exceptions.Exit(3)
 
 
