@@ -131,6 +131,7 @@ def test_what_only_one_collected_server_holds_may_be_elsewhere(tmp_path: Path) -
     (told,) = [one for one in diagnosed(tmp_path)["findings"] if one["code"] == "STRANDED_CHANGE"]
     assert told["summary"].startswith("of the collected servers (not ")
     assert "only s2 holds 12 changes of origin 1" in told["summary"]
+    assert told["severity"] == "warning"  # with all servers it is an error: see the incidents
 
 
 def test_the_rule_set_is_chosen_and_the_other_one_named(behind: Path) -> None:

@@ -45,7 +45,7 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
     rows = list(rows)
     keys = tuple(sorted(typed(row["position"]) or row["position"] for row in rows))
     replica = situation.replica(server, suffix)
-    held, only_here, below = situation.verdicts.around.get(key, ((), frozenset(), None))
+    held, only_here, below = situation.verdicts.own_near.get(key, ((), frozenset(), None))
     refused = frozenset(row["position"] for row in rows if row["rule"] == "skipped")
     codes: dict[str, int] = {}
     if refused:

@@ -174,7 +174,7 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
         among = f"of the collected servers (not {', '.join(elsewhere)}) " if elsewhere else ""
         yield Finding(
             "STRANDED_CHANGE",
-            "error",
+            "warning" if elsewhere else "error",
             f"{among}only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
             "and no session will deliver them",
             **_of_changes(key, rows),

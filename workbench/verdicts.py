@@ -42,7 +42,7 @@ class Verdicts:
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
     known    of each suffix the sources, which remember what the digests told of them
-    around   (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
+    own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
     """
@@ -57,7 +57,7 @@ class Verdicts:
 
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
 
-    around: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
+    own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
         default_factory=dict
     )
 
@@ -230,7 +230,7 @@ class _Suffix:
         for server in self.servers:
             own = server.replica.origin or ""
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
-                self._around(server, own, lost)
+                self._near_own(server, own, lost)
             self._pending(server)
         self._stranded()
 
@@ -418,12 +418,12 @@ class _Suffix:
             ends = {"from": self.system.show(first), "to": self.system.show(last)}
             self.found.unknown.append({**row, **ends, "count": count, "why": why})
 
-    def _around(self, server: _Server, origin: str, some: Positions) -> None:
+    def _near_own(self, server: _Server, origin: str, some: Positions) -> None:
         """What the server has of its own changes around those that it lost, as far as anybody will look at it."""
         source = self.known.sources[server.source or 0]
         assert isinstance(source, Source)
         (first,) = some[:1].keys(self.system, self.names)
-        held = list(islice(source.log.changes(origin, Bound(first, False)), _AROUND))
+        held = list(islice(source.log.changes(origin, Bound(first, False)), _NEAR))
         left = of_keys(self.system, held, self.evidence.numbers)
         for one in self.servers:
             if one is not server and one.source is not None:
@@ -431,7 +431,7 @@ class _Suffix:
         low = source.log.first_of(origin)
         below = source.log.tally(origin, Bound(low, True), first).last if low else None
         only = frozenset(left.keys(self.system, self.names))
-        self.found.around[server.replica.server, self.suffix, origin] = tuple(held), only, below
+        self.found.own_near[server.replica.server, self.suffix, origin] = tuple(held), only, below
 
     # --- still to come
 
@@ -541,7 +541,7 @@ class _Suffix:
         )
 
 
-_AROUND = 10_000
+_NEAR = 10_000
 
 _NOT_SHOWN = next(number for number, rule in enumerate(RULES) if rule.name == "not_shown")
 
