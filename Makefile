@@ -52,8 +52,9 @@ $(READY_BENCH): requirements-bench.lock $(READY)
 demo: $(READY)
 	$(BIN)/workbench demo
 
+# Two processes, because half of the time a test waits for a server or a Java to start.
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadgroup
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow

@@ -31,6 +31,17 @@ START_SECONDS = 180
 Process = subprocess.Popen[bytes]
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the processes that `make test` starts, one runs all tests that share what takes long to start."""
+    for item in items:
+        needed = {mark.name for mark in item.iter_markers()}.union(getattr(item, "fixturenames", ()))
+        for costly in ("live", "cluster", "spark"):
+            if costly in needed:
+                item.add_marker(pytest.mark.xdist_group(costly))
+                break
+
+
 def need(what: str, present: object) -> None:
     """Skip the test by name if something that it needs is not on this machine; in CI that is an error."""
     if not present:

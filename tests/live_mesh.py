@@ -263,6 +263,20 @@ class Mesh:
         given = [word for server in servers for word in ("--instance", server)]
         return asked(*given, "--into", folder, *options)
 
+    def collect_at_rest(self, folder: Path, *options: str) -> tuple[Path, dict[str, dict[str, str]], Result]:
+        """All servers, collected while none of them moves: the folder, what each claims, and what `collect` said.
+
+        Half a minute after its start a supplier writes by itself, to the entry that keeps its vector moving.
+        """
+        for attempt in range(3):
+            self.wait_equal()
+            before = {name: self.vector(name) for name in self.roles}
+            done = self.collect(folder / f"at-rest-{attempt}", *options)
+            assert done.exit_code == 0, done.output
+            if before == {name: self.vector(name) for name in self.roles}:
+                return folder / f"at-rest-{attempt}", before, done
+        raise AssertionError("the servers never rest")
+
     # Faults
 
     def pause(self, supplier: str, consumer: str) -> None:

@@ -44,18 +44,15 @@ FORMATS = {
 def test_a_mesh_is_collected_and_shows_what_its_servers_claim(mesh: Mesh, tmp_path: Path) -> None:
     for name in mesh.roles:
         mesh.write(name, person(f"from-{name}"))
-    mesh.wait_equal()
-    done = mesh.collect(tmp_path / "now", "--entries")
-    assert done.exit_code == 0, done.output
-    seen = collected(tmp_path / "now")
+    now, vectors, _ = mesh.collect_at_rest(tmp_path, "--entries")
+    seen = collected(now)
     expected = {f"{name}.{ending}": kind for name in mesh.roles for ending, kind in FORMATS.items()}
     assert {file: one["format"] for file, one in seen.items()} == {**expected, "case.yaml": "text"}
     assert [file for file, one in seen.items() if one["rejected"]] == []
     case = Case.create(tmp_path / "case")
-    case.load([tmp_path / "now"])
+    case.load([now])
     held = {(row["server"], row["origin"]): row for row in case.holdings()}
-    for name in mesh.roles:
-        vector = mesh.vector(name)
+    for name, vector in vectors.items():
         assert {origin: held[name, origin]["claimed_max"] for origin in vector} == vector
         assert {origin: held[name, origin]["last"] for origin in vector} == vector
     found = diagnose(case)
@@ -199,26 +196,24 @@ def test_no_secret_leaves_the_servers(mesh: Mesh, tmp_path: Path) -> None:
 
 def test_behind_a_hub_consumers_come_first_and_replication_is_not_logged(tree: Mesh, tmp_path: Path) -> None:
     tree.write("s1", person("down-the-tree"))
-    tree.wait_equal()
-    done = tree.collect(tmp_path / "now", "--replication-log")
-    assert done.exit_code == 0, done.output
-    about = strict_yaml((tmp_path / "now" / "case.yaml").read_text(), "case.yaml")
+    now, vectors, done = tree.collect_at_rest(tmp_path, "--replication-log")
+    about = strict_yaml((now / "case.yaml").read_text(), "case.yaml")
     order = [(one["server"], one["role"]) for one in about["collected"]]
     assert order == [("c1", "consumer"), ("c2", "consumer"), ("h1", "hub"), ("s1", "supplier"), ("s2", "supplier")]
     assert "c1 without replication log: it is fed by the hub h1" in done.output
     assert "c2 without" not in done.output
-    seen = collected(tmp_path / "now")
+    seen = collected(now)
     assert [file for file, one in seen.items() if one["rejected"]] == []
     assert {file for file in seen if file.endswith("changelog.ldif")} == {
         f"{name}.changelog.ldif" for name in ("h1", "s1", "s2")
     }
-    assert b"clmaxruv:" in (tmp_path / "now" / "h1.changelog.ldif").read_bytes()
+    assert b"clmaxruv:" in (now / "h1.changelog.ldif").read_bytes()
     case = Case.create(tmp_path / "case")
-    case.load([tmp_path / "now"])
+    case.load([now])
     claimed: dict[str, dict[str, str]] = {}
     for row in case.holdings():
         claimed.setdefault(row["server"], {})[row["origin"]] = row["claimed_max"]
-    assert claimed == {name: tree.vector(name) for name in tree.roles}
+    assert claimed == vectors
     alone = tree.collect(tmp_path / "alone", "--replication-log", names=["h1"])
     assert "h1 without replication log: the hub" not in alone.output
     assert "h1 without replication log: it may be fed by a hub" in alone.output
