@@ -53,11 +53,13 @@ demo: $(READY)
 	$(BIN)/workbench demo
 
 # Two processes, because half of the time a test waits for a server or a Java to start.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadgroup
+	$(PYTEST) -m "not slow"
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 # In a container the only user is often root; Jupyter then wants to be told that this is meant.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
