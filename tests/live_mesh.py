@@ -32,6 +32,8 @@ MANAGER_PASSWORD = "Canary-of-the-manager-4711"
 ROOT_DN = "cn=Directory Manager"
 ROOT_PASSWORD = "Canary-of-root-0815"
 COMMANDS = ("ns-slapd", "dscreate", "dsctl", "dsconf", "ldapsearch", "ldapmodify")
+PATIENCE = 200
+"""Seconds: a supplier that finds its consumer busy or down asks again after 3 s, and then after twice as long each time."""
 DEFAULTS = Path("/usr/share/dirsrv/inf/defaults.inf")
 
 _INSTANCE = """\
@@ -171,17 +173,21 @@ class Mesh:
         )
 
     def initialise(self, supplier: str, consumer: str) -> None:
-        """Fill a consumer with the data of a supplier or hub."""
-        self.modify(supplier, self._agreement(supplier, consumer), "nsds5BeginReplicaRefresh", "start")
-        status = ("nsds5replicaLastInitStatus", "nsds5BeginReplicaRefresh")
-        until(
-            f"{consumer} initialised",
-            lambda: (
-                (said := self.read(supplier, self._agreement(supplier, consumer), status))
-                and "nsds5BeginReplicaRefresh" not in said
-                and "Total update succeeded" in said.get("nsds5replicaLastInitStatus", [""])[0]
-            ),
-        )
+        """Fill a consumer with the data of a supplier or hub; one that is busy with another session is asked again."""
+        running, status = "nsds5BeginReplicaRefresh", "nsds5replicaLastInitStatus"
+        said: dict[str, list[str]] = {}
+
+        def ended() -> bool:
+            nonlocal said
+            said = self.read(supplier, self._agreement(supplier, consumer), [running, status])
+            return running not in said
+
+        for _ in range(3):
+            self.modify(supplier, self._agreement(supplier, consumer), running, "start")
+            until(f"{consumer} initialised, with success or not", ended)
+            if "Total update succeeded" in said[status][0]:
+                return
+        raise AssertionError(f"{consumer} was not initialised: {said[status][0]}")
 
     def remove(self) -> None:
         """End the servers of this mesh and remove what is theirs."""
@@ -247,7 +253,7 @@ class Mesh:
         """A setting of the server."""
         return self.read(name, "cn=config", [attribute])[attribute][0]
 
-    def wait_equal(self, names: Iterable[str] = (), seconds: float = 60) -> None:
+    def wait_equal(self, names: Iterable[str] = (), seconds: float = PATIENCE) -> None:
         """Wait until all these servers (default: all) claim the same."""
         names = list(names) or list(self.roles)
 
@@ -255,7 +261,18 @@ class Mesh:
             vectors = [self.vector(name) for name in names]
             return bool(vectors[0]) and all(vector == vectors[0] for vector in vectors)
 
-        until("equal vectors", equal, seconds)
+        until("equal vectors", equal, seconds, lambda: self._state(names))
+
+    def _state(self, names: Iterable[str]) -> str:
+        """What the servers claim and what became of their last sessions, for whoever has to find out what went wrong."""
+        status = "nsds5replicaLastUpdateStatus"
+        vectors = [f"{name} {self.vector(name)}" for name in names]
+        sessions = [
+            f"{supplier} -> {consumer}: {self.read(supplier, self._agreement(supplier, consumer), [status]).get(status)}"
+            for supplier, consumer in self.feeds
+            if {supplier, consumer} <= set(names)
+        ]
+        return "\n".join([*vectors, *sessions])
 
     def collect(self, folder: Path, *options: str, names: Iterable[str] = ()) -> Result:
         """`workbench collect` of these servers (default: all), named as here, by their instances."""
@@ -408,11 +425,11 @@ class Mesh:
             return False
 
 
-def until(what: str, ready: Callable[[], object], seconds: float = 60) -> None:
-    """Ask again and again until it is so."""
+def until(what: str, ready: Callable[[], object], seconds: float = PATIENCE, state: Callable[[], str] = str) -> None:
+    """Ask again and again until it is so; `state` is told if it never is."""
     end = time.monotonic() + seconds
     while not ready():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"not within {seconds} s: {what}\n{state()}"
         time.sleep(0.1)
 
 
