@@ -134,8 +134,8 @@ inputs:
         (b"\xff\xfe[\x00", "not UTF-8 text: byte 0xff at 0"),
         (b"[\xff]", "not UTF-8 text: byte 0xff at 1"),
         (b"x: " + b"x" * (1 << 20), "YAML of more than 1024 KiB"),
-        (gzip.compress(b"")[:-3], "the file was cut"),
-        (gzip.compress(b"[]")[:-3], "the file was cut"),
+        (gzip.compress(b"", mtime=0)[:-3], "the file was cut"),
+        (gzip.compress(b"[]", mtime=0)[:-3], "the file was cut"),
     ],
 )
 def test_a_file_without_cases(tmp_path: Path, data: bytes, said: str) -> None:

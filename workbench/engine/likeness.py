@@ -24,8 +24,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
-_ENTRY, _VERB, _KNOWN, _BEGINNING = 40, 8, 16, 64
-"""Bytes that are looked at: of the id of an entry, of a beginning that is usual or is not, of a text."""
+_ENTRY, _VERB, _BEGINNING = 40, 8, 64
+"""Bytes that are looked at: of the id of an entry, of a beginning that is usual, of a text."""
 _AT_ONCE = 8192
 """Rows of which all intermediate numbers stay in the cache of a processor."""
 
@@ -36,12 +36,15 @@ def likeness(entry: pa.Array, text: pa.Array, proving: Proving) -> Numbers:
     Changes of equal `modification` share one with `twin_numbers`: that is what lets the others be passed over.
     """
     found = []
+    shortest = min(
+        map(len, proving.unusual), default=0
+    )  # of one length they cost one look, and more are asked, not fewer
     for begin in range(0, len(entry), _AT_ONCE):
         some = text[begin : begin + _AT_ONCE]
         numbers = _beginnings(some, _BEGINNING, two_lines=True)
         # Few, but for tools that print bodies in a way of their own: these are asked one by one.
         sizes = pc.fill_null(pc.binary_length(some), 0).to_numpy(zero_copy_only=False)
-        odd = ~_begin_like(some, proving.usual, _VERB) | _begin_like(some, proving.unusual, _KNOWN)
+        odd = ~_begin_like(some, proving.usual, _VERB) | _begin_like(some, proving.unusual, shortest)
         at = np.flatnonzero((odd | (sizes <= _BEGINNING)) & (sizes > 0))
         if len(at):
             own = [proving.beginning(one) for one in some.take(pa.array(at)).to_pylist()]

@@ -104,7 +104,8 @@ def modification(operation: str, body: str, rename: str) -> Modification | None:
 
 def beginning(body: str) -> str:
     """How the text of a change begins, to find its twins by."""
-    return _text(groups(body)[0]) if groups(body) else ""
+    found = groups(body)
+    return _text(found[0]) if found else ""
 
 
 def beginnings(body: str) -> list[str]:
