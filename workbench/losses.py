@@ -148,7 +148,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
-        by_hand = f"{_some(gone)} of them {'is' if gone == 1 else 'are'} in no log any more" if gone else ""
+        by_hand = f"{_some(gone)} of them {'is' if gone == 1 else 'are'} in no collected log" if gone else ""
         yield Finding(
             "MISSED_CHANGE",
             "error",
@@ -210,7 +210,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             else ""
         )
         who = f"{', '.join(row['suppliers'])} would send them" if row["suppliers"] else "nobody would send them now"
-        gone = f"; {_some(lacking)} {'is' if lacking == 1 else 'are'} in no log any more" if lacking else ""
+        gone = f"; {_some(lacking)} {'is' if lacking == 1 else 'are'} in no collected log" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
             "warning" if lacking else "info",
