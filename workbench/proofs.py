@@ -528,14 +528,17 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
         where = evidence.mine() & pc.field("code").isin(codes) & pc.field("at").is_valid()
         for row in rows_where([part], columns, where).to_pylist():
             rows.setdefault((row["at"], row["code"], *sorted(dict(row["numbers"] or ()).items())), row)
-    found = proving.resets(sorted(rows.values(), key=lambda row: row["at"]))
+    logged = proving.resets(sorted(rows.values(), key=lambda row: row["at"]))
+    found = [*logged]
     for _, began, ended in initialisations(evidence, replica):
         if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):
             found.append(Reset(TOTAL, began, ended))
     found.sort(key=lambda reset: reset.began)
     replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
     moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
-    if moments and (not replacing or replacing[-1].ended + _AHEAD < max(moments)):
+    # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
+    slack = _SLACK if replacing and replacing[-1] in logged else _AHEAD
+    if moments and (not replacing or replacing[-1].ended + slack < max(moments)):
         # The log was made anew after all that is known: nobody says by what, and when.
         found.append(Reset(REPLACED, max(moments), max(moments)))
     return found
