@@ -95,6 +95,12 @@ def test_an_origin_may_live_where_nothing_was_collected(name: str, content: str 
     assert not of("DEAD_ORIGIN", findings(tmp_path, {name: text for name, text in files.items() if text is not None}))
 
 
+def test_read_only_servers_alone_do_not_tell_who_makes_the_changes(tmp_path: Path) -> None:
+    vector = elements(claims(r1=(0, 4), r2=(1, 2)))
+    files = {f"c{number}.replica.ldif": replica(65535, vector, flags=0) for number in (1, 2)}
+    assert not of("DEAD_ORIGIN", findings(tmp_path, files))
+
+
 def moved_at(rid: int, second: float) -> str:
     when = int(BEGAN.timestamp() + second)
     return f"nsruvReplicaLastModified: {{replica {rid} ldap://localhost.localdomain:3890{rid}}} {when:08x}\n"

@@ -40,7 +40,7 @@ def diagnosed(*arguments: str | Path) -> dict[str, Any]:
     assert done.exit_code in (0, 1, 3), done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     graver = any(one["severity"] != "info" for one in found["findings"])
-    open_ = found["unknown"] or not any(one["vector"] for one in found["servers"])
+    open_ = found["unknown"] or not any(one["vector"] or one["changes"] for one in found["servers"])
     assert done.exit_code == (1 if graver else 3 if open_ else 0)
     return found
 
@@ -122,6 +122,12 @@ def test_a_limit_shortens_the_lists_and_nothing_that_is_said_of_them() -> None:
     assert cut["findings"] == whole["findings"]
     assert cut["missing"] == whole["missing"][:2]
     assert (whole["run"]["truncated"], cut["run"]["truncated"]) == ({}, {"missing": 12, "pending": 3, "unknown": 4})
+
+
+def test_a_limit_counts_the_rows_that_were_asked_for() -> None:
+    of_s2 = diagnosed(*SNAPSHOTS, "--server", "s2", "--limit", "1")
+    assert (len(of_s2["unknown"]), of_s2["run"]["truncated"]) == (1, {})
+    assert diagnosed(*SNAPSHOTS, "--server", "s3", "--limit", "1")["run"]["truncated"]["unknown"] == 3
 
 
 def test_what_only_one_collected_server_holds_may_be_elsewhere(tmp_path: Path) -> None:
@@ -262,6 +268,19 @@ def test_what_vectors_cover_and_nothing_shows_is_unknown(tmp_path: Path) -> None
     assert (of_1["from"], of_1["to"], of_1["count"], of_1["why"]) == (vector["min"], vector["max"], None, "not_shown")
     shown = run("diagnose", tmp_path)
     assert (shown.exit_code, "9 stretches cannot be judged" in shown.stdout) == (3, True)
+
+
+def test_without_vectors_the_logs_tell_what_is_covered(tmp_path: Path) -> None:
+    for path in NOW.iterdir():
+        if not any(word in path.name for word in ("replica", "get-ruv", "status")):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert not any(one["vector"] for one in diagnosed(tmp_path)["servers"])
+    shown = run("diagnose", tmp_path)
+    assert (shown.exit_code, "12 changes are MISSING on s3" in shown.stdout, "No vector" in shown.stdout) == (
+        1,
+        True,
+        False,
+    )
 
 
 def test_servers_and_links_that_nobody_recognises_are_named(behind: Path) -> None:

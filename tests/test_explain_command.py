@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_samples import SNAPSHOTS
 from click.testing import CliRunner, Result
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
@@ -104,6 +105,15 @@ def test_an_earlier_snapshot_by_its_name_or_by_a_time(tmp_path: Path) -> None:
     assert diagnose(case)["missing"]
     then = diagnose(case, as_of="1")
     assert (then["case"]["snapshots"], then["missing"], then["pending"][0]["count"]) == (["1"], [], 2)
+    incident = Case.create(tmp_path / "incident")
+    incident.load(SNAPSHOTS[:1])
+    alone = diagnose(incident)
+    incident.load(SNAPSHOTS[1:])
+    assert list(incident.snapshots) == [*alone["case"]["snapshots"], SNAPSHOTS[1].name]
+    then = diagnose(incident, as_of=SNAPSHOTS[0].name)
+    assert {key: value for key, value in then.items() if key != "run"} == {
+        key: value for key, value in alone.items() if key != "run"
+    }
     assert run("diagnose", case.folder, "--as-of", "1").exit_code == 0
     assert run("diagnose", case.folder, "--as-of", "2031-01-01T00:00:00Z").exit_code == 1
     early = run("diagnose", case.folder, "--as-of", "2001-01-01T00:00:00Z")

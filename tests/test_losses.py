@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_samples import INCIDENT
 from detector_samples import findings, of, plain_line, stamp
 from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, pair_of_servers, replica
 
@@ -141,6 +142,15 @@ def test_nobody_can_bring_the_consumer_up_to_date(trimmed: int, needed: bool, tm
     files["s1.changelog.ldif"] = changelog([*made(1, *range(trimmed, 10)), *made(2, 1, 2)], purge=purge)
     found = of("REINIT_REQUIRED", findings(tmp_path, files))
     assert [(one["severity"], one["server"]) for one in found] == [("error", "s2")] * needed
+
+
+def test_a_server_that_lacks_changes_is_no_source(tmp_path: Path) -> None:
+    restored = INCIDENT.parent / "restored_from_own_backup" / "2-after"
+    found = of("REINIT_REQUIRED", findings(tmp_path, {path.name: path.read_bytes() for path in restored.iterdir()}))
+    assert {one["server"] for one in found} == {"s1", "s2"}  # only the log of s3 has what they wait for
+    assert {one["fix"][0]["repair"] for one in found} == {
+        f"initialise {name} from the server with the most complete data" for name in ("s1", "s2")
+    }
 
 
 # --- VECTOR_AHEAD_OF_LOG

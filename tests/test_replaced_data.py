@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_samples import INCIDENT
 from detector_samples import BEGAN, stamp
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
@@ -14,6 +15,8 @@ from workbench import diagnose
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.systems.ds389.rules.proving import resets
 from workbench.topology import topology
+
+NOW = INCIDENT / "2-during"
 
 TITLE = "\t389-Directory/2.3.1 B2025\n\tlocalhost.localdomain:38905 (/etc/dirsrv/slapd-c1)\n\n"
 
@@ -74,6 +77,34 @@ def test_what_was_logged_before_an_import_is_not_proven_and_not_missing(tmp_path
 def test_an_import_behind_an_initialisation_makes_what_came_with_the_latter_unknown(tmp_path: Path) -> None:
     errors = f"{INITIALISED}{stamp(20)} {BEGIN}{stamp(21)} {END}"
     assert missed(tmp_path, consumer(errors, [*range(13, 18), *range(19, 31)])) == [csn(18, 1)]
+
+
+def test_a_log_made_anew_after_an_initialisation_is_not_of_it(tmp_path: Path) -> None:
+    """The import stands in a log that was not collected; it was 16 seconds after the initialisation."""
+    left_out = ("errors", "access", "export-replication")
+    files: dict[str, Any] = {
+        path.name: path.read_bytes() for path in NOW.iterdir() if path.name.split(".")[1] not in left_out
+    }
+    unknown = [
+        row for row in diagnose(case_of(tmp_path, files))["unknown"] if (row["server"], row["origin"]) == ("s3", "1")
+    ]
+    assert [(row["to"], row["why"]) for row in unknown] == [("6b006176000f00010000", "not_shown")]
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_who_cancelled_what_somebody_refused_may_not_have_it(sent: bool, tmp_path: Path) -> None:
+    """No file tells to which server the link leads over which the change was skipped."""
+    debug = f"{stamp(20)} - DEBUG - NSMMReplicationPlugin - "
+    files = consumer(f"{debug}process postop - conn=1 op=1 csn={csn(20, 1)} canceling operation csn\n", [])
+    del files["c1.access.log"]
+    if sent:
+        files["s1.errors.log"] = (
+            f'{debug}repl5_inc_update_from_op_result - agmt="cn=to-c1" (localhost:38905): Receiver failed to replay change '
+            f"(uniqueid 1, CSN {csn(20, 1)}): No such object (32). Skipping.\n"
+        )
+    found = diagnose(case_of(tmp_path, files))
+    covered = [row for row in found["unknown"] if row["server"] == "c1" and row["from"] <= csn(20, 1) <= row["to"]]
+    assert (bool(covered), found["missing"]) == (sent, [])
 
 
 @pytest.mark.parametrize(

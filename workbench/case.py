@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,13 @@ class Case:
     def evidence(self) -> Path:
         """Where the tables are."""
         return self.folder / "evidence"
+
+    def until(self, snapshot: str) -> Case:
+        """The case as it was when this snapshot was its last one: to be asked, not to be loaded into."""
+        then, labels = copy(self), list(self.snapshots)
+        then.snapshots = {label: self.snapshots[label] for label in labels[: labels.index(snapshot) + 1]}
+        then.inputs = [one for one in self.inputs if one.snapshot in then.snapshots]
+        return then
 
     def load(
         self, folders: Iterable[str | Path], spark: SparkSession | str | None = None, progress: Progress | None = None

@@ -150,7 +150,9 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             and (not one.keeps_log or one.server in telling or any(link.supplier == one.server for link in led))
             for one in mine
         )
-        if not known or down - there or any(link.consumer not in there for link in led):
+        # Who makes the changes of a read-only server is told by links to it alone: where only such were collected, anybody may.
+        made_here = any(one.origin for one in mine)
+        if not known or not made_here or down - there or any(link.consumer not in there for link in led):
             continue
         alive = {one.origin for one in mine} | {
             row["consumer_origin"] for key, row in links.items() if key[1] == suffix and "consumer_origin" in row

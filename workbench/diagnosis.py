@@ -72,7 +72,9 @@ def diagnose(
     evidence is damaged.
     """
     began = time.monotonic()
-    shown = topology(case, snapshot_at(case, as_of) if as_of else None)
+    if as_of:
+        case = case.until(snapshot_at(case, as_of))
+    shown = topology(case)
     _check_names(shown, servers, origins)
     logs = logs_of(case, shown)
     pairs = pair_matrix(shown, logs, rules)
@@ -85,25 +87,22 @@ def diagnose(
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
     findings = [one for one in detected(situation) if _about(one, servers, origins)]
-    labels = list(case.snapshots)
 
     def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return [
             row
             for row in rows
             if (not servers or row["server"] in servers) and (not origins or row["origin"] in origins)
-        ][:limit]
+        ]
 
+    lists = {name: kept(getattr(judged, name)) for name in ("missing", "stranded", "pending", "unknown")}
     return {
         "schema": 1,
-        "case": {"name": case.name, "system": case.system, "snapshots": labels[: labels.index(shown.snapshot) + 1]},
+        "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
         "servers": [_server(replica) for replica in shown.replicas],
         "links": [_link(link) for link in shown.links],
         "pairs": pairs,
-        "missing": kept(judged.missing),
-        "stranded": kept(judged.stranded),
-        "pending": kept(judged.pending),
-        "unknown": kept(judged.unknown),
+        **{name: rows[:limit] for name, rows in lists.items()},
         "findings": [_finding(one) for one in sorted(findings, key=_rank)],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
@@ -111,7 +110,7 @@ def diagnose(
             "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "seconds": round(time.monotonic() - began, 3),
             "evidence": DIGESTS if spark is None else POSITIONS,
-            "truncated": judged.cut(limit),
+            "truncated": {name: len(rows) for name, rows in lists.items() if len(rows) > limit} | judged.cut(),
         },
     }
 

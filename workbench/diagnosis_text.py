@@ -29,6 +29,11 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def can_judge(found: Row) -> bool:
+    """False if no collected file tells what a server has seen: neither a vector, nor a log, which claims what it holds."""
+    return any(server["vector"] or server["changes"] for server in found["servers"])
+
+
 def headline(found: Row) -> str:
     """The verdict in one line."""
     said: list[str] = []
@@ -43,7 +48,7 @@ def headline(found: Row) -> str:
     open_ = ""
     if found["unknown"]:
         open_ = f"{_number(found, 'unknown', 'stretch', 'stretches')} cannot be judged by what was collected"
-    if not any(server["vector"] for server in found["servers"]):
+    if not can_judge(found):
         said.insert(0, "No vector was collected: of which changes are missing, nothing can be said")
     elif not found["missing"]:
         said.insert(0, "No change is known to be missing" if open_ else "No change is missing")

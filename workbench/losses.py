@@ -246,7 +246,11 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]
         if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
             continue
-        best = max(stuck, key=lambda row: (bool(row["link"]), row["supplier"]))
+        # Data that lack changes themselves are no source.
+        lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == one.suffix}
+        whole = [row for row in stuck if row["supplier"] not in lacking]
+        best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
+        source = f"{best['supplier']}, or from " if best else ""
         count = sum(row["count"] for row in waits)
         yield Finding(
             "REINIT_REQUIRED",
@@ -260,7 +264,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
             ),
             fix=(
                 step(
-                    f"initialise {one.server} from {best['supplier']}, or from the server with the most complete data",
+                    f"initialise {one.server} from {source}the server with the most complete data",
                     "the records between its position and the beginning of every log are gone",
                     f"an initialisation throws away everything that only {one.server} holds; first see that no other server, "
                     "collected or not, still has the record that a session would begin at",

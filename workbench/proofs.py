@@ -28,6 +28,8 @@ from workbench.topology import Replica, Topology
 _APPLIED = ("position", "outcome", "at", "code", "replicated")
 _SLACK = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
+_AHEAD = timedelta(seconds=5)
+"""By how much a position may be ahead of its origin's clock: more, and an import soon after an initialisation looks like it."""
 
 
 class Evidence:
@@ -161,11 +163,22 @@ class Proofs:
         self._note(rows, keys, found, self._meaning)
         if self._skips is not None:
             self._note(self._skips.filter(where), keys, found, lambda row: Ground.SKIPPED)
+        if self.replica.log is None and self._skips_of_someone is not None:
+            # Perhaps by this one: then it cancelled what it had refused, and that is no proof that it has the change.
+            self._note(self._skips_of_someone.filter(where), keys, found, lambda row: Ground.REFUSED)
 
     @cached_property
     def _skips(self) -> pa.Table | None:
         """What suppliers logged of changes that they went on without, over their links to this server: a few lines."""
-        links = [link for link in self.evidence.shown.links if link.consumer == self.replica.server]
+        return self._skips_over(self.replica.server)
+
+    @cached_property
+    def _skips_of_someone(self) -> pa.Table | None:
+        """The same over links to servers that no file tells: this one may be among them."""
+        return self._skips_over(None)
+
+    def _skips_over(self, consumer: str | None) -> pa.Table | None:
+        links = [link for link in self.evidence.shown.links if link.consumer == consumer]
         found = []
         for link in links:
             if link.suffix == self.replica.suffix:
@@ -515,14 +528,17 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
         where = evidence.mine() & pc.field("code").isin(codes) & pc.field("at").is_valid()
         for row in rows_where([part], columns, where).to_pylist():
             rows.setdefault((row["at"], row["code"], *sorted(dict(row["numbers"] or ()).items())), row)
-    found = proving.resets(sorted(rows.values(), key=lambda row: row["at"]))
+    logged = proving.resets(sorted(rows.values(), key=lambda row: row["at"]))
+    found = [*logged]
     for _, began, ended in initialisations(evidence, replica):
         if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):
             found.append(Reset(TOTAL, began, ended))
     found.sort(key=lambda reset: reset.began)
     replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
     moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
-    if moments and (not replacing or replacing[-1].ended + _SLACK < max(moments)):
+    # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
+    slack = _SLACK if replacing and replacing[-1] in logged else _AHEAD
+    if moments and (not replacing or replacing[-1].ended + slack < max(moments)):
         # The log was made anew after all that is known: nobody says by what, and when.
         found.append(Reset(REPLACED, max(moments), max(moments)))
     return found

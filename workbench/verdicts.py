@@ -61,10 +61,9 @@ class Verdicts:
         default_factory=dict
     )
 
-    def cut(self, limit: int) -> dict[str, int]:
-        """The lists that do not show all their rows if so many are shown, with how many there are."""
-        totals = {"pending": len(self.pending), **self.totals}
-        return {name: total for name, total in totals.items() if total > min(limit, len(getattr(self, name)))}
+    def cut(self) -> dict[str, int]:
+        """The lists that do not hold all their rows, with how many there are."""
+        return {name: total for name, total in self.totals.items() if total > len(getattr(self, name))}
 
 
 @dataclass
