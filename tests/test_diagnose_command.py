@@ -256,6 +256,16 @@ def test_little_evidence_gives_no_pairs_and_says_why(tmp_path: Path) -> None:
     assert (shown.exit_code, "No vector was collected: of which" in shown.stdout) == (3, True)
 
 
+def test_a_server_alone_is_not_called_clean(tmp_path: Path) -> None:
+    files = pair_of_servers()
+    alone = write(tmp_path / "alone", {name: text for name, text in files.items() if name.startswith("s1.")})
+    shown = run("diagnose", alone)
+    assert shown.exit_code == 3
+    assert "Only s1 was collected: of which changes are missing, nothing can be said." in shown.stdout
+    shown = run("diagnose", write(tmp_path / "both", files))
+    assert (shown.exit_code, "No change is missing" in shown.stdout) == (0, True)
+
+
 def test_what_vectors_cover_and_nothing_shows_is_unknown(tmp_path: Path) -> None:
     for path in NOW.glob("*.replica.ldif"):
         (tmp_path / path.name).write_bytes(path.read_bytes())

@@ -15,6 +15,7 @@ from collected import SHARED, needs_collected_files
 
 from workbench import Case, diagnose
 from workbench.cli import main
+from workbench.diagnosis_text import nothing_to_compare
 from workbench.model import SEVERITIES
 
 HERE = Path(__file__).parent / "incidents"
@@ -106,7 +107,9 @@ def _exit(run: Found, code: int) -> Iterator[str]:
 
 def exit_code(found: Found) -> int:
     """How `workbench diagnose` ends by what it found."""
-    return 1 if any(one["severity"] != "info" for one in found["findings"]) else 3 if found["unknown"] else 0
+    if any(one["severity"] != "info" for one in found["findings"]):
+        return 1
+    return 3 if found["unknown"] or nothing_to_compare(found) else 0
 
 
 @pytest.mark.parametrize(("folders", "run"), [*runs(HERE)])

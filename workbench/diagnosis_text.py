@@ -29,9 +29,18 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def can_judge(found: Row) -> bool:
-    """False if no collected file tells what a server has seen: neither a vector, nor a log, which claims what it holds."""
-    return any(server["vector"] or server["changes"] for server in found["servers"])
+def nothing_to_compare(found: Row) -> str:
+    """Why nothing can be said of missing changes; empty if two servers of a suffix tell what they have seen.
+
+    A server tells that by its vector, or by its log, which claims what it holds.
+    """
+    telling = {(one["suffix"], one["name"]) for one in found["servers"] if one["vector"] or one["changes"]}
+    if not telling:
+        return "No vector was collected"
+    if len(telling) == len({suffix for suffix, _ in telling}):
+        names = sorted(name for _, name in telling)
+        return f"Only {names[0]} was collected" if len(names) == 1 else "Only one server of each suffix was collected"
+    return ""
 
 
 def headline(found: Row) -> str:
@@ -48,8 +57,10 @@ def headline(found: Row) -> str:
     open_ = ""
     if found["unknown"]:
         open_ = f"{_number(found, 'unknown', 'stretch', 'stretches')} cannot be judged by what was collected"
-    if not can_judge(found):
-        said.insert(0, "No vector was collected: of which changes are missing, nothing can be said")
+    if reason := nothing_to_compare(found):
+        said.insert(
+            0, f"{reason}: of which changes are missing, {'no more' if found['missing'] else 'nothing'} can be said"
+        )
     elif not found["missing"]:
         said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
     return one_cell("; ".join([*said, *([open_] if open_ else [])]) + ".")

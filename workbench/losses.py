@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -143,8 +144,10 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
     for key, rows in _by_key(situation.verdicts.missing).items():
         server, _, origin = key
         held = sorted({name for row in rows for name in row["held_by"]})
-        causes = sorted({row["cause"] for row in rows if row["cause"]})
-        why = f" ({', '.join(causes)})" if causes else ""
+        causes = Counter(row["cause"] for row in rows if row["cause"])
+        # Of some changes the cause may be open.
+        named = [cause if count == len(rows) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
+        why = f" ({', '.join(named)})" if named else ""
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
@@ -255,7 +258,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "REINIT_REQUIRED",
             "error",
-            f"{one.server} waits for {_some(count)}, and no server's log goes back to where it stands",
+            f"{one.server} waits for {_some(count)}, and no server's log has the record that a session would begin at",
             server=one.server,
             suffix=one.suffix,
             items=tuple(row["first"] for row in waits),
@@ -265,7 +268,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
             fix=(
                 step(
                     f"initialise {one.server} from {source}the server with the most complete data",
-                    "the records between its position and the beginning of every log are gone",
+                    "as the logs are, no session with it can begin",
                     f"an initialisation throws away everything that only {one.server} holds; first see that no other server, "
                     "collected or not, still has the record that a session would begin at",
                 ),

@@ -93,7 +93,7 @@ def diagnose(
     and it does not go far enough.
     """
     from workbench.diagnosis import diagnose as diagnosed
-    from workbench.diagnosis_text import can_judge, diagnosis_text
+    from workbench.diagnosis_text import diagnosis_text, nothing_to_compare
 
     with case_of(folders, case_folder, master, (json_to, csv_to)) as case:
         spark = None
@@ -113,7 +113,7 @@ def diagnose(
     worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
     if worst >= SEVERITIES.index(threshold):
         raise click.exceptions.Exit(1)
-    if found["unknown"] or not can_judge(found):
+    if found["unknown"] or nothing_to_compare(found):
         raise click.exceptions.Exit(3)
 
 
