@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from workbench.case import Case
-from workbench.diagnosis import logs_of, session_of, snapshot_at
+from workbench.diagnosis import case_at, logs_of, session_of
 from workbench.engine.reading import stream_part
 from workbench.model import Problem
 from workbench.rules.verdicts import PRESENT
@@ -32,7 +32,8 @@ def story(case: Case, position: str, server: str | None = None, as_of: str | Non
     Of each server: the verdict (present, missing, unknown, pending) with its rule, the rows that name the change there, and
     for one that lacks it what each supplier would do with it now. Raises Problem if nothing in the case names the change.
     """
-    shown = topology(case, snapshot_at(case, as_of) if as_of else None)
+    case = case_at(case, as_of)
+    shown = topology(case)
     key = shown.system.typed(position)
     if key is None:
         raise Problem(f"{position} is not a position", "", "give one as the tables show it")
@@ -65,7 +66,7 @@ def story(case: Case, position: str, server: str | None = None, as_of: str | Non
                 "rule": one.rule,
                 "says": one.says,
                 "evidence": [row for row in proofs if _speaks_of(row, one, shown)],
-                "suppliers": list(_suppliers(case, shown, key, one.server, one.suffix, as_of))
+                "suppliers": list(_suppliers(case, shown, key, one.server, one.suffix))
                 if one.verdict != PRESENT
                 else [],
             }
@@ -87,15 +88,12 @@ def _speaks_of(row: Row, one: Verdict, shown: Topology) -> bool:
 
 def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
     """The rows of any table that name the change, a few of each file."""
-    system, labels = shown.system, list(case.snapshots)
-    known = labels[: labels.index(shown.snapshot) + 1]
+    system = shown.system
     hi, lo = system.halves(key)
     after = system.order_key(system.origin_of(key), hi + 1, 0)
     by_text = (pc.field("position") >= system.show(key)) & (pc.field("position") < after)
     where = dict.fromkeys(_SAID, by_text) | {"changes": (pc.field("hi") == hi) & (pc.field("lo") == lo)}
     for one in case.inputs:
-        if one.snapshot not in known:
-            continue
         for table, columns in _SAID.items():
             wanted = ["offset", *columns, *([] if table == "changes" else ["position"])]
             about = {"server": one.server, "table": table, "snapshot": one.snapshot, "file": one.file}
@@ -118,13 +116,11 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
             yield from shown_rows
 
 
-def _suppliers(
-    case: Case, shown: Topology, key: str, consumer: str, suffix: str | None, as_of: str | None
-) -> Iterator[dict[str, Any]]:
+def _suppliers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
     """What a session of each other server with this one would do with the change now."""
     for supplier, other, link in shown.pairs():
         if (other.server, other.suffix) == (consumer, suffix):
-            planned = session_of(case, supplier.server, consumer, suffix, as_of=as_of)
+            planned = session_of(case, supplier.server, consumer, suffix)
             row: dict[str, Any] = {"supplier": supplier.server, "link": link.name if link else None}
             row |= {"link_enabled": link.enabled if link else None, "decision": planned.row["decision"]}
             why = planned.row["reasons"][-1]["says"] if planned.row["reasons"] else ""

@@ -72,8 +72,7 @@ def diagnose(
     evidence is damaged.
     """
     began = time.monotonic()
-    if as_of:
-        case = case.until(snapshot_at(case, as_of))
+    case = case_at(case, as_of)
     shown = topology(case)
     _check_names(shown, servers, origins)
     logs = logs_of(case, shown)
@@ -115,10 +114,12 @@ def diagnose(
     }
 
 
-def snapshot_at(case: Case, as_of: str) -> str:
-    """The snapshot of that label, else the last one of which all evidence is as old as that time."""
+def case_at(case: Case, as_of: str | None) -> Case:
+    """The case up to the snapshot of that label, else up to the last one of which all evidence is as old as that time."""
+    if as_of is None:
+        return case
     if as_of in case.snapshots:
-        return as_of
+        return case.until(as_of)
     when, line = moment_of(as_of), Timeline(case)
     fitting = None
     for label in case.snapshots:
@@ -129,7 +130,7 @@ def snapshot_at(case: Case, as_of: str) -> str:
     if fitting is None:
         labels = ", ".join(case.snapshots)
         raise Problem(f"no snapshot is as old as {as_of}", case.name, f"give a later time, or one of: {labels}")
-    return fitting
+    return case.until(fitting)
 
 
 def _check_names(shown: Topology, servers: Sequence[str], origins: Sequence[str]) -> None:
@@ -299,7 +300,8 @@ def session_of(
     as_of: str | None = None,
 ) -> PlannedSession:
     """The session that this supplier would hold with this consumer now, change by change, a page at a time."""
-    shown = topology(case, snapshot_at(case, as_of) if as_of else None)
+    case = case_at(case, as_of)
+    shown = topology(case)
     named = suffix and shown.system.spelled(suffix)
     fitting = [
         pair
