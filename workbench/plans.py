@@ -1,0 +1,175 @@
+"""A plan of repair as data: what it was made on, its steps, what it promises, and the other ways that were compared.
+
+Nothing here can write to a server. A plan is a file that a person reads before anything is done; its `id` is a hash of all
+that it says, so that what was proven and what is applied are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import printable
+from workbench.model import Problem
+
+SCHEMA = 1
+NAME = "plan.json"
+
+Vectors = Mapping[str, Mapping[str, str]]
+"""Server -> origin -> the highest position that it claims, as the system writes positions."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a repair: one thing done at one server, and all that a person wants to know before it is.
+
+    key        names it within the plan: its number and what it does
+    repair     which repair it belongs to; the system's hands know how that is done
+    server     whose data or settings it changes: this name is typed to confirm
+    on         the server that it is done at
+    says       the direction in one sentence: who will do what to whom
+    expects    what is to be seen afterwards
+    risk       what may go wrong, or what it costs
+    undo       how it is taken back; empty if it cannot be: then `cannot_undo` says why
+    commands   the native commands, as lists of words; none of them goes through a shell
+    ldif       the same as change records, which is what is sent
+    changes    changes to data that it makes: what a run may be limited to
+    still      (server, origin) whose position may not move at all before it, whatever else goes on
+    effects    what it does, in the words of the model on which the plan was proven
+    details    what the hands need
+    """
+
+    key: str
+    repair: str
+    server: str
+    on: str
+    suffix: str | None
+    says: str
+    expects: str
+    risk: str
+    undo: str = ""
+    cannot_undo: str = ""
+    commands: tuple[tuple[str, ...], ...] = ()
+    ldif: str = ""
+    undo_commands: tuple[tuple[str, ...], ...] = ()
+    undo_ldif: str = ""
+    changes: int = 0
+    still: tuple[tuple[str, str], ...] = ()
+    effects: tuple[Mapping[str, Any], ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Course:
+    """One way to mend a need, as it came out on the model.
+
+    need       what it is to mend: a code and the server or origin concerned
+    way        its name: what a person chooses it by
+    says       what is done, in one sentence
+    proven     on the model it restores what it promises, and nothing is missing that was not before
+    refused    why it is not to be done; empty for one that may be
+    restored   changes that arrive by it where they were lacking
+    lost       changes that are thrown away, those that are saved to a file first included
+    saved      of these, how many are saved
+    load       what the servers have to do for it
+    downtime   who cannot be used meanwhile; empty: nobody
+    costs      what else is given up
+    chosen     it is part of the plan
+    """
+
+    need: str
+    way: str
+    says: str
+    proven: bool
+    refused: str = ""
+    restored: int = 0
+    lost: int = 0
+    saved: int = 0
+    load: str = ""
+    downtime: str = ""
+    costs: str = ""
+    chosen: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An ordered list of steps, and on what it stands.
+
+    servers    of each server and suffix: `server`, `suffix`, `origin`, `generation`, `vector` (origin -> highest position)
+    courses    the ways that were compared, the chosen ones among them
+    promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`
+    before     what was missing, pending and lost before, by server; `after`: the same on the model, all steps done
+    open       what the plan does not mend, in sentences
+    """
+
+    case: str
+    system: str
+    snapshot: str
+    made_at: str
+    servers: tuple[Mapping[str, Any], ...]
+    courses: tuple[Course, ...]
+    steps: tuple[Step, ...]
+    promise: tuple[Mapping[str, Any], ...]
+    before: tuple[Mapping[str, Any], ...]
+    after: tuple[Mapping[str, Any], ...]
+    open: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Short hash of all that the plan says."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+    def vectors(self, suffix: str | None) -> Vectors:
+        """What the servers of a suffix claimed when the plan was made."""
+        return {one["server"]: one["vector"] for one in self.servers if one["suffix"] == suffix}
+
+    @property
+    def targets(self) -> list[str]:
+        """The servers whose data or settings are changed, in the order of the steps."""
+        return list(dict.fromkeys(step.server for step in self.steps))
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """The plan as it is written to its file."""
+    return {"schema": SCHEMA, "id": plan.id, **asdict(plan)}
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file, or in a case folder. Raises Problem if it is none, or is not what was proven."""
+    if path.is_dir():
+        path = path / NAME
+    where = printable(str(path))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Problem(f"no plan: {error.strerror}", where, "make one: `workbench plan CASE`") from None
+    except (ValueError, RecursionError):
+        raise Problem("this is no plan: it is not JSON", where, "give the plan.json of a case") from None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA or "steps" not in found:
+        raise Problem("this is no plan of this version", where, "make it again: `workbench plan CASE`")
+    try:
+        about = {one.name: found[one.name] for one in fields(Plan)}
+        about["courses"] = tuple(Course(**one) for one in about["courses"])
+        about["steps"] = tuple(_step(one) for one in about["steps"])
+        plan = Plan(**{key: tuple(value) if isinstance(value, list) else value for key, value in about.items()})
+        same = plan.id == found["id"]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Problem("this is no whole plan", where, "make it again: `workbench plan CASE`") from None
+    if not same:
+        do = "make it again: what is applied has to be what was proven"
+        raise Problem("the plan was changed after it was made", where, do)
+    return plan
+
+
+def _step(found: Mapping[str, Any]) -> Step:
+    lists = {key: _frozen(found[key]) for key in ("commands", "undo_commands", "still")}
+    return Step(**{**found, **lists, "effects": tuple(found["effects"])})
+
+
+def _frozen(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(row) for row in rows)
