@@ -30,7 +30,7 @@ from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log,
 from workbench.situation import Situation
 from workbench.timeline import Timeline
 from workbench.topology import Link, Replica, Topology, topology
-from workbench.verdicts import verdicts
+from workbench.verdicts import Verdicts, verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,9 +83,8 @@ def diagnose(
     judged = verdicts(case, shown, logs, pairs, max(limit, LIMIT))
     if spark is not None:
         _check_differences(spark, judged.known, logs)
-    situation = Situation(case, shown, pairs, judged)
-    name_causes(situation)
-    findings = [one for one in detected(situation) if _about(one, servers, origins)]
+    _, everything = _detected(case, shown, pairs, judged)
+    findings = [one for one in everything if _about(one, servers, origins)]
 
     def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return [
@@ -102,7 +101,7 @@ def diagnose(
         "links": [_link(link) for link in shown.links],
         "pairs": pairs,
         **{name: rows[:limit] for name, rows in lists.items()},
-        "findings": [_finding(one) for one in sorted(findings, key=_rank)],
+        "findings": [_finding(one) for one in findings],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
         "run": {
@@ -112,6 +111,22 @@ def diagnose(
             "truncated": {name: len(rows) for name, rows in lists.items() if len(rows) > limit} | judged.cut(),
         },
     }
+
+
+def situation_of(case: Case) -> tuple[Situation, list[Finding]]:
+    """What the last snapshot of the case shows, and what all detectors find in it, the gravest first."""
+    shown = topology(case)
+    logs = logs_of(case, shown)
+    pairs = pair_matrix(shown, logs)
+    return _detected(case, shown, pairs, verdicts(case, shown, logs, pairs, LIMIT))
+
+
+def _detected(
+    case: Case, shown: Topology, pairs: list[dict[str, Any]], judged: Verdicts
+) -> tuple[Situation, list[Finding]]:
+    situation = Situation(case, shown, pairs, judged)
+    name_causes(situation)
+    return situation, sorted(detected(situation), key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:

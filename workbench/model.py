@@ -182,6 +182,7 @@ class System:
     replaced      codes of messages which say that a server's data became that of another time or server
     sent          codes of messages with which a supplier says that it sends a change over a link
     servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collecting.Servers`
+    repairs       gives its repairs, the gentlest first (`workbench.planning.Repair`); None where none is known
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
@@ -208,6 +209,7 @@ class System:
     codes: Mapping[str, Code] = field(default_factory=dict)
     clock_levels: tuple[tuple[int, str], ...] = ()
     servers: Callable[[], Callable[..., Any]] | None = None
+    repairs: Callable[[], Any] | None = None
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.boundary import printable
-from workbench.model import Problem
+from workbench.model import Finding, Problem
+
+if TYPE_CHECKING:
+    from workbench.rules.mending import Lack, Model
+    from workbench.situation import Situation
 
 SCHEMA = 1
 NAME = "plan.json"
@@ -156,7 +161,10 @@ def read_plan(path: Path) -> Plan:
         about = {one.name: found[one.name] for one in fields(Plan)}
         about["courses"] = tuple(Course(**one) for one in about["courses"])
         about["steps"] = tuple(_step(one) for one in about["steps"])
-        plan = Plan(**{key: tuple(value) if isinstance(value, list) else value for key, value in about.items()})
+        whole: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in about.items()
+        }
+        plan = Plan(**whole)
         same = plan.id == found["id"]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise Problem("this is no whole plan", where, "make it again: `workbench plan CASE`") from None
@@ -173,3 +181,66 @@ def _step(found: Mapping[str, Any]) -> Step:
 
 def _frozen(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(row) for row in rows)
+
+
+# --- on the way to a plan
+
+MISSED, HIDDEN, PENDING = "MISSED_CHANGE", "OWN_CHANGES_HIDDEN", "PENDING_CHANGES"
+DISABLED, DEAD = "LINK_DISABLED", "DEAD_ORIGIN"
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something to be mended: why, where, and what is lacking there."""
+
+    code: str
+    suffix: str | None
+    server: str | None = None
+    origin: str | None = None
+    link: str | None = None
+    lacks: frozenset[Lack] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """How people call it: the code and whom it is about."""
+        return f"{self.code} {self.link or self.server or self.origin}"
+
+    @property
+    def hidden(self) -> bool:
+        """True if no session will bring what is lacking."""
+        return self.code in (MISSED, HIDDEN)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A way to mend a need, before it was tried. `refused` says why it must not be gone, whatever it would achieve."""
+
+    way: str
+    says: str
+    steps: tuple[Step, ...] = ()
+    load: str = ""
+    downtime: str = ""
+    costs: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a repair may look at: all that was found, and the model as it is when the need's turn comes."""
+
+    situation: Situation
+    findings: Sequence[Finding]
+    suffix: str | None
+    model: Model
+    made_at: datetime
+
+    def about(self, *codes: str) -> list[Finding]:
+        """The findings of these codes in the suffix."""
+        return [one for one in self.findings if one.code in codes and one.suffix in (None, self.suffix)]
+
+
+class Repair(Protocol):
+    """One repair: a class in the folder of its system. `ladder` lists them, the gentlest first."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """The ways in which it could mend the need; none if it is not meant for such."""

@@ -168,12 +168,14 @@ class Supplying:
     refuses    generations of supplier and consumer -> why the two may exchange nothing; None: they may
     contacts   the supplier's vector, and what it remembers of the consumer's (None: nothing) -> does it open a session?
     absent     an anchor that the log lacks, the supplier's vector, how far the log was trimmed -> the class of its absence
+    losing     the rule set of a supplier that was told to go on where the anchor is gone; None: it cannot be told
     """
 
     rule_sets: Mapping[str, Callable[[], Rules]]
     refuses: Callable[[str | None, str | None], str | None]
     contacts: Callable[[Vector, Vector | None], bool]
     absent: Callable[[str, Vector, Mapping[str, str | None]], str]
+    losing: Callable[[], Rules] | None = None
 
 
 class Event(NamedTuple):

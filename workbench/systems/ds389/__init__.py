@@ -47,6 +47,12 @@ def _servers() -> Callable[..., Any]:
     return reach
 
 
+def _repairs() -> Any:
+    from workbench.systems.ds389.repairs import LADDER  # readers of files need no repairs
+
+    return LADDER
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -68,6 +74,7 @@ SYSTEM = System(
     supplying=_supplying,
     proving=_proving,
     servers=_servers,
+    repairs=_repairs,
     scenarios=_scenarios,
     detectors=_detectors,
     codes=CODES,

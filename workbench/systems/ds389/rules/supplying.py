@@ -8,7 +8,7 @@ from workbench.rules.sending import Design, Supplying
 from workbench.rules.vectors import Vector, last
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.rules.ruvs import GENERATION_DIFFERS, opens_session
-from workbench.systems.ds389.rules.sending import Sending, missing_anchor_class
+from workbench.systems.ds389.rules.sending import ONCE, Sending, missing_anchor_class
 
 
 def _refuses(supplier: str | None, consumer: str | None) -> str | None:
@@ -21,4 +21,4 @@ def _absent(anchor: str, supplier: Vector, purged: Mapping[str, str | None]) -> 
     return missing_anchor_class(anchor, last(supplier, rid), purged.get(rid))
 
 
-SUPPLYING = Supplying({"ds389": Sending, "design": Design}, _refuses, opens_session, _absent)
+SUPPLYING = Supplying({"ds389": Sending, "design": Design}, _refuses, opens_session, _absent, lambda: Sending(ONCE))

@@ -1,0 +1,329 @@
+"""From findings to a plan: what needs mending, which ways there are, how each comes out on the model, and which to go.
+
+The ways of a system stand in its folder, one class each. Here they are tried: a way that does not restore what it says, or
+after which anything is missing that was not before, is refused. Of the proven ones that is chosen which restores most, then
+the one that throws away least, then the first of the system's ladder, whose gentlest repair comes first.
+
+Planning reads a case and nothing else. It has no way to write to a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from workbench.boundary import printable
+from workbench.case import Case
+from workbench.diagnosis import case_at, situation_of
+from workbench.model import Finding, Problem, System
+from workbench.plans import DEAD, DISABLED, HIDDEN, MISSED, PENDING, Course, Draft, Need, Plan, Repair, Step, View
+from workbench.rehearsal import ROLLED_BACK, WAITING, model_of
+from workbench.rules.mending import Achieved, Lack, Model, achieved
+from workbench.situation import Situation
+
+_STUCK = (ROLLED_BACK, "REINIT_REQUIRED", *sorted(WAITING), DISABLED)
+"""Why a server waits, the cause that says most first."""
+
+
+def plan(
+    case: Case,
+    only: Sequence[str] = (),
+    ways: Sequence[str] = (),
+    as_of: str | None = None,
+    made_at: datetime | None = None,
+) -> Plan:
+    """The plan of repair for the last snapshot of a case, proven on a model of it.
+
+    `only` keeps to the needs of these codes, servers or origins. `ways` are preferred where they are proven, whatever the
+    ladder says. Raises Problem for a name that nothing bears.
+    """
+    case = case_at(case, as_of)
+    situation, findings = situation_of(case)
+    system = situation.topology.system
+    if system.repairs is None:
+        raise Problem(f"no repairs are known for {system.title}", case.name, "the findings say what to do by hand")
+    planned = _Planned(situation, findings, system.repairs(), ways, made_at or datetime.now(UTC))
+    planned.check(only)
+    for suffix in dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims):
+        planned.mend(suffix, only)
+    if unknown := set(ways) - planned.proposed:
+        raise Problem(
+            f"no way is named {printable(', '.join(sorted(unknown)))}",
+            case.name,
+            f"there are {', '.join(sorted(planned.proposed)) or 'none: nothing needs mending'}",
+        )
+    return planned.plan(case)
+
+
+class _Planned:
+    """A plan as it grows, need by need."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        findings: Sequence[Finding],
+        ladder: Sequence[Repair],
+        ways: Sequence[str],
+        made_at: datetime,
+    ) -> None:
+        self.situation, self.findings, self.ladder, self.ways = situation, findings, ladder, ways
+        self.made_at = made_at
+        self.system: System = situation.topology.system
+        self.proposed: set[str] = set()
+        self.courses: list[Course] = []
+        self.steps: list[Step] = []
+        self.promise: list[dict[str, Any]] = []
+        self.before: list[dict[str, Any]] = []
+        self.after: list[dict[str, Any]] = []
+        self.open: list[str] = []
+
+    def check(self, only: Sequence[str]) -> None:
+        """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
+        known = {one.code for one in self.findings} | {one.server for one in self.situation.topology.replicas}
+        known |= {one.origin for one in self.findings if one.origin}
+        for name in only:
+            if name not in known:
+                raise Problem(
+                    f"nothing was found of {printable(name)}",
+                    self.situation.topology.snapshot,
+                    f"there are {', '.join(sorted(known))}",
+                )
+
+    def mend(self, suffix: str | None, only: Sequence[str]) -> None:
+        """Plan for one suffix."""
+        codes = {(one.code, one.server, one.link) for one in self.findings if one.suffix in (None, suffix)}
+        model = model_of(self.situation, suffix, codes)
+        first = model.copy()
+        self.before += _state(first, suffix)
+        view = View(self.situation, self.findings, suffix, model, self.made_at)
+        passed: set[str] = set()
+        while need := next((one for one in self._needs(view) if one.name not in passed and _wanted(one, only)), None):
+            passed.add(need.name)
+            view = replace(view, model=self._mended(view, need))
+        done = view.model.copy()
+        done.go_on()
+        self.after += _state(done, suffix, range(len(first.lots)))
+        self._promised(first, done, suffix)
+        for need in self._needs(view):
+            if need.name in passed:
+                count = view.model.changes(need.lacks)
+                lacking = f"{count:,} changes stay lacking" if count else "it stays as it is"
+                self.open.append(f"{need.name}: no proven way was found, {lacking}")
+            elif not _wanted(need, only):
+                self.open.append(f"{need.name}: not planned for, as you asked")
+        cut = self.situation.verdicts.cut()
+        if "missing" in cut:
+            self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
+        if unknown := sum(one["suffix"] == suffix for one in self.situation.verdicts.unknown):
+            self.open.append(
+                f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
+            )
+
+    def _needs(self, view: View) -> list[Need]:
+        """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
+        now = view.model.copy()
+        now.settle()
+        gone = now.gone()
+        found: dict[tuple[str, bool], set[Lack]] = {}
+        for hidden, lacks in ((True, now.missing()), (False, now.pending())):
+            for lack in lacks:
+                if lack.lot not in gone:  # what no server has any more, no repair brings back
+                    found.setdefault((lack.server, hidden), set()).add(lack)
+        # An own change that is about to be hidden cannot wait for anything else.
+        back = {one.server for one in view.about(ROLLED_BACK)}
+        needs = []
+        for (server, hidden), mine in found.items():
+            needs.append(Need(self._code(view, now, server, hidden, mine), view.suffix, server, lacks=frozenset(mine)))
+        for one in view.about(DEAD):
+            if any(one.origin in server.vector for server in now.servers.values()):
+                needs.append(Need(DEAD, view.suffix, origin=one.origin))
+        for one in view.about(DISABLED):
+            link = next(
+                (x for x in view.situation.topology.links if (x.supplier, x.name) == (one.server, one.link)), None
+            )
+            off = link and any(
+                (x.supplier, x.consumer, x.runs) == (link.supplier, link.consumer, False) for x in now.links
+            )
+            if link and off and not any(need.server == link.consumer for need in needs):
+                needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
+
+        def turn(need: Need) -> tuple[Any, ...]:
+            server = now.servers.get(need.server or "")
+            depth = 0 if server is None or server.origin else 1 if server.log is not None else 2
+            return need.code == DEAD, need.server not in back, not need.hidden, depth, need.name
+
+        return sorted(needs, key=turn)
+
+    def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[Lack]) -> str:
+        if hidden:
+            own = model.servers[server].origin
+            return HIDDEN if any(model.lots[one.lot].origin == own for one in lacks) else MISSED
+        feeds = {(link.supplier, link.name) for link in view.situation.topology.links if link.consumer == server}
+        told = {one.code for one in view.findings if one.server == server or (one.server, one.link) in feeds}
+        return next((code for code in _STUCK if code in told), PENDING)
+
+    def _mended(self, view: View, need: Need) -> Model:
+        """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
+        tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
+        for repair in self.ladder:
+            for draft in repair.propose(view, need):
+                self.proposed.add(draft.way)
+                tried.append((draft, *_tried(view, need, draft)))
+        best = min(
+            (place for place, (_, _, _, course) in enumerate(tried) if course.proven and not course.refused),
+            key=lambda place: (
+                tried[place][0].way not in self.ways,
+                -tried[place][3].restored,
+                tried[place][3].lost,
+                bool(tried[place][0].costs),
+                place,
+            ),
+            default=None,
+        )
+        for place, (draft, _, _, course) in enumerate(tried):
+            chosen = place == best
+            self.courses.append(
+                replace(
+                    course,
+                    chosen=chosen,
+                    why=_why(tried[best][3], course, draft, self.ways) if chosen and best is not None else "",
+                )
+            )
+        if best is None:
+            return view.model
+        draft, _, after, _ = tried[best]
+        assert after is not None, "a proven way was tried"
+        for step in draft.steps:
+            self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
+        return after
+
+    def _promised(self, before: Model, after: Model, suffix: str | None) -> None:
+        first = before.copy()
+        first.settle()
+        lacking = first.missing() | first.pending()
+        rows: dict[tuple[str, str], list[Lack]] = {}
+        for lack in lacking & after.held():
+            rows.setdefault((lack.server, before.lots[lack.lot].origin), []).append(lack)
+        show = self.system.show
+        for (server, origin), lacks in sorted(rows.items()):
+            lots = sorted((before.lots[one.lot] for one in lacks), key=lambda lot: lot.first)
+            self.promise.append(
+                {
+                    "server": server,
+                    "suffix": suffix,
+                    "origin": origin,
+                    "count": sum(lot.changes for lot in lots),
+                    "first": show(lots[0].first),
+                    "last": show(lots[-1].last),
+                    "key": lots[-1].last,
+                }
+            )
+
+    def plan(self, case: Case) -> Plan:
+        """All of it."""
+        servers = [
+            {
+                "server": one.server,
+                "suffix": one.suffix,
+                "origin": one.origin,
+                "generation": one.generation,
+                "vector": {
+                    origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
+                },
+            }
+            for one in self.situation.topology.replicas
+            if one.claims
+        ]
+        return Plan(
+            case.name,
+            self.system.name,
+            self.situation.topology.snapshot,
+            f"{self.made_at:%Y-%m-%dT%H:%M:%SZ}",
+            tuple(servers),
+            tuple(self.courses),
+            tuple(self.steps),
+            tuple(self.promise),
+            tuple(self.before),
+            tuple(self.after),
+            tuple(self.open),
+        )
+
+
+def models_of(case: Case, as_of: str | None = None) -> Mapping[str | None, Model]:
+    """The models on which plans for the case are proven, by suffix."""
+    situation, findings = situation_of(case_at(case, as_of))
+    codes = {(one.code, one.server, one.link) for one in findings}
+    suffixes = dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims)
+    return {suffix: model_of(situation, suffix, codes) for suffix in suffixes}
+
+
+def _wanted(need: Need, only: Sequence[str]) -> bool:
+    return not only or bool({need.code, need.server, need.origin} & set(only))
+
+
+def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model | None, Course]:
+    """How the way comes out on the model."""
+    course = Course(
+        need.name,
+        draft.way,
+        draft.says,
+        False,
+        draft.refused,
+        load=draft.load,
+        downtime=draft.downtime,
+        costs=draft.costs,
+    )
+    effects = [effect for step in draft.steps for effect in step.effects]
+    if not effects:
+        return None, None, course
+    result, after = achieved(view.model, effects)
+    changes = view.model.lots
+    gone = {lack.lot for lack in result.lost} & after.gone()
+    course = replace(
+        course,
+        restored=view.model.changes(result.restored),
+        lost=sum(changes[lot].changes for lot in gone),
+        saved=sum(changes[lot].changes for lot in gone & after.saved),
+    )
+    left = need.lacks - result.restored
+    if result.unsaid:
+        who = ", ".join(sorted({lack.server for lack in result.unsaid}))
+        why = (
+            f"on the model {view.model.changes(result.unsaid):,} changes are missing afterwards that were not, on {who}"
+        )
+    elif gone - after.saved:
+        why = (
+            f"on the model {sum(changes[lot].changes for lot in gone - after.saved):,} changes are thrown away unsaved"
+        )
+    elif need.lacks and left == need.lacks:
+        why = "on the model nothing of what is lacking arrives by it"
+    elif left & result.left:
+        why = f"on the model {view.model.changes(left & result.left):,} changes stay missing for good"
+    else:
+        return result, after, replace(course, proven=not draft.refused)
+    return result, after, replace(course, refused=draft.refused or why)
+
+
+def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
+    if draft.way in ways:
+        return "you asked for it, and it is proven"
+    lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
+    return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
+
+
+def _state(model: Model, suffix: str | None, known: range | None = None) -> list[dict[str, Any]]:
+    """What each server lacks, in changes."""
+    rows = []
+    gone = model.gone()
+    missing, pending = ({lack for lack in some if lack.lot not in gone} for some in (model.missing(), model.pending()))
+    for name in sorted(model.servers):
+        mine = [
+            [lack for lack in some if lack.server == name and (known is None or lack.lot in known)]
+            for some in (missing, pending)
+        ]
+        rows.append(
+            {"server": name, "suffix": suffix, "missing": model.changes(mine[0]), "pending": model.changes(mine[1])}
+        )
+    return rows

@@ -1,0 +1,237 @@
+"""A model of a case, on which a repair is tried before anybody does it, and rehearsed by the one who will.
+
+What is modelled stands in `workbench.rules.mending`. Here it is filled: single changes where a server misses them, and
+stretches of changes where servers are merely behind one another, as the digests count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from workbench.engine.known import LOWEST, Known, Pair, Span
+from workbench.engine.logs import StoredLog
+from workbench.model import System
+from workbench.plans import Plan, Step, Vectors
+from workbench.rules.mending import Link, Lot, Model, Server, maxima
+from workbench.rules.sending import SEND, SortedLog
+from workbench.rules.vectors import last
+from workbench.situation import Situation
+from workbench.topology import Replica, Row
+
+WAITING = frozenset({"STALLED_BUT_GREEN", "NEVER_CONTACTED"})
+"""Findings on a link that opens no session, though its consumer is behind."""
+
+ROLLED_BACK = "ROLLED_BACK"
+
+
+def model_of(situation: Situation, suffix: str | None, codes: Iterable[tuple[str, str | None, str | None]]) -> Model:
+    """The model of one suffix. `codes` are (code, server, link) of the findings: they tell which links only wait."""
+    return _Filling(situation, suffix, set(codes)).model()
+
+
+class _Filling:
+    def __init__(
+        self, situation: Situation, suffix: str | None, codes: set[tuple[str, str | None, str | None]]
+    ) -> None:
+        self.situation, self.suffix, self.codes = situation, suffix, codes
+        self.system: System = situation.topology.system
+        self.replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.claims]
+        self.names = {one.server for one in self.replicas}
+        logs = {one.server: one.log for one in self.replicas if one.log}
+        self.logs = {server: situation.case.log(log) for server, log in logs.items()}
+        self.known = next((one for one in situation.verdicts.known if self._is_mine(one)), None)
+        self.lots: list[Lot] = []
+        self.holders: list[set[str]] = []
+
+    def _is_mine(self, known: Known) -> bool:
+        suffixes = list(dict.fromkeys(one.suffix for one in self.situation.topology.replicas))
+        return self.situation.verdicts.known[suffixes.index(self.suffix)] is known
+
+    def model(self) -> Model:
+        """Lots first, then the servers with as much of their logs as sessions over these lots ask for."""
+        self._missed()
+        self._waited_for()
+        supplying = self.situation.topology.supplying
+        made = _Fresh(self.system, self.replicas)
+        rules = next(iter(supplying.rule_sets.values()))
+        servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
+        return Model(
+            self.lots,
+            servers,
+            list(self._links(servers)),
+            rules,
+            supplying.losing,
+            supplying.refuses,
+            made.origin_of,
+            made,
+        )
+
+    # --- lots
+
+    def _missed(self) -> None:
+        """One lot for each change that some server misses."""
+        rows: dict[str, list[Row]] = {}
+        for row in self.situation.verdicts.missing:
+            if row["suffix"] == self.suffix and row["server"] in self.names:
+                rows.setdefault(self.system.typed(row["position"]) or "", []).append(row)
+        for position, mine in rows.items():
+            row, lacking = mine[0], {one["server"] for one in mine}
+            target = (row["target"] or "").lower() or None
+            self.lots.append(Lot(row["origin"], position, position, 1, target, row["operation"] == "add"))
+            self.holders.append(
+                {
+                    one.server
+                    for one in self.replicas
+                    if one.server not in lacking and (last(one.seen(), row["origin"]) or "") >= position
+                }
+            )
+
+    def _waited_for(self) -> None:
+        """The changes of each origin between one server's last position and the next one's: who is further has them."""
+        if self.known is None:
+            return
+        single: dict[str, list[str]] = {}
+        for lot in self.lots:
+            single.setdefault(lot.origin, []).append(lot.first)
+        for origin in self.known.names:
+            tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
+            claimed = {self._place(last(one.vector, origin)) for one in self.replicas}
+            # A log that begins in the middle of a stretch has only the rest of it: cut there, it has all of a lot or nothing.
+            begins = {(hi, lo - 1) for hi, lo in (self._place(first) for first in self._firsts(origin))}
+            lowest = min(tops.values(), default=LOWEST)
+            for low, high in pairwise(sorted({*tops.values(), *(one for one in begins if one > lowest)})):
+                count, first, end = self.known.tally(origin, Span(low, high))
+                count -= sum(low < self._place(position) <= high for position in single.get(origin, ()))
+                ends = [one for one in (first, end) if one is not None]
+                if high in claimed and high not in ends:
+                    count += 1  # claimed by a vector, and in nothing that was collected
+                    ends.append(high)
+                if count > 0:
+                    begin, upto = (self.system.order_key(origin, *one) for one in (min(ends), max(ends)))
+                    self.lots.append(Lot(origin, begin, upto, count))
+                    self.holders.append({name for name, top in tops.items() if top >= high})
+
+    def _place(self, position: str | None) -> Pair:
+        return self.system.halves(position) if position else LOWEST
+
+    def _firsts(self, origin: str) -> Iterator[str]:
+        """Where the logs begin."""
+        for log in self.logs.values():
+            first = log.first_of(origin)
+            if first is not None:
+                yield first
+
+    # --- servers and links
+
+    def _server(self, replica: Replica, origin_of: Callable[[str], str]) -> Server:
+        holds = {number for number, names in enumerate(self.holders) if replica.server in names}
+        # A log that was not collected is not one that has nothing: what such a server would send, nobody can say.
+        log = SortedLog([], origin_of) if replica.keeps_log else None
+        stored = self.logs.get(replica.server)
+        if log is not None and stored is not None:
+            log = SortedLog(self._records(replica, stored, holds), origin_of, stored.marks)
+        seen = {**replica.vector, **replica.seen()}
+        return Server(replica.server, replica.origin, replica.generation, seen, log, holds)
+
+    def _records(self, replica: Replica, stored: StoredLog, holds: set[int]) -> Iterator[str]:
+        """What the log has of the records that matter: ends of vectors, of lots, and of the log itself."""
+        ends = {
+            position
+            for one in self.replicas
+            for span in (*one.vector.values(), *one.seen().values())
+            for position in (span.min, span.max)
+            if position
+        }
+        facts = replica.log.facts.get("by_origin", {}) if replica.log else {}
+        ends |= {str(one[end]) for one in facts.values() for end in ("min", "max")}
+        for number, lot in enumerate(self.lots):
+            if number in holds:
+                ends |= {lot.first, lot.last}
+        yield from (position for position in sorted(ends) if stored.holds(position))
+
+    def _links(self, servers: Mapping[str, Server]) -> Iterator[Link]:
+        pairs = {
+            (row["supplier"], row["consumer"]): row for row in self.situation.pairs if row["suffix"] == self.suffix
+        }
+        back = {server for code, server, _ in self.codes if code == ROLLED_BACK}
+        for link in self.situation.topology.links:
+            if link.suffix != self.suffix or link.supplier not in servers:
+                continue
+            if link.consumer is None or link.consumer not in servers:
+                continue  # nobody knows where it leads, or what is there
+            row: Row = pairs.get((link.supplier, link.consumer), {})
+            waits = link.consumer in back or any(
+                code in WAITING and name == link.name and server in (link.supplier, link.consumer, None)
+                for code, server, name in self.codes
+            )
+            waits = waits or (row.get("would_contact") is False and row.get("decision") == SEND)
+            claims = maxima(servers[link.supplier].vector)
+            yield Link(link.supplier, link.consumer, link.enabled is not False, claims if waits else None)
+
+
+class _Fresh:
+    """Positions above all that anybody knows, and whose they are."""
+
+    def __init__(self, system: System, replicas: Sequence[Replica]) -> None:
+        self._system = system
+        known = [span.max for one in replicas for span in one.seen().values() if span.max]
+        self._top = max((system.halves(position)[0] for position in known), default=0)
+        self._lo = {system.origin_of(position): system.halves(position)[1] for position in known}
+        self._origins: dict[str, str] = {}
+
+    def __call__(self, origin: str, number: int) -> str:
+        # Not the next one: some rules let the next number of the same second pass where others stop.
+        position = self._system.order_key(origin, self._top + (number << 17), self._lo.get(origin, 0))
+        self._origins[position] = origin
+        return position
+
+    def origin_of(self, position: str) -> str:
+        return self._origins.get(position) or self._system.origin_of(position)
+
+
+class Rehearsal:
+    """The model as a place where a plan is done (`workbench.repairing.Site`): it answers as the real servers should."""
+
+    def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
+        self._plan, self._show = plan, show
+        self._models = {suffix: model.copy() for suffix, model in models.items()}
+        self._applied: set[str] = set()
+
+    def vectors(self, suffix: str | None) -> Vectors:
+        """What every server of the model claims."""
+        return {
+            name: {origin: self._show(span.max) for origin, span in server.vector.items() if span.max}
+            for name, server in self._models[suffix].servers.items()
+        }
+
+    def obstacles(self, step: Step) -> list[str]:
+        """None: the model is what the plan was made on."""
+        return []
+
+    def memo(self, step: Step) -> dict[str, Any]:
+        """Nothing has to be remembered."""
+        return {}
+
+    def done(self, step: Step, memo: Mapping[str, Any]) -> bool:
+        """True if it was done in this rehearsal."""
+        return step.key in self._applied
+
+    def apply(self, step: Step, memo: Mapping[str, Any]) -> None:
+        """Let the model do what the step does."""
+        self._models[step.suffix].do(step.effects)
+        self._applied.add(step.key)
+
+    def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
+        """What the plan promised and the model lacks, once the last step of the suffix is done."""
+        mine = [one for one in self._plan.steps if one.suffix == step.suffix]
+        if step.key != mine[-1].key:
+            return []
+        model = self._models[step.suffix]
+        lacking = {(lack.server, model.lots[lack.lot].last) for lack in model.missing() | model.pending()}
+        return [
+            f"{row['server']} still lacks {row['count']:,} changes of origin {row['origin']}"
+            for row in self._plan.promise
+            if row["suffix"] == step.suffix and (row["server"], row["key"]) in lacking
+        ]

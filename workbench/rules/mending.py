@@ -1,0 +1,347 @@
+"""A model of servers that replicate, small enough to try a repair on: what each claims and holds, and who feeds whom.
+
+It holds the changes about which something is wrong, and lets the rest be: a change that every server has stays with all of
+them whatever is repaired - but for an initialisation, which gives a server what its source has. Neighbouring changes of one
+origin that the same servers hold are one `Lot`. Sessions are played by the same machine and rule set as everywhere else, over
+logs that know the records on which a session can begin or end.
+
+What a repair does is a list of effects (`EFFECTS`); after each one everything that runs is let run until nothing moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from workbench.rules.sending import Rules, SortedLog, replay
+from workbench.rules.vectors import Span, advanced, covers
+
+Maxima = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Lot:
+    """Changes of one origin that share their fate: the first, the last, how many.
+
+    entry     what a single change is about
+    creates   it brings the entry into being: a server without it refuses every later change of the entry
+    mends     numbers of the lots whose outcome it brings once more, as a rewritten entry does
+    """
+
+    origin: str
+    first: str
+    last: str
+    changes: int = 1
+    entry: str | None = None
+    creates: bool = False
+    mends: frozenset[int] = frozenset()
+
+
+@dataclass
+class Server:
+    """One server. `origin` is None for a read-only one, `log` for one that keeps none; `holds` are numbers of lots."""
+
+    name: str
+    origin: str | None
+    generation: str | None
+    vector: dict[str, Span]
+    log: SortedLog | None
+    holds: set[int] = field(default_factory=set)
+    up: bool = True
+
+
+@dataclass
+class Link:
+    """Who feeds whom. `waits`: it opens no session before its supplier claims more than this."""
+
+    supplier: str
+    consumer: str
+    runs: bool
+    waits: Maxima | None = None
+
+
+class Lack(NamedTuple):
+    """A lot that a server does not hold."""
+
+    server: str
+    lot: int
+
+
+@dataclass
+class Model:
+    """Servers by name, the links between them, and the lots.
+
+    rules     makes the rule set of a session; `losing` one that goes on behind an anchor that is gone
+    refuses   generations of supplier and consumer -> why they may exchange nothing
+    origin_of position -> its origin
+    fresh     (origin, number) -> a position of that origin above all that anybody knows, rising with the number
+    saved     lots that were written to a file: whatever becomes of them, they are not lost without a trace
+    """
+
+    lots: list[Lot]
+    servers: dict[str, Server]
+    links: list[Link]
+    rules: Callable[[], Rules]
+    losing: Callable[[], Rules] | None
+    refuses: Callable[[str | None, str | None], str | None]
+    origin_of: Callable[[str], str]
+    fresh: Callable[[str, int], str]
+    saved: set[int] = field(default_factory=set)
+    made: int = 0
+    dead: set[str] = field(default_factory=set)
+    """Origins that were cleaned away: nobody will ever send them."""
+
+    def copy(self) -> Model:
+        """A model of its own, in the same state."""
+        twin = copy(self)
+        twin.lots, twin.saved, twin.dead = list(self.lots), set(self.saved), set(self.dead)
+        twin.links = [copy(link) for link in self.links]
+        twin.servers = {name: copy(server) for name, server in self.servers.items()}
+        for server in twin.servers.values():
+            server.vector, server.holds = dict(server.vector), set(server.holds)
+            server.log = server.log.copy() if server.log else None
+        return twin
+
+    # --- what is wrong
+
+    def missing(self) -> set[Lack]:
+        """What a server does not hold and its vector covers, or what belongs to a cleaned origin: nobody will send it."""
+        return {lack for lack in self._lacks() if self._hidden(lack)}
+
+    def pending(self) -> set[Lack]:
+        """What a server does not hold, and may still be sent."""
+        return {lack for lack in self._lacks() if not self._hidden(lack)}
+
+    def held(self) -> set[Lack]:
+        """The lots of every server, as if each were a lack."""
+        return {Lack(name, number) for name, server in self.servers.items() for number in server.holds}
+
+    def changes(self, some: Iterable[Lack]) -> int:
+        """How many changes these are."""
+        return sum(self.lots[one.lot].changes for one in some)
+
+    def gone(self) -> set[int]:
+        """The lots that no server holds any more."""
+        return set(range(len(self.lots))).difference(*(server.holds for server in self.servers.values()))
+
+    def _lacks(self) -> Iterator[Lack]:
+        for name, server in self.servers.items():
+            for number in range(len(self.lots)):
+                if number not in server.holds:
+                    yield Lack(name, number)
+
+    def _hidden(self, lack: Lack) -> bool:
+        lot = self.lots[lack.lot]
+        return lot.origin in self.dead or covers(self.servers[lack.server].vector, lot.origin, lot.last)
+
+    # --- what happens
+
+    def do(self, effects: Iterable[Mapping[str, Any]]) -> None:
+        """Let these happen one after the other, and after each one all sessions that can."""
+        for effect in effects:
+            about = dict(effect)
+            EFFECTS[about.pop("do")](self, **about)
+            self.settle()
+
+    def settle(self) -> None:
+        """Every link that runs sends what it has, until nothing moves any more."""
+        moved = True
+        while moved:
+            moved = False
+            for link in self.links:
+                moved |= self._session(link, self.rules())
+
+    def go_on(self) -> None:
+        """What comes by itself: every server that makes changes makes one, as keep-alive updates and clients do.
+
+        A change that a server was not sent before its own next one passes it is hidden from then on: so what is still
+        missing after this stays missing.
+        """
+        for server in self.servers.values():
+            if server.origin is not None and server.up:
+                self.write(server.name)
+        self.settle()
+
+    def write(self, server: str, mends: Iterable[int] = (), entry: str | None = None, creates: bool = False) -> None:
+        """A server makes a change of its own."""
+        at = self.servers[server]
+        assert at.origin is not None, f"{server} makes no changes"
+        self.made += 1
+        position = self.fresh(at.origin, self.made)
+        self.lots.append(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends)))
+        self._take(at, position, len(self.lots) - 1)
+
+    def _session(self, link: Link, rules: Rules) -> bool:
+        """True if the consumer got anything."""
+        supplier, consumer = self.servers.get(link.supplier), self.servers.get(link.consumer)
+        if not link.runs or supplier is None or consumer is None or supplier.log is None:
+            return False
+        if not (supplier.up and consumer.up) or self.refuses(supplier.generation, consumer.generation):
+            return False
+        if link.waits is not None:
+            if maxima(supplier.vector) == link.waits:
+                return False
+            link.waits = None
+        sent = replay(rules, supplier.log, supplier.vector, consumer.vector, consumer.origin or "").sent
+        lots = self._ending(supplier)
+        for position in sent:
+            self._take(consumer, position, lots.get(position))
+        return bool(sent)
+
+    def _ending(self, supplier: Server) -> dict[str, int]:
+        """Position -> the lot that is there as a whole when this change of it is."""
+        assert supplier.log is not None
+        held = ((number, self.lots[number]) for number in supplier.holds)
+        return {lot.last: number for number, lot in held if supplier.log.holds(lot.first)}
+
+    def _take(self, server: Server, position: str, lot: int | None) -> None:
+        """A server takes a change: its vector moves, and it holds the lot - unless it lacks the entry, and refuses."""
+        server.vector = advanced(server.vector, self.origin_of(position), position)
+        if server.log is not None:
+            server.log.add(position)
+        if lot is None:
+            return
+        about = self.lots[lot]
+        if about.entry is not None and not about.creates and self._absent(server, about.entry, lot):
+            return
+        server.holds |= {lot, *about.mends}
+
+    def _absent(self, server: Server, entry: str, but: int) -> bool:
+        """True if the entry never came to the server: it lacks a change that created it, and none created it again."""
+        created = [
+            number for number, lot in enumerate(self.lots) if lot.entry == entry and lot.creates and number != but
+        ]
+        return bool(created) and not any(number in server.holds for number in created)
+
+
+def maxima(vector: Mapping[str, Span]) -> dict[str, str | None]:
+    """Origin -> the last position that the vector claims."""
+    return {origin: span.max for origin, span in vector.items()}
+
+
+# --- what a step of a repair does
+
+
+def _run(model: Model, supplier: str, consumer: str) -> None:
+    for link in model.links:
+        if (link.supplier, link.consumer) == (supplier, consumer):
+            link.runs = True
+
+
+def _feed(model: Model, supplier: str, consumer: str) -> None:
+    model.links.append(Link(supplier, consumer, True))
+
+
+def _unfeed(model: Model, supplier: str, consumer: str) -> None:
+    last = max(n for n, link in enumerate(model.links) if (link.supplier, link.consumer) == (supplier, consumer))
+    del model.links[last]
+
+
+def _start(model: Model, server: str) -> None:
+    model.servers[server].up = True
+
+
+def _write(model: Model, server: str) -> None:
+    model.write(server)
+
+
+def _rewrite(model: Model, server: str, lots: Iterable[int], entry: str, creates: bool = False) -> None:
+    assert set(lots) <= model.servers[server].holds, f"{server} cannot write again what it lacks"
+    model.write(server, lots, entry, creates)
+
+
+def _initialise(model: Model, source: str, server: str) -> None:
+    """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
+    by, to = model.servers[source], model.servers[server]
+    to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
+    if to.log is not None:
+        to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])
+
+
+def _forget(model: Model, origin: str) -> None:
+    model.dead.add(origin)
+    for server in model.servers.values():
+        server.vector.pop(origin, None)
+        if server.log is not None:
+            kept = [position for position in server.log.positions if model.origin_of(position) != origin]
+            server.log = SortedLog(kept, model.origin_of, server.log.marks)
+
+
+def _skip(model: Model, supplier: str, consumer: str) -> None:
+    """One session that goes on behind an anchor that is gone, whatever is lost."""
+    assert model.losing is not None, "a way that nobody offers where suppliers cannot be told so"
+    model._session(Link(supplier, consumer, True), model.losing())
+
+
+def _save(model: Model, lots: Iterable[int]) -> None:
+    model.saved |= set(lots)
+
+
+EFFECTS: Mapping[str, Callable[..., None]] = {
+    "run": _run,
+    "feed": _feed,
+    "unfeed": _unfeed,
+    "start": _start,
+    "write": _write,
+    "rewrite": _rewrite,
+    "initialise": _initialise,
+    "forget": _forget,
+    "skip": _skip,
+    "save": _save,
+}
+"""What a step may do, by name; the other keys of an effect are the arguments."""
+
+
+# --- what a repair achieves
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """A repair on the model: what was lacking and is there, what is lost, and what it would hide or throw away unsaid.
+
+    restored   lots that a server lacked and now holds
+    lost       lots that a server held and now does not
+    unsaid     lots that are missing now, were not before, and were not saved
+    left       what is missing still
+    pending    what waits still
+    """
+
+    restored: frozenset[Lack]
+    lost: frozenset[Lack]
+    unsaid: frozenset[Lack]
+    left: frozenset[Lack]
+    pending: frozenset[Lack]
+
+
+def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achieved, Model]:
+    """Try a repair: what it achieves when life goes on behind it, and the model with its effects done.
+
+    A lack counts as restored if it is mended for good, and as hidden if life going on hides it; what would have been
+    hidden or delivered without the repair is no merit and no fault of it.
+    """
+    without = before.copy()
+    without.settle()
+    lacking = without.missing() | without.pending()
+    held = without.held()
+    done = before.copy()
+    done.settle()
+    done.do(effects)
+    after = done.copy()
+    after.go_on()
+    without.go_on()
+    known = range(len(before.lots))
+    missing = {lack for lack in after.missing() if lack.lot in known}
+    now = {lack for lack in after.held() if lack.lot in known}
+    doomed = without.missing()
+    return (
+        Achieved(
+            frozenset(lacking & now),
+            frozenset(held - now),
+            frozenset(lack for lack in missing - doomed if lack.lot not in after.saved),
+            frozenset(missing),
+            frozenset(lack for lack in after.pending() if lack.lot in known),
+        ),
+        done,
+    )

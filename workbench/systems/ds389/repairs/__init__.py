@@ -1,0 +1,40 @@
+"""The repairs of 389 Directory Server: the ladder that was really tried, the gentlest first.
+
+native    change records, names of entries, and the server's own commands
+evidence  what a repair asks the case: missing modifications, present values, stranded changes
+links     let the changes flow that are there: enable, one harmless change, rescue, a temporary agreement
+data      put back what no session will bring: write again, delete and add, initialise, clean
+refused   what people try and must not: each with its reason, and where it can be shown, with what it loses
+
+Planning only: what does the steps on real servers is `workbench.systems.ds389.live.hands`.
+"""
+
+from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite
+from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake
+from workbench.systems.ds389.repairs.refused import (
+    AddOnConsumer,
+    CleanByForce,
+    IgnoreMissing,
+    ImportChangelog,
+    InitialiseBackwards,
+    ModifyMissing,
+)
+
+LADDER = (
+    Enable(),
+    Wake(),
+    Rescue(),
+    TemporaryAgreement(),
+    Rewrite(),
+    Initialise(),
+    Recreate(),
+    Clean(),
+    CleanByForce(),
+    IgnoreMissing(),
+    ModifyMissing(),
+    AddOnConsumer(),
+    ImportChangelog(),
+    InitialiseBackwards(),
+)
+"""In the order in which they are considered. A way that gives something up comes behind one that does not, whatever stands
+here: delete and add takes an entry's identity from it on every server, so it stands behind an initialisation."""

@@ -1,0 +1,388 @@
+"""Repairs that put back what no session will bring: write again, delete and add, initialise, clean a dead replica ID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
+from workbench.systems.ds389.repairs.evidence import (
+    OPERATIONAL,
+    Missed,
+    Present,
+    children_on,
+    missed_by_entry,
+    present_on,
+    stranded_ldif,
+)
+from workbench.systems.ds389.repairs.links import ROLLED_BACK, enabling, links_to, off
+from workbench.systems.ds389.repairs.native import (
+    REFRESH,
+    add,
+    agreement_dn,
+    dsconf,
+    ldapmodify,
+    ldif,
+    modify,
+    stamp,
+)
+
+if TYPE_CHECKING:
+    from workbench.topology import Link
+
+MEMBER_OF = "memberof"
+_LIVE = "its values are read on {server} when this is run: the case does not hold them"
+
+
+def _right_servers(view: View, need: Need) -> list[str]:
+    """Suppliers that hold all that the server lacks, and can write it again; those that feed it first."""
+    lots = {lack.lot for lack in need.lacks}
+    feeding = {link.supplier for link in links_to(view, need.server)}
+    servers = view.model.servers.values()
+    able = [one.name for one in servers if one.origin and one.up and lots <= one.holds and one.name != need.server]
+    return sorted(able, key=lambda name: (name not in feeding, name))
+
+
+class Rewrite:
+    """Replace the attributes that a server missed by the values they have now, on a supplier that has them."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For missing modifications of entries that the server has."""
+        if need.code not in (MISSED, HIDDEN) or need.server is None:
+            return
+        found = missed_by_entry(view, (lack.lot for lack in need.lacks))
+        if not found or any(one.operations != {"modify"} for one in found.values()):
+            return
+        for server in _right_servers(view, need):
+            present = present_on(view, server, found)
+            if present is None:
+                continue
+            steps = _rewriting(view, server, need.server, found.values(), present)
+            if steps is not None:
+                says = f"write the present values of {_entries(len(found))} once more on {server}"
+                load = f"{len(found):,} changes on every server"
+                yield Draft("rewrite", says, steps, load=load)
+                return
+        if not any(present_on(view, server, found) for server in _right_servers(view, need)):
+            yield Draft(
+                "rewrite",
+                f"write the present values of {_entries(len(found))} once more",
+                refused="the present values are not known: collect the entries as well (`workbench collect --entries`)",
+            )
+
+
+class Recreate:
+    """Delete an entry on a supplier and add it again with its present values: for what the server never got at all."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For missing additions and renamings; entries of which only modifications are missing are rewritten."""
+        if need.code not in (MISSED, HIDDEN) or need.server is None:
+            return
+        found = missed_by_entry(view, (lack.lot for lack in need.lacks))
+        if not found or not any(one.operations & {"add", "modrdn"} for one in found.values()):
+            return
+        anew = {key: one for key, one in found.items() if one.operations & {"add", "modrdn"}}
+        again = [one for key, one in found.items() if key not in anew]
+        if any("delete" in one.operations for one in found.values()):
+            return  # the entry is gone on the suppliers: only an initialisation takes it from the server
+        for server in _right_servers(view, need):
+            present = present_on(view, server, found)
+            if present is None or any(key not in present or children_on(view, server, present[key].dn) for key in anew):
+                continue
+            rewritten = _rewriting(view, server, need.server, again, present)
+            if rewritten is None:
+                continue
+            steps = [_recreating(view, server, need.server, one, present[key]) for key, one in anew.items()]
+            yield Draft(
+                "recreate",
+                f"delete {_entries(len(anew))} on {server} and add {'it' if len(anew) == 1 else 'them'} again",
+                (*steps, *rewritten),
+                load=f"{2 * len(anew) + len(again):,} changes on every server",
+                costs="on every server: new unique IDs, the operational attributes and the memberships of these entries are lost",
+            )
+            return
+
+
+def _entries(count: int) -> str:
+    return f"{count:,} {'entry' if count == 1 else 'entries'}"
+
+
+def _rewriting(
+    view: View, server: str, to: str, found: Iterable[Missed], present: dict[str, Present]
+) -> tuple[Step, ...] | None:
+    """A step for each entry; None if one of them is not there, or if the server itself writes all that is to be written."""
+    steps: list[Step] = []
+    for one in found:
+        names = {low: name for low, name in one.attributes.items() if low not in OPERATIONAL}
+        there = present.get(one.entry)
+        if there is None or not names:
+            return None
+        values = {low: next((there.values[name] for name in there.values if name.lower() == low), []) for low in names}
+        hidden = sorted(names[low] for low in names if low in {name.lower() for name in there.hidden})
+        wanted = {names[low]: some for low, some in values.items() if names[low] not in hidden}
+        records = [modify(there.dn, *(("replace", name, some) for name, some in wanted.items()))]
+        notes = "".join(f"# replace {name}: {_LIVE.format(server=server)}\n" for name in hidden)
+        steps.append(
+            Step(
+                key=f"rewrite-{len(steps) + 1}-on-{server}",
+                repair="rewrite",
+                server=server,
+                on=server,
+                suffix=view.suffix,
+                says=f"{server} writes {', '.join(sorted(names.values()))} of {there.dn} once more, so that {to} gets it",
+                expects=f"{to} has the same values of {there.dn} as {server}",
+                risk="a later change of the entry made elsewhere meanwhile is overwritten: it is compared before it is written",
+                cannot_undo="the values stay as they are on every server that had them; only their change number is new",
+                commands=(ldapmodify(server),),
+                ldif=(ldif(records) if wanted else "") + notes,
+                changes=1,
+                effects=({"do": "rewrite", "server": server, "lots": sorted(one.numbers), "entry": there.dn.lower()},),
+                details={"entry": one.entry, "dn": there.dn, "values": wanted, "hidden": hidden, "level": [server, to]},
+            )
+        )
+    return tuple(steps)
+
+
+def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -> Step:
+    values = {name: some for name, some in there.values.items() if name.lower() not in OPERATIONAL}
+    values = {name: some for name, some in values.items() if name.lower() != MEMBER_OF}
+    hidden = sorted(name for name in there.hidden if name.lower() not in OPERATIONAL)
+    notes = "".join(f"# {name}: {_LIVE.format(server=server)}\n" for name in hidden)
+    record = add(there.dn, {name: some for name, some in values.items() if name not in hidden})
+    effect = {
+        "do": "rewrite",
+        "server": server,
+        "lots": sorted(one.numbers),
+        "entry": there.dn.lower(),
+        "creates": True,
+    }
+    return Step(
+        key=f"recreate-on-{server}",
+        repair="recreate",
+        server=server,
+        on=server,
+        suffix=view.suffix,
+        says=f"{server} deletes {there.dn} and adds it again, so that {to} gets it",
+        expects=f"{to} has {there.dn} with the same values as {server}",
+        risk="the entry gets a new unique ID and loses its operational attributes and memberships, on every server; "
+        "between the two changes it is absent",
+        cannot_undo="the old unique ID does not come back; the values do, they are those that were there",
+        commands=(
+            ("ldapdelete", "-Y", "EXTERNAL", "-H", f"ldapi://%2Frun%2Fslapd-{server}.socket", there.dn),
+            ldapmodify(server),
+        ),
+        ldif=f"dn: {there.dn}\nchangetype: delete\n\n{ldif([record])}{notes}",
+        changes=2,
+        effects=(effect,),
+        details={
+            "entry": one.entry,
+            "dn": there.dn,
+            "values": record["values"],
+            "hidden": hidden,
+            "level": [server, to],
+        },
+    )
+
+
+class Initialise:
+    """Give a server all data of one that feeds it."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For whatever a server lacks; from every server with an agreement to it, the most complete data first."""
+        if need.server is None or not need.lacks or (need.code == ROLLED_BACK and not links_to(view, need.server)):
+            return
+        holds = {one.name: len(one.holds) for one in view.model.servers.values()}
+        links = [link for link in links_to(view, need.server) if link.supplier in holds]
+        for link in sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier)):
+            yield self._draft(view, link, need.server)
+
+    def backwards(self, view: View, link: Link) -> Draft:
+        """The same in the wrong direction, to show on the model what it would do."""
+        draft = self._draft(view, link, link.consumer or "")
+        return replace(draft, way=f"{draft.way}-backwards")
+
+    def _draft(self, view: View, link: Link, server: str) -> Draft:
+        suffix, source = view.suffix or "", link.supplier
+        model = view.model
+        only = sorted(
+            number
+            for number in model.servers[server].holds
+            if not any(number in other.holds for name, other in model.servers.items() if name != server)
+        )
+        steps: list[Step] = []
+        if only:
+            steps += _saving(view, server, only)
+        if off(view, link):
+            steps.append(enabling(view, link, False))
+        records = [modify(agreement_dn(suffix, link.name), ("replace", REFRESH, ["start"]))]
+        feeds = sorted(
+            one.consumer for one in model.links if one.supplier == server and model.servers[one.consumer].origin is None
+        )
+        then = f"; {', '.join(feeds)} behind it may need the same afterwards" if feeds else ""
+        steps.append(
+            Step(
+                key=f"initialise-{server}-from-{source}",
+                repair="initialise",
+                server=server,
+                on=source,
+                suffix=view.suffix,
+                says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
+                expects=f"{server} holds what {source} holds, and claims the same",
+                risk=f"{server} gives no answers while it is filled; what only it holds is lost{then}",
+                cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",
+                commands=(
+                    dsconf(source, "repl-agmt", "init", "--suffix", suffix, link.name),
+                    dsconf(source, "repl-agmt", "init-status", "--suffix", suffix, link.name),
+                ),
+                ldif=ldif(records),
+                effects=({"do": "initialise", "source": source, "server": server},),
+                details={"records": records, "agreement": agreement_dn(suffix, link.name), "level": [source, server]},
+            )
+        )
+        excluded = _excluded(view, link)
+        if excluded & {MEMBER_OF}:
+            steps.append(_fixing(view, server))
+        costs = f"what {link.name} leaves out ({', '.join(sorted(excluded))}) is lost on {server}" if excluded else ""
+        return Draft(
+            f"initialise-from-{source}",
+            f"initialise {server} from {source}",
+            tuple(steps),
+            load=f"all data of {source} is sent once",
+            downtime=f"{server}, until it is filled",
+            costs=costs,
+        )
+
+
+def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
+    """Write what only this server holds to a file, if its log tells what it is."""
+    model = view.model
+    # A stretch stands for several changes: which they are, the list of stranded ones tells.
+    rows = [row for row in view.situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
+    named = [row["position"] for row in rows]
+    text, without = stranded_ldif(view, server, named)
+    told = {
+        number
+        for number in only
+        if sum(
+            model.lots[number].first <= position <= model.lots[number].last
+            for position in named
+            if _same(view, model.lots[number].origin, position)
+        )
+        >= model.lots[number].changes
+    }
+    if not text or not told:
+        return []
+    count = sum(model.lots[number].changes for number in told)
+    lacks = f" Not in it: {'; '.join(without)}." if without else ""
+    return [
+        Step(
+            key=f"save-{server}",
+            repair="save",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{count:,} changes that only {server} holds are written to a file, for whoever decides about them.{lacks}",
+            expects="the file is there",
+            risk="none: nothing is written to a server",
+            undo="delete the file",
+            ldif=text,
+            effects=({"do": "save", "lots": sorted(told)},),
+            details={"file": f"stranded-on-{server}.ldif"},
+        )
+    ]
+
+
+def _same(view: View, origin: str, position: str) -> bool:
+    return view.model.origin_of(view.situation.topology.system.typed(position) or position) == origin
+
+
+def _excluded(view: View, link: Link) -> set[str]:
+    """The attributes that the agreement leaves out."""
+    status = view.situation.statuses().get((link.supplier, link.suffix, link.name), {})
+    return {name.lower() for name in (status.get("excluded") or "").split()}
+
+
+def _fixing(view: View, server: str) -> Step:
+    suffix = view.suffix or ""
+    dn = f"cn=workbench-{stamp(view.made_at)},cn=memberof task,cn=tasks,cn=config"
+    values = {"objectClass": ["top", "extensibleObject"], "cn": [f"workbench-{stamp(view.made_at)}"]}
+    values |= {"basedn": [suffix], "filter": ["(objectClass=*)"], "ttl": ["3600"]}
+    records = [add(dn, values)]
+    return Step(
+        key=f"memberof-{server}",
+        repair="task",
+        server=server,
+        on=server,
+        suffix=view.suffix,
+        says=f"{server} computes memberOf of all entries anew: the initialisation left it out",
+        expects="the task ends with 0",
+        risk="it reads every group, and writes every member that differs",
+        cannot_undo="it restores what the groups say; nothing is lost by it",
+        commands=(dsconf(server, "plugin", "memberof", "fixup", suffix),),
+        ldif=ldif(records),
+        details={"records": records, "task": dn},
+    )
+
+
+class Clean:
+    """Take a replica ID that no server has any more out of every RUV and changelog."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a dead origin, once every server has its changes."""
+        if need.code == DEAD and need.origin is not None:
+            yield cleaning(view, need.origin, force=False)
+
+
+def cleaning(view: View, rid: str, force: bool) -> Draft:
+    """The task that cleans a replica ID, on the server that feeds most others."""
+    suffix = view.suffix or ""
+    servers = [one.name for one in view.model.servers.values() if one.origin is not None and one.up]
+    on = max(sorted(servers), key=lambda name: sum(link.supplier == name for link in view.model.links), default="")
+    dn = f"cn=clean {rid},cn=cleanallruv,cn=tasks,cn=config"
+    values = {"objectClass": ["top", "extensibleObject"], "cn": [f"clean {rid}"], "replica-base-dn": [suffix]}
+    values |= {"replica-id": [rid], "replica-force-cleaning": ["yes" if force else "no"]}
+    records = [add(dn, values)]
+    words = (
+        "repl-tasks",
+        "cleanallruv",
+        "--suffix",
+        suffix,
+        "--replica-id",
+        rid,
+        *(("--force-cleaning",) if force else ()),
+    )
+    lacking = sum(
+        lot.changes
+        for number, lot in enumerate(view.model.lots)
+        if lot.origin == rid and any(number not in server.holds for server in view.model.servers.values())
+    )
+    step = Step(
+        key=f"clean-{rid}",
+        repair="clean",
+        server=on,
+        on=on,
+        suffix=view.suffix,
+        says=f"{on} has every server take replica ID {rid} out of its RUV and changelog",
+        expects=f"no RUV names {rid} any more",
+        risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
+        if not force
+        else "servers that lack changes of it never get them",
+        cannot_undo="its changes leave every changelog",
+        commands=(dsconf(on, *words),),
+        ldif=ldif(records),
+        effects=({"do": "forget", "origin": rid},),
+        details={"records": records, "task": dn, "origin": rid},
+    )
+    says = f"clean replica ID {rid}{', without waiting for anybody' if force else ''}"
+    load = "one pass over every changelog"
+    if not on:
+        return Draft("clean-by-force" if force else "clean", says, refused="no server that makes changes was collected")
+    if force:
+        refused = (
+            f"{lacking:,} changes of it would be lost on servers that lack them"
+            if lacking
+            else "the clean without force is enough"
+        )
+        return Draft("clean-by-force", says, (step,), load=load, refused=refused)
+    return Draft("clean", says, (step,), load=load)

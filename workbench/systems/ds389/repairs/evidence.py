@@ -1,0 +1,177 @@
+"""What a repair asks the case: the modifications that a server missed, the values that are right now, what would be lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.model import REMOVED
+from workbench.systems.ds389.repairs.native import line
+from workbench.systems.ds389.secrets import SECRETS
+
+if TYPE_CHECKING:
+    from workbench.plans import View
+
+MOST = 500
+"""Entries that are written again one by one: for more an initialisation is less work for every server."""
+
+OPERATIONAL = frozenset(
+    {
+        *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
+        *("entryuuid", "dsentrydn", "entrydn", "internalmodifiersname", "internalcreatorsname", "numsubordinates"),
+        *("tombstonenumsubordinates", "modrdn-nsds50ruv", "entryusn"),
+    }
+)
+"""What the server writes itself: nobody writes it again."""
+
+_MOD = re.compile(r"(add|delete|replace): ?([^\s:]+)\Z")
+_SHORTENED = re.compile(r"\.\.\. \[\d+ (?:characters|bytes), sha256 [0-9a-f]{16}\]\Z")
+_RENAME = {"deleteoldrdn: true": "deleteoldrdn: 1", "deleteoldrdn: false": "deleteoldrdn: 0"}
+
+
+@dataclass
+class Missed:
+    """One entry of which a server missed changes.
+
+    entry       its lasting id; `dn` where it is by the last of the changes
+    operations  of the missing changes; `attributes` those that they modified
+    numbers     of the lots on the model
+    """
+
+    entry: str
+    dn: str
+    operations: set[str] = field(default_factory=set)
+    attributes: dict[str, str] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=list)
+
+
+def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None:
+    """The missing changes by entry; None if no log tells what they did, or if they are too many to be looked at."""
+    model = view.model
+    wanted = {model.lots[number].last: number for number in lots if model.lots[number].changes == 1}
+    if not wanted or len(wanted) > MOST:
+        return None
+    found: dict[str, Missed] = {}
+    seen: set[str] = set()
+    where = pc.field("position").isin(pa.array(sorted(wanted), pa.string()))
+    columns = ["position", "operation", "target", "entry", "rename", "body"]
+    for batch in view.situation.rows("changes", columns, where, snapshot=view.situation.topology.snapshot):
+        for row in batch.to_pylist():
+            if row["position"] in seen or not row["entry"]:
+                continue
+            seen.add(row["position"])
+            one = found.setdefault(row["entry"], Missed(row["entry"], row["target"]))
+            one.dn = row["target"]
+            one.operations.add(row["operation"])
+            one.attributes |= {name.lower(): name for name in modified(row["body"] or "")}
+            one.numbers.append(wanted[row["position"]])
+    return found if len(seen) == len(wanted) else None
+
+
+def modified(body: str) -> list[str]:
+    """The attributes that the text of a modification names."""
+    unfolded = body.replace("\n ", "").split("\n")
+    starts = (_MOD.match(text) for at, text in enumerate(unfolded) if at == 0 or unfolded[at - 1] == "-")
+    return [found[2] for found in starts if found]
+
+
+@dataclass
+class Present:
+    """An entry as it stands on a server: attribute -> values; of those in `hidden` a secret or a long value is not shown."""
+
+    dn: str
+    entry: str
+    values: dict[str, list[str]] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+
+
+def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Present] | None:
+    """The entries as a server's export shows them, by their lasting id; None if no entries of it were collected."""
+    situation = view.situation
+    kinds = {one.server for one in situation.inputs if any(part["table"] == "entry_states" for part in one.parts)}
+    if server not in kinds:
+        return None
+    found: dict[str, Present] = {}
+    where = pc.field("entry").isin(pa.array(sorted(set(entries)), pa.string()))
+    columns = ["entry", "target", "attribute", "value", "state"]
+    for batch in situation.rows("entry_states", columns, where, snapshot=situation.topology.snapshot, server=server):
+        for row in batch.to_pylist():
+            if row["state"] != "present":
+                continue
+            one = found.setdefault(row["entry"], Present(row["target"], row["entry"]))
+            name = row["attribute"]
+            value = row["value"]
+            if value is None or value.startswith("base64:") or _SHORTENED.search(value):
+                one.hidden.add(name)  # not as it is there: it is read when it is needed
+            else:
+                one.values.setdefault(name, []).append(value)
+    return found
+
+
+def children_on(view: View, server: str, dn: str) -> bool:
+    """True if a server's export shows an entry below this one."""
+    below = f",{dn.lower()}"
+    situation = view.situation
+    where = pc.ends_with(pc.utf8_lower(pc.field("target")), below)
+    for batch in situation.rows("entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server):
+        if len(batch):
+            return True
+    return False
+
+
+def stranded_ldif(view: View, server: str, positions: Iterable[str]) -> tuple[str, list[str]]:
+    """Changes that only this server holds, as LDIF to be read by a person, and what of them is not in it."""
+    wanted = sorted(set(positions))
+    blocks: dict[str, str] = {}
+    without: list[str] = []
+    where = pc.field("position").isin(pa.array(wanted, pa.string()))
+    columns = ["position", "operation", "target", "entry", "rename", "body"]
+    rows = view.situation.rows("changes", columns, where, snapshot=view.situation.topology.snapshot, server=server)
+    for batch in rows:
+        for row in batch.to_pylist():
+            blocks[row["position"]] = _record(row)
+            if REMOVED in (row["body"] or ""):
+                without.append(f"{row['position']}: a secret of {row['target']} is not kept, it has to be set again")
+    without += [f"{position}: in no log of {server}" for position in wanted if position not in blocks]
+    return "\n".join(blocks[position] for position in sorted(blocks)), without
+
+
+def _record(row: Mapping[str, Any]) -> str:
+    """A logged change as a change record. What the server writes itself is left out: it would be refused."""
+    head = f"# {row['position']}, nsUniqueId {row['entry']}\n"
+    head += line("dn", row["target"].encode()).decode() + f"changetype: {row['operation']}\n"
+    body = (row["body"] or "").replace("\n ", "")
+    if row["operation"] == "add":
+        return head + "".join(f"{text}\n" for text in added(body))
+    if row["operation"] == "modrdn":
+        words = (row["rename"] or "").strip().split("\n")
+        return head + "".join(f"{_RENAME.get(one, one).replace('newsuperiordn:', 'newsuperior:')}\n" for one in words)
+    return head + "".join(_kept_mods(body))
+
+
+def added(body: str) -> list[str]:
+    """The lines of an entry out of the modifications by which the changelog tells of its birth.
+
+    >>> added("add: cn\\ncn: a\\ncn: b\\n-\\nadd: entryid\\nentryid: 7\\n-\\n")
+    ['cn: a', 'cn: b']
+    """
+    kept = []
+    for block in body.split("\n-"):
+        lines = [text for text in block.split("\n") if text]
+        named = _MOD.match(lines[0]) if lines else None
+        if named and named[2].lower() not in OPERATIONAL:
+            kept += lines[1:]
+    return [text for text in kept if not SECRETS.holds_one(text)]
+
+
+def _kept_mods(body: str) -> Iterable[str]:
+    for block in body.split("\n-"):
+        lines = [text for text in block.split("\n") if text]
+        named = _MOD.match(lines[0]) if lines else None
+        if named and named[2].lower() not in OPERATIONAL:
+            yield "".join(f"{text}\n" for text in lines) + "-\n"

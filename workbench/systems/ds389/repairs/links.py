@@ -1,0 +1,278 @@
+"""Repairs that let changes flow which a supplier still has: nothing is written but settings and one harmless change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.plans import DISABLED, Draft, Need, Step, View
+from workbench.rules.sending import SEND
+from workbench.systems.ds389.repairs.native import (
+    ASKED_FOR,
+    CREDENTIALS,
+    ENABLED,
+    STAMP,
+    add,
+    agreement_dn,
+    delete,
+    dsconf,
+    keep_alive_dn,
+    ldapmodify,
+    ldif,
+    modify,
+    stamp,
+)
+
+if TYPE_CHECKING:
+    from workbench.rules.mending import Model
+    from workbench.topology import Link
+
+ROLLED_BACK = "ROLLED_BACK"
+
+MANAGER = "cn=replication manager,cn=config"
+"""Who binds at a consumer in the name of its supplier, as the server's own tools call it."""
+
+
+def links_to(view: View, server: str | None) -> list[Link]:
+    """The agreements that lead to a server."""
+    return [link for link in view.situation.topology.links if (link.consumer, link.suffix) == (server, view.suffix)]
+
+
+def off(view: View, link: Link) -> bool:
+    """True if the agreement is disabled as things are by now."""
+    return any(
+        (one.supplier, one.consumer, one.runs) == (link.supplier, link.consumer, False) for one in view.model.links
+    )
+
+
+def enabling(view: View, link: Link, arrives: bool, still: tuple[tuple[str, str], ...] = ()) -> Step:
+    """Switch an agreement on. `arrives`: what waits is delivered at once, and is waited for."""
+    suffix = view.suffix or ""
+    dn = agreement_dn(suffix, link.name)
+    records, back = [modify(dn, ("replace", ENABLED, ["on"]))], [modify(dn, ("replace", ENABLED, ["off"]))]
+    assert link.consumer is not None, "an agreement of which nobody knows where it leads is not enabled"
+    return Step(
+        key=f"enable-{link.supplier}-to-{link.consumer}",
+        repair="enable",
+        server=link.supplier,
+        on=link.supplier,
+        suffix=view.suffix,
+        says=f"{link.supplier} will feed {link.consumer} again: its agreement {link.name} is switched on",
+        expects=f"{link.consumer} gets what {link.supplier} has for it" if arrives else f"{link.name} is enabled",
+        risk=f"somebody may hold {link.consumer} back on purpose: ask who disabled {link.name}",
+        undo=f"switch {link.name} off again; what was delivered stays",
+        commands=(dsconf(link.supplier, "repl-agmt", "enable", "--suffix", suffix, link.name),),
+        ldif=ldif(records),
+        undo_commands=(dsconf(link.supplier, "repl-agmt", "disable", "--suffix", suffix, link.name),),
+        undo_ldif=ldif(back),
+        still=still,
+        effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
+        details={"records": records, "to": link.consumer, "arrives": arrives},
+    )
+
+
+def waking(view: View, sender: str, to: list[str]) -> Step | None:
+    """One harmless change, at the sender, or before a hub at a supplier that feeds it; None if nobody there can make one."""
+    by = _writer(view.model, sender)
+    if by is None:
+        return None
+    suffix, rid = view.suffix or "", view.model.servers[by].origin or ""
+    records = [modify(keep_alive_dn(suffix, rid), ("replace", STAMP, [stamp(view.made_at)]))]
+    names = " and ".join(to)
+    return Step(
+        key=f"wake-{sender}",
+        repair="wake",
+        server=by,
+        on=by,
+        suffix=view.suffix,
+        says=f"{by} makes one change, of its own keep-alive entry, so that {sender} opens its sessions with {names}",
+        expects=f"{names} has all that {sender} has",
+        risk="none for users: the entry is the server's own, which writes this attribute itself from time to time",
+        cannot_undo="a change cannot be unmade; it means nothing to any user",
+        commands=(ldapmodify(by),),
+        ldif=ldif(records),
+        changes=1,
+        effects=({"do": "write", "server": by},),
+        details={"records": records, "level": [sender, *to], "origin": rid},
+    )
+
+
+def _writer(model: Model, sender: str) -> str | None:
+    if model.servers[sender].origin is not None:
+        return sender
+    feeders = sorted(link.supplier for link in model.links if link.consumer == sender and link.runs)
+    return next((name for name in feeders if model.servers[name].origin is not None), None)
+
+
+class Enable:
+    """Switch on the agreements that lead to a server and are off."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a server that waits, and for an agreement that is off though nothing waits yet."""
+        disabled = [link for link in links_to(view, need.server) if off(view, link) and link.consumer]
+        if need.code == DISABLED and not need.lacks:
+            disabled = [link for link in disabled if link.name == need.link]
+        if need.hidden or need.code == ROLLED_BACK or not disabled:
+            return
+        names = ", ".join(link.name for link in disabled)
+        yield Draft(
+            "enable",
+            f"switch on {names}",
+            tuple(enabling(view, link, True) for link in disabled),
+            load="a session for each agreement, with what waits",
+        )
+
+
+class Wake:
+    """Make one harmless change where a supplier believes its consumer up to date and opens no session."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a server that waits behind an agreement that is on."""
+        if need.hidden or need.code == ROLLED_BACK:
+            return
+        waiting = [
+            link for link in view.model.links if link.consumer == need.server and link.runs and link.waits is not None
+        ]
+        for link in waiting:
+            step = waking(view, link.supplier, [link.consumer])
+            if step:
+                says = (
+                    f"make one change on {step.on}: {link.supplier} then connects and learns what {link.consumer} lacks"
+                )
+                yield Draft("wake", says, (step,), load="one change, and a session with what waits")
+                return
+
+
+class Rescue:
+    """A restored server gets its own lost changes back before it makes its next one: start, enable, one change elsewhere."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a server that went back in time and has not written since."""
+        if need.code != ROLLED_BACK or need.server is None:
+            return
+        server = need.server
+        own = view.model.servers[server].origin or ""
+        senders = [link for link in links_to(view, server) if self._helps(view, link, own)]
+        if not senders:
+            return
+        start = Step(
+            key=f"start-{server}",
+            repair="start",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{server} is started, if it is down: what follows has to be done within half a minute",
+            expects=f"{server} answers, and has made no change of its own since it was restored",
+            risk=f"{server} writes its keep-alive entry 30 s after its start, and hides what it lost if that is not back by then",
+            undo=f"stop {server} again",
+            commands=(("dsctl", server, "start"),),
+            undo_commands=(("dsctl", server, "stop"),),
+            effects=({"do": "start", "server": server},),
+            details={"down": [server], "origin": own},
+        )
+        steps = [start]
+        steps += [enabling(view, link, False, ((server, own),)) for link in senders if off(view, link)]
+        wake = waking(view, senders[0].supplier, [server])
+        if wake is None:
+            return
+        yield Draft(
+            "rescue",
+            f"start {server}, let {senders[0].supplier} feed it and make one change there, all before {server} writes by itself",
+            (*steps, wake),
+            load="a session with what it lost",
+            costs=f"nobody may write on {server} until it is done",
+        )
+
+    @staticmethod
+    def _helps(view: View, link: Link, own: str) -> bool:
+        """True if a session over the link would send the server its own changes."""
+        rows = view.situation.pairs
+        return any(
+            (row["supplier"], row["consumer"], row["suffix"]) == (link.supplier, link.consumer, link.suffix)
+            and row["decision"] == SEND
+            and own in row["to_send"]
+            for row in rows
+        )
+
+
+class TemporaryAgreement:
+    """A supplier that still has the record to begin with feeds the server, until it is level."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a server that waits, if a server without an agreement to it could begin a session."""
+        if need.hidden or need.code == ROLLED_BACK or need.server is None:
+            return
+        linked = {link.supplier for link in links_to(view, need.server)}
+        address = next((link.address for link in links_to(view, need.server) if link.address), None)
+        if address is None or ":" not in address:
+            return
+        for row in view.situation.pairs:
+            supplier = row["supplier"]
+            if (row["consumer"], row["suffix"]) != (need.server, view.suffix) or supplier in linked:
+                continue
+            if row["decision"] == SEND and view.model.servers[supplier].log is not None:
+                yield self._draft(view, supplier, need.server, address)
+                return
+
+    def _draft(self, view: View, supplier: str, server: str, address: str) -> Draft:
+        suffix = view.suffix or ""
+        host, _, port = address.rpartition(":")
+        host = host.strip("[]")
+        name = f"workbench-{supplier}-to-{server}"
+        dn = agreement_dn(suffix, name)
+        here = host.lower() in ("localhost", "localhost.localdomain", "127.0.0.1", "::1")
+        transport = "SSL" if port == "636" else "LDAP" if here else "TLS"
+        values = {
+            "objectClass": ["top", "nsds5replicationagreement"],
+            "cn": [name],
+            "description": [f"temporary, until {server} is level with {supplier}"],
+            "nsDS5ReplicaRoot": [suffix],
+            "nsDS5ReplicaHost": [host],
+            "nsDS5ReplicaPort": [port],
+            "nsDS5ReplicaTransportInfo": [transport],
+            "nsDS5ReplicaBindMethod": ["SIMPLE"],
+            "nsDS5ReplicaBindDN": [MANAGER],
+        }
+        records, shown = [add(dn, values)], [add(dn, {**values, CREDENTIALS: [ASKED_FOR]})]
+        away = [delete(dn)]
+        remove = dsconf(supplier, "repl-agmt", "delete", "--suffix", suffix, name)
+        feed = Step(
+            key=f"feed-{server}-from-{supplier}",
+            repair="feed",
+            server=supplier,
+            on=supplier,
+            suffix=view.suffix,
+            says=f"{supplier} will feed {server} over a temporary agreement: it still has the record that the session begins at",
+            expects=f"{server} has all that {supplier} has",
+            risk=f"the password of {MANAGER} on {server} is needed; it is asked for, sent to {supplier}, and kept nowhere else",
+            undo="delete the agreement; what was delivered stays",
+            commands=(ldapmodify(supplier),),
+            ldif=ldif(shown),
+            undo_commands=(remove,),
+            undo_ldif=ldif(away),
+            effects=({"do": "feed", "supplier": supplier, "consumer": server},),
+            details={"records": records, "level": [supplier, server], "to": server, "dn": dn},
+        )
+        unfeed = Step(
+            key=f"unfeed-{server}-from-{supplier}",
+            repair="unfeed",
+            server=supplier,
+            on=supplier,
+            suffix=view.suffix,
+            says=f"the temporary agreement from {supplier} to {server} is deleted",
+            expects="the agreement is gone",
+            risk=f"none, once {server} is level",
+            undo="create it again as in the step before",
+            commands=(remove,),
+            ldif=ldif(away),
+            undo_ldif=ldif(shown),
+            effects=({"do": "unfeed", "supplier": supplier, "consumer": server},),
+            details={"records": away, "dn": dn, "to": server},
+        )
+        return Draft(
+            "temporary-agreement",
+            f"let {supplier} feed {server} over a temporary agreement until it is level",
+            (feed, unfeed),
+            load="a session with what waits",
+            costs=f"the password of {MANAGER} on {server} has to be at hand",
+        )
