@@ -77,14 +77,14 @@ class _Filling:
             if row["suffix"] == self.suffix and row["server"] in self.names:
                 rows.setdefault(self.system.typed(row["position"]) or "", []).append(row)
         for position, mine in rows.items():
-            row, lacking = mine[0], {one["server"] for one in mine}
-            target = (row["target"] or "").lower() or None
-            self.lots.append(Lot(row["origin"], position, position, 1, target, row["operation"] == "add"))
+            missed, lacking = mine[0], {one["server"] for one in mine}
+            target = (missed["target"] or "").lower() or None
+            self.lots.append(Lot(missed["origin"], position, position, 1, target, missed["operation"] == "add"))
             self.holders.append(
                 {
                     one.server
                     for one in self.replicas
-                    if one.server not in lacking and (last(one.seen(), row["origin"]) or "") >= position
+                    if one.server not in lacking and (last(one.seen(), missed["origin"]) or "") >= position
                 }
             )
 

@@ -24,9 +24,11 @@ from workbench.boundary import printable
 from workbench.collecting import Access
 from workbench.model import Problem
 from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.native import Record, modify
 from workbench.systems.ds389.secrets import SECRETS
 
 BASE, BELOW = ldap3.BASE, ldap3.SUBTREE
+_MODS = {"add": ldap3.MODIFY_ADD, "delete": ldap3.MODIFY_DELETE, "replace": ldap3.MODIFY_REPLACE}
 ANY = "(objectClass=*)"
 
 _URL = re.compile(r"(ldaps?)://(?:\[([0-9A-Fa-f:.]+)\]|([^/:?#\[\]@\s]+))(?::([0-9]{1,5}))?/?", re.IGNORECASE)
@@ -91,23 +93,31 @@ class Connection:
 
     def replace(self, dn: str, attribute: str, value: str) -> None:
         """Replace the values of an attribute by one."""
-        with _sentences(self.place):
-            done = self._ldap.modify(dn, {attribute: [(ldap3.MODIFY_REPLACE, [value])]})
-        if not done:
-            raise self._refused(f"the change of {attribute}")
+        self.send(modify(dn, ("replace", attribute, [value])))
 
-    def add(self, dn: str, classes: Sequence[str], attributes: dict[str, str]) -> None:
-        """Add an entry."""
+    def send(self, record: Record) -> None:
+        """Send one change record; what the server refuses is a Problem with its result code."""
+        dn, kind = record["dn"], record["change"]
         with _sentences(self.place):
-            done = self._ldap.add(dn, list(classes), attributes)
+            if kind == "modify":
+                changes: dict[str, list[tuple[str, list[Any]]]] = {}
+                for what, name, values in record["mods"]:
+                    changes.setdefault(name, []).append((_MODS[what], list(values)))
+                done = self._ldap.modify(dn, changes)
+            elif kind == "add":
+                done = self._ldap.add(dn, attributes=dict(record["values"]))
+            else:
+                done = self._ldap.delete(dn)
         if not done:
-            raise self._refused(f"the task {dn.partition(',')[0]}")
+            raise self._refused(f"the {kind} of {dn}")
 
     def _refused(self, what: str) -> Problem:
         said = self._ldap.result
         more = f": {_harmless(said['message'])}" if said.get("message") else ""
-        text = f"{what} was refused, {said.get('description')} ({said.get('result')}){more}"
-        return Problem(text, self.place.url, "ask for the right to do this, or give another --bind-dn")
+        text = f"{_harmless(what)} was refused, {said.get('description')} ({said.get('result')}){more}"
+        right = said.get("result") in (8, 50)
+        do = "ask for the right to do this, or give another --bind-dn" if right else "look at its errors log"
+        return Problem(text, self.place.url, do)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from workbench.collecting import Access
 from workbench.model import Problem
 from workbench.systems.ds389.live import scrubbed
 from workbench.systems.ds389.live.connection import Connection, Place, connected
+from workbench.systems.ds389.native import add
 
 REPLICATION_LOG = 8192
 """The level of the errors log at which replication speaks. At this level, too, an export of the changelog begins with
@@ -54,7 +55,9 @@ def export_entries(place: Place, access: Access, backend: str, exports: Path, to
     file, task = exports / f"{label}.ldif", f"cn={label},cn=export,cn=tasks,cn=config"
     wanted = {"nsInstance": backend, "nsFilename": str(file), "nsExportReplica": "true", "ttl": "60"}
     with connected(place, access) as server:
-        server.add(task, ["top", "extensibleObject"], wanted)
+        server.send(
+            add(task, {"objectClass": ["top", "extensibleObject"], **{name: [one] for name, one in wanted.items()}})
+        )
         try:
             _wait("the export of the entries", place, access.patience, lambda: _exit_code(server, task) is not None)
             if (code := _exit_code(server, task)) != "0":

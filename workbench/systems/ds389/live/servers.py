@@ -6,12 +6,8 @@ in a changelog that is younger than it. The other way round, a change made in be
 
 from __future__ import annotations
 
-import base64
-import re
-import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.collecting import Access, Address, Gathered, Survey, Vectors, Wanted
@@ -19,51 +15,19 @@ from workbench.model import Problem
 from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import suffix_named
-from workbench.systems.ds389.formats.vectors import READ_ONLY, vector_rows
 from workbench.systems.ds389.live import scrubbed
-from workbench.systems.ds389.live.connection import BELOW, Connection, Place, connected, place_of
+from workbench.systems.ds389.live.connection import BELOW, Connection, connected
 from workbench.systems.ds389.live.exports import export_changelog, export_entries, speaking
-from workbench.systems.ds389.live.feeding import Feeder, Listens, why_quiet
-from workbench.systems.ds389.live.instances import Instance, instance_named, instances, read_instance
+from workbench.systems.ds389.live.feeding import why_quiet
+from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.logs import copy_log, log_files
+from workbench.systems.ds389.live.reached import REPLICAS, ROLES, Reached, known_as, role_of, server_at, vector_of
+from workbench.systems.ds389.native import line
 from workbench.systems.ds389.secrets import SECRETS
 
-CONFIG, REPLICAS = "cn=config", "cn=mapping tree,cn=config"
 _REPLICATES = "(|(objectClass=nsds5replica)(objectClass=nsds5replicationagreement))"
 _COMPUTED = ("*", "+", "nsds50ruv", "nsruvReplicaLastModified", "nsds5agmtmaxcsn")
 """The last three are made up at every search, and only when they are asked for by name."""
-
-ROLES = ("consumer", "hub", "supplier")
-"""By rank: who feeds nobody, who passes on, who writes."""
-
-_SAFE = re.compile(rb"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
-
-
-@dataclass
-class _Server:
-    """One server: where it is, and what was found there."""
-
-    name: str
-    place: Place
-    instance: Instance | None
-    role: str = ""
-    known_as: set[Listens] = field(default_factory=set)
-    entries: list[Entry] = field(default_factory=list)
-    """Of the suffixes that are wanted."""
-    links: list[Entry] = field(default_factory=list)
-    """The agreements of all suffixes: a hub of one suffix crashes the whole server."""
-    vectors: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    def of_kind(self, kind: str) -> list[Entry]:
-        return [entry for entry in self.entries if kind_of(entry) == kind]
-
-    @property
-    def feeder(self) -> Feeder:
-        own = {entry.text("nsDS5ReplicaId") or "" for entry in self.of_kind("replica")} - {READ_ONLY}
-        holds = {origin for vector in self.vectors.values() for origin in vector}
-        return Feeder(
-            self.name, self.role, frozenset(self.known_as), _feeds(self.links), frozenset(own), frozenset(holds)
-        )
 
 
 class DirectoryServers:
@@ -72,9 +36,9 @@ class DirectoryServers:
     def __init__(self, addresses: Sequence[Address], access: Access, suffixes: Sequence[str] = ()) -> None:
         self._access = access
         self._suffixes = {suffix_named(suffix) for suffix in suffixes}
-        self._servers: dict[str, _Server] = {}
+        self._servers: dict[str, Reached] = {}
         for address in addresses:
-            server = _server(address)
+            server = server_at(address)
             if server.name in self._servers:
                 do = "name them apart: NAME=URL, NAME=INSTANCE"
                 raise Problem(f"two servers are named {server.name}", server.place.url, do)
@@ -85,7 +49,7 @@ class DirectoryServers:
         """Reach the server and say what it is."""
         server = self._servers[name]
         with connected(server.place, self._access) as connection:
-            server.known_as = _known_as(server, connection)
+            server.known_as = known_as(server, connection)
             self._read(server, connection)
         return Survey(server.role, ROLES.index(server.role), server.vectors)
 
@@ -124,7 +88,7 @@ class DirectoryServers:
     def close(self) -> None:
         """Every connection was closed after its use."""
 
-    def _read(self, server: _Server, connection: Connection) -> None:
+    def _read(self, server: Reached, connection: Connection) -> None:
         """The entries of the replicas and their agreements, and what they say."""
         found = connection.search(REPLICAS, BELOW, _REPLICATES, _COMPUTED, absent=True)
         there = {suffix_of(entry) for entry in found if kind_of(entry) == "replica"}
@@ -136,10 +100,10 @@ class DirectoryServers:
             has = f"it has {', '.join(sorted(filter(None, there)))}" if there else f"check what {who} may read"
             what = "none of these suffixes is replicated there" if there else "it shows no replicated suffix"
             raise Problem(what, server.place.url, has)
-        server.role = max(map(_role, replicas), key=ROLES.index)
-        server.vectors = {suffix_of(entry) or "": _vector(entry) for entry in replicas}
+        server.role = max(map(role_of, replicas), key=ROLES.index)
+        server.vectors = {suffix_of(entry) or "": vector_of(entry) for entry in replicas}
 
-    def _changelogs(self, server: _Server, folder: Path, prefix: str, wanted: Wanted, gathered: Gathered) -> None:
+    def _changelogs(self, server: Reached, folder: Path, prefix: str, wanted: Wanted, gathered: Gathered) -> None:
         refused = (
             why_quiet(server.feeder, {name: one.feeder for name, one in self._servers.items()})
             if wanted.verbose
@@ -175,7 +139,7 @@ class DirectoryServers:
             finally:
                 _tried(restored.close, "replication log", gathered)
 
-    def _entries(self, server: _Server, folder: Path, prefix: str, gathered: Gathered) -> None:
+    def _entries(self, server: Reached, folder: Path, prefix: str, gathered: Gathered) -> None:
         suffixes = list(server.vectors)
         names = _endings(suffixes, "entries.ldif")
         assert server.instance, "there is an instance"
@@ -200,73 +164,6 @@ def _tried(step: Callable[[], None], what: str, gathered: Gathered) -> None:
         step()
     except Problem as problem:
         gathered.failed.append(f"{what}: {problem}")
-
-
-def _server(address: Address) -> _Server:
-    if address.instance:
-        instance = instance_named(address.instance)
-        return _Server(address.name or instance.name, place_of(instance.url), instance)
-    place = place_of(address.url or "")
-    found = _instance_at(place)
-    plain = found.name if found else f"{place.host}:{place.port}" if place.host else place.socket or ""
-    return _Server(address.name or plain, place, found)
-
-
-def _instance_at(place: Place) -> Instance | None:
-    """The instance of this machine that listens there: then its files can be read, too."""
-    if not place.here:
-        return None
-    for name, file in instances().items():
-        try:
-            one = read_instance(name, file)
-        except Problem:
-            continue  # another user's
-        if place.socket and one.socket and Path(place.socket) == Path(one.socket):
-            return one
-        if place.port and place.port in (one.port, one.secure_port):
-            return one
-    return None
-
-
-def _known_as(server: _Server, connection: Connection) -> set[Listens]:
-    """Every host and port by which an agreement may name the server."""
-    attributes = ("nsslapd-localhost", "nsslapd-port", "nsslapd-securePort")
-    told = connection.search(CONFIG, attributes=attributes, absent=True)
-    ports = {int(text) for one in told for name in attributes[1:] if (text := one.text(name) or "").isdecimal()}
-    hosts = {one.text(attributes[0]) or "" for one in told}
-    if server.place.host:
-        hosts.add(server.place.host)
-        ports.add(server.place.port)
-    if server.place.here:
-        hosts.add("localhost")
-    return {(_host(host), port) for host in hosts if host for port in ports}
-
-
-def _host(name: str) -> str:
-    """A host's name as it is compared; all names of this machine are one."""
-    name = name.strip("[]").rstrip(".").lower()
-    mine = {"localhost", "localhost.localdomain", "127.0.0.1", "::1", socket.gethostname().lower()}
-    return "localhost" if name in mine else name
-
-
-def _feeds(agreements: Iterable[Entry]) -> tuple[Listens, ...]:
-    """Where the agreements lead."""
-    found = []
-    for entry in agreements:
-        port = entry.text("nsDS5ReplicaPort") or ""
-        found.append((_host(entry.text("nsDS5ReplicaHost") or ""), int(port) if port.isdecimal() else 0))
-    return tuple(found)
-
-
-def _role(replica: Entry) -> str:
-    if replica.text("nsDS5ReplicaType") == "3":
-        return "supplier"
-    return "consumer" if replica.text("nsDS5Flags") == "0" else "hub"
-
-
-def _vector(replica: Entry) -> dict[str, str]:
-    rows = vector_rows(replica.texts("nsds50ruv"), (), offset=0, kind="server", holder="")
-    return {row["origin"]: row["max"] for row in rows if row.get("origin") and row.get("max") and not row["problem"]}
 
 
 def _backend(connection: Connection, suffix: str) -> str:
@@ -306,13 +203,7 @@ def _logs(instance: Instance, folder: Path, prefix: str, wanted: Wanted, gathere
 def _ldif(entry: Entry) -> bytes:
     """An entry as LDIF without secrets, ended by an empty line: without one, a reader takes it for cut off."""
     lines = [(name, value) for name, value in entry.lines if not SECRETS.is_secret(name)]
-    return scrubbed.entry(b"".join(_line(name, value) for name, value in lines)) + b"\n"
-
-
-def _line(name: str, value: bytes) -> bytes:
-    if _SAFE.fullmatch(value):
-        return b"%s: %s\n" % (name.encode(), value)
-    return b"%s:: %s\n" % (name.encode(), base64.b64encode(value))
+    return scrubbed.entry(b"".join(line(name, value) for name, value in lines)) + b"\n"
 
 
 def reach(addresses: Iterable[Address], access: Access, suffixes: Sequence[str] = ()) -> DirectoryServers:

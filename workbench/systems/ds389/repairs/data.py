@@ -7,6 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
+from workbench.systems.ds389.native import (
+    REFRESH,
+    add,
+    agreement_dn,
+    dsconf,
+    ldapmodify,
+    ldif,
+    modify,
+    stamp,
+)
 from workbench.systems.ds389.repairs.evidence import (
     OPERATIONAL,
     Missed,
@@ -17,16 +27,6 @@ from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import ROLLED_BACK, enabling, links_to, off
-from workbench.systems.ds389.repairs.native import (
-    REFRESH,
-    add,
-    agreement_dn,
-    dsconf,
-    ldapmodify,
-    ldif,
-    modify,
-    stamp,
-)
 
 if TYPE_CHECKING:
     from workbench.topology import Link

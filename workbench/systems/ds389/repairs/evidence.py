@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import REMOVED
-from workbench.systems.ds389.repairs.native import line
+from workbench.systems.ds389.native import line
 from workbench.systems.ds389.secrets import SECRETS
 
 if TYPE_CHECKING:

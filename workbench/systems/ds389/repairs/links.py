@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.plans import DISABLED, Draft, Need, Step, View
 from workbench.rules.sending import SEND
-from workbench.systems.ds389.repairs.native import (
+from workbench.systems.ds389.native import (
     ASKED_FOR,
     CREDENTIALS,
     ENABLED,

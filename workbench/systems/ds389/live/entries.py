@@ -1,0 +1,75 @@
+"""Entries of a live server as a repair looks at them: what users would see, what is a secret, which change wrote what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from workbench.systems.ds389.csn import csn_or_none, origin_of
+from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.live.connection import BELOW, Connection
+from workbench.systems.ds389.native import Record, add
+
+Values = dict[str, list[bytes]]
+
+_STATE = re.compile(rb"[^:;]+(?:;[^:;]+)*")
+_CSN = re.compile(r"[a-z]{2}csn-([0-9a-f]{20})")
+_BY_SERVER = frozenset(
+    {
+        *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
+        *("entryuuid", "dsentrydn", "entrydn", "numsubordinates", "memberof", "nsds5replconflict"),
+        *("nsparentuniqueid", "nstombstonecsn", "nscpentrydn", "internalmodifiersname", "internalcreatorsname"),
+    }
+)
+
+
+def entry_of(connection: Connection, dn: str) -> Entry | None:
+    """An entry with its unique ID; None if it is not there."""
+    return next(iter(connection.search(dn, attributes=("*", "nsUniqueId", "numSubordinates"), absent=True)), None)
+
+
+def values_of(entry: Entry) -> Values:
+    """What users wrote: attribute -> values, sorted; the names in lower case."""
+    found: Values = {}
+    for name, value in entry.lines[1:]:
+        if name.lower() not in _BY_SERVER:
+            found.setdefault(name.lower(), []).append(value)
+    return {name: sorted(values) for name, values in found.items()}
+
+
+def differing(entry: Entry, planned: Mapping[str, Iterable[str]]) -> list[str]:
+    """The attributes of which the entry has other values than planned."""
+    there = values_of(entry)
+    wanted = {name.lower(): sorted(value.encode() for value in values) for name, values in planned.items()}
+    return sorted(name for name, values in wanted.items() if there.get(name, []) != values)
+
+
+def written_by(connection: Connection, dn: str, rid: str) -> dict[str, str]:
+    """Attribute in lower case -> the last change of this replica ID that wrote it, as the state of the entry tells."""
+    found = connection.search(dn, attributes=("nscpEntryWSI",), absent=True)
+    last: dict[str, str] = {}
+    for text in found[0].texts("nscpEntryWSI") if found else ():
+        state = _STATE.match(text.encode())
+        name = text.partition(":")[0].split(";", 1)[0].lower()
+        for csn in _CSN.findall(state[0].decode(errors="replace") if state else ""):
+            if (known := csn_or_none(csn)) and origin_of(known) == rid:
+                last[name] = max(known, last.get(name, ""))
+    return last
+
+
+def tombstone_of(connection: Connection, suffix: str, unique: str) -> Entry | None:
+    """The deleted entry of a unique ID, which keeps all of its values until it is purged; None if there is none."""
+    match = f"(&(objectClass=nsTombstone)(nsUniqueId={unique}))"
+    return next(iter(connection.search(suffix, BELOW, match, ("*",), absent=True)), None)
+
+
+def addition(dn: str, entry: Entry) -> Record:
+    """The record that adds an entry with the values of this one, secrets included: it is sent and never kept."""
+    values: dict[str, list[bytes]] = {}
+    for name, value in entry.lines[1:]:
+        low = name.lower()
+        if low not in _BY_SERVER and not (low == "objectclass" and value.lower() == b"nstombstone"):
+            values.setdefault(name, []).append(value)
+    record = dict(add(dn, {}))
+    record["values"] = values
+    return record

@@ -1,0 +1,389 @@
+"""What does the steps of a plan on real servers (`workbench.repairing.Site`): one class for each kind of step.
+
+Each knows what stands in the way, what has to be remembered from before, whether it is done already, how it is done, and
+what is still lacking afterwards. All but `apply` only read.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from workbench.boundary import printable
+from workbench.journal import write_whole
+from workbench.model import Problem
+from workbench.plans import Step
+from workbench.systems.ds389.live.connection import Connection
+from workbench.systems.ds389.live.entries import (
+    addition,
+    differing,
+    entry_of,
+    tombstone_of,
+    values_of,
+    written_by,
+)
+from workbench.systems.ds389.native import CREDENTIALS, ENABLED, REFRESH
+
+if TYPE_CHECKING:
+    from workbench.systems.ds389.live.site import DirectorySite
+
+Memo = Mapping[str, Any]
+
+_POLL = 0.2
+_FIRST = re.compile(r"[^,]+")
+
+
+class Hand(Protocol):
+    """One kind of step."""
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """Why it may not be done."""
+
+    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+        """What has to be known from before."""
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if it has taken effect where it is done."""
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        """Do it."""
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """What is lacking still."""
+
+
+class _Plain:
+    """Sends its records, and is level when those named in `level` are."""
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        return ()
+
+    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+        return {}
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        with site.connected(step.on) as server:
+            for record in step.details["records"]:
+                server.send(record)
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        return site.behind(step.suffix, step.details.get("level", ()))
+
+
+class Enable(_Plain):
+    """An agreement is switched on."""
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """It has to lead where the plan says."""
+        return site.leads_elsewhere(step.on, step.details["records"][0]["dn"], step.details["to"])
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if it is on."""
+        return (site.setting(step.on, step.details["records"][0]["dn"], ENABLED) or "on").lower() == "on"
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """The consumer has all of the supplier, where that comes at once."""
+        if not self.done(site, step, memo):
+            return [f"the agreement on {step.on} is off"]
+        return site.behind(step.suffix, (step.on, step.details["to"])) if step.details["arrives"] else ()
+
+
+class Wake(_Plain):
+    """One harmless change."""
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """The server's own entry has to be there."""
+        dn = step.details["records"][0]["dn"]
+        with site.connected(step.on) as server:
+            if entry_of(server, dn) is None:
+                yield f"{step.on} has no entry {dn}: make any harmless change there by hand, then resume"
+
+    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+        """The last change of its own before."""
+        return {"own": site.own(step)}
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if the server made any change since: whichever it was wakes its sessions as well."""
+        return (site.own(step) or "") > (memo["own"] or "")
+
+
+class Start(_Plain):
+    """A server of this machine is started."""
+
+    SECONDS: ClassVar[float] = 90
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if it answers."""
+        return site.answers(step.server)
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        """By the server's own tool; a server elsewhere has to be started there."""
+        instance = site.instance(step.server)
+        if instance is None:
+            do = "start it on its own machine, then resume"
+            raise Problem(f"{step.server} does not answer, and is no instance of this machine", "", do)
+        try:
+            subprocess.run(
+                ["dsctl", instance, "start"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=self.SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Problem(f"dsctl {instance} start: {error}", "", "start it by hand, then resume") from None
+        end = time.monotonic() + self.SECONDS
+        while not site.answers(step.server):
+            if time.monotonic() > end:
+                raise Problem(f"{step.server} was started and does not answer", "", "look at its errors log")
+            time.sleep(_POLL)
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """It has made no change since it was restored."""
+        origin = step.details["origin"]
+        planned = site.planned(step.suffix, step.server).get(origin)
+        now = site.vectors(step.suffix).get(step.server, {}).get(origin)
+        if now != planned:
+            yield f"{step.server} made changes of its own up to {now}, the plan knows them to {planned}: plan anew"
+
+
+class Save(_Plain):
+    """Changes are written to a file beside the plan."""
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if the file has this text."""
+        with suppress(OSError):
+            return (site.folder / step.details["file"]).read_text(encoding="utf-8") == step.ldif
+        return False
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        """Write it, whole or not at all."""
+        write_whole(site.folder / step.details["file"], step.ldif)
+
+
+class Rewrite(_Plain):
+    """The present values of an entry are written once more."""
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """The entry has to be the same, with the values that the plan shows."""
+        yield from _not_the_entry(site, step, step.details["values"])
+
+    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+        """The last change of its own before."""
+        return {"own": site.own(step)}
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if every one of the attributes was written by a later change of this server."""
+        rid = site.origin(step.suffix, step.on) or ""
+        with site.connected(step.on) as server:
+            written = written_by(server, step.details["dn"], rid)
+        return all(written.get(_base(name), "") > (memo["own"] or "") for name in _names(step))
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        """Of what the plan does not show, the values are read here, sent, and kept nowhere."""
+        dn = step.details["dn"]
+        with site.connected(step.on) as server:
+            entry = entry_of(server, dn)
+            there = values_of(entry) if entry else {}
+            mods = [["replace", name, there.get(name.lower(), [])] for name in _names(step)]
+            server.send({"dn": dn, "change": "modify", "mods": mods})
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """Every server has the values."""
+        yield from site.behind(step.suffix, step.details["level"])
+        yield from site.unlike(step.suffix, step.on, step.details["dn"], _names(step))
+
+
+class Recreate(_Plain):
+    """An entry is deleted and added again. Between the two its values are in its tombstone, secrets included."""
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """The entry has to be the same, with the values that the plan shows, and nothing below it."""
+        with site.connected(step.on) as server:
+            entry = entry_of(server, step.details["dn"])
+            if entry is None and tombstone_of(server, step.suffix or "", step.details["entry"]):
+                return  # the first half is done
+        if entry is not None and (entry.text("numSubordinates") or "0") != "0":
+            yield f"{step.details['dn']} has entries below it by now: it cannot be deleted"
+        yield from _not_the_entry(site, step, step.details["values"])
+
+    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+        """Nothing: the unique ID tells."""
+        return {}
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if the entry is there under another unique ID."""
+        with site.connected(step.on) as server:
+            entry = entry_of(server, step.details["dn"])
+        return entry is not None and entry.text("nsUniqueId") != step.details["entry"]
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        """Delete, unless that is done, and add."""
+        dn, unique = step.details["dn"], step.details["entry"]
+        with site.connected(step.on) as server:
+            entry = entry_of(server, dn)
+            if entry is not None:
+                server.send({"dn": dn, "change": "delete"})
+            else:
+                entry = tombstone_of(server, step.suffix or "", unique)
+            if entry is None:
+                do = "add the entry by hand with the values that the plan shows"
+                raise Problem(f"{dn} is gone, and so is its tombstone", step.on, do)
+            server.send(addition(dn, entry))
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """Every server has the entry with the same values."""
+        yield from site.behind(step.suffix, step.details["level"])
+        yield from site.unlike(step.suffix, step.on, step.details["dn"])
+
+
+class Initialise(_Plain):
+    """A server gets all data of another one."""
+
+    _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """The agreement has to lead to the server whose data is replaced, and to be on."""
+        agreement = step.details["agreement"]
+        yield from site.leads_elsewhere(step.on, agreement, step.server)
+        if (site.setting(step.on, agreement, ENABLED) or "on").lower() == "off":
+            yield "the agreement is off: an initialisation would not begin"
+        if self._running(site, step):
+            yield "an initialisation over this agreement runs already"
+
+    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+        """When the last one began."""
+        return {"began": site.setting(step.on, step.details["agreement"], self._STARTED)}
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if one that began since has ended well."""
+        return self._begun(site, step, memo) and not self._running(site, step) and self._ended_well(site, step)
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        """Begin it, unless it runs, and wait until it has ended."""
+        if not self._running(site, step):
+            super().apply(site, step, memo)
+        end = time.monotonic() + site.access.patience
+        while not self._begun(site, step, memo) or self._running(site, step):
+            if time.monotonic() > end:
+                do = "see how far it is (init-status), then resume"
+                raise Problem("the initialisation has not ended", step.details["agreement"], do)
+            time.sleep(_POLL)
+        if not self._ended_well(site, step):
+            said = printable(site.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
+            raise Problem(f"the initialisation failed: {said}", step.details["agreement"], "mend that, then resume")
+
+    def _running(self, site: DirectorySite, step: Step) -> bool:
+        return site.setting(step.on, step.details["agreement"], REFRESH) is not None
+
+    def _begun(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        # The time has whole seconds: one that began in the second of the one before would look like it.
+        return site.setting(step.on, step.details["agreement"], self._STARTED) != memo["began"]
+
+    def _ended_well(self, site: DirectorySite, step: Step) -> bool:
+        return "Total update succeeded" in (site.setting(step.on, step.details["agreement"], self._STATUS) or "")
+
+
+class Feed(_Plain):
+    """A temporary agreement is made."""
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if it is there."""
+        return site.setting(step.on, step.details["dn"], "cn") is not None
+
+    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+        """With the password that its consumer knows; it is asked for, and goes nowhere but to the supplier."""
+        (record,) = step.details["records"]
+        whole = {**record, "values": {**record["values"], CREDENTIALS: [site.credentials()]}}
+        with site.connected(step.on) as server:
+            server.send(whole)
+
+
+class Unfeed(_Plain):
+    """A temporary agreement is deleted."""
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if it is gone."""
+        return site.setting(step.on, step.details["dn"], "cn") is None
+
+
+class Task(_Plain):
+    """A task of the server is begun, and has to end with 0."""
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if it is there: what became of it, is seen afterwards."""
+        return site.setting(step.on, step.details["task"], "cn") is not None
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """It has ended well."""
+        code = site.setting(step.on, step.details["task"], "nsTaskExitCode")
+        if code != "0":
+            yield f"the task on {step.on} has not ended" if code is None else f"the task on {step.on} ended with {code}"
+
+
+class Clean(_Plain):
+    """A replica ID is taken out of every RUV."""
+
+    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """No server may make changes as it."""
+        rid = step.details["origin"]
+        for name in site.names(step.suffix):
+            if site.answers(name) and site.identity(step.suffix, name)[0] == rid:
+                yield f"{name} makes changes as {rid}: it is alive"
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if its own RUV lacks it, or the task runs."""
+        begun = site.setting(step.on, step.details["task"], "cn") is not None
+        return begun or step.details["origin"] not in site.vectors(step.suffix).get(step.on, {})
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """No RUV has it."""
+        for name, vector in sorted(site.vectors(step.suffix).items()):
+            if step.details["origin"] in vector:
+                yield f"{name} still has {step.details['origin']} in its RUV"
+
+
+HANDS: Mapping[str, Hand] = {
+    "enable": Enable(),
+    "wake": Wake(),
+    "start": Start(),
+    "save": Save(),
+    "rewrite": Rewrite(),
+    "recreate": Recreate(),
+    "initialise": Initialise(),
+    "feed": Feed(),
+    "unfeed": Unfeed(),
+    "task": Task(),
+    "clean": Clean(),
+}
+"""Kind of step -> what does it."""
+
+
+def _names(step: Step) -> list[str]:
+    return [*step.details["values"], *step.details["hidden"]]
+
+
+def _base(name: str) -> str:
+    return name.split(";", 1)[0].lower()
+
+
+def _not_the_entry(site: DirectorySite, step: Step, planned: Mapping[str, list[str]]) -> Iterable[str]:
+    dn = step.details["dn"]
+
+    def looked(server: Connection) -> Iterable[str]:
+        entry = entry_of(server, dn)
+        if entry is None:
+            yield f"{step.on} has no {dn} any more"
+        elif entry.text("nsUniqueId") != step.details["entry"]:
+            yield f"{dn} on {step.on} is another entry by now"
+        else:
+            for name in differing(entry, planned):
+                yield f"{name} of {dn} on {step.on} is no longer what the plan shows"
+
+    with site.connected(step.on) as server:
+        return list(looked(server))

@@ -1,0 +1,283 @@
+"""Real servers as the place where a plan is done and looked after (`workbench.repairing.Site`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from workbench.collecting import Access, Address
+from workbench.model import Problem
+from workbench.plans import Plan, Step, Vectors
+from workbench.systems.ds389.formats.directory import kind_of, suffix_of
+from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.formats.values import suffix_named
+from workbench.systems.ds389.formats.vectors import READ_ONLY, vector_rows
+from workbench.systems.ds389.live import connection as ldap
+from workbench.systems.ds389.live.connection import BELOW, Connection
+from workbench.systems.ds389.live.entries import entry_of, values_of
+from workbench.systems.ds389.live.hands import HANDS, Hand
+from workbench.systems.ds389.live.reached import REPLICAS, Reached, host_named, known_as, server_at, vector_of
+
+_REPLICA = "(objectClass=nsds5replica)"
+_ASKED = ("*", "nsds50ruv")
+_CONFLICTS = "(|(nsds5ReplConflict=*)(&(objectClass=ldapSubEntry)(nsds5ReplConflict=*)))"
+_SHOWN = 5
+
+
+class DirectorySite:
+    """The servers of a plan, by the names that the plan has for them.
+
+    folder       where the plan is: files that a step writes go there
+    credentials  gives the password with which suppliers bind at their consumers, when a step needs it
+    """
+
+    def __init__(
+        self, plan: Plan, addresses: Iterable[Address], access: Access, folder: Path, credentials: Callable[[], str]
+    ) -> None:
+        self.plan, self.access, self.folder, self.credentials = plan, access, folder, credentials
+        self._reached: dict[str, Reached] = {}
+        for address in addresses:
+            server = server_at(address)
+            if server.name in self._reached:
+                raise Problem(f"two servers are named {server.name}", server.place.url, "name them apart: NAME=URL")
+            self._reached[server.name] = server
+        planned = list(dict.fromkeys(one["server"] for one in plan.servers))
+        if lacking := [name for name in planned if name not in self._reached]:
+            do = f"say how each is reached: --instance NAME=INSTANCE or --url NAME=URL; the plan has {', '.join(planned)}"
+            raise Problem(f"the plan speaks of {', '.join(lacking)}, and no address was given", plan.case, do)
+        if strange := sorted(set(self._reached) - set(planned)):
+            do = f"the plan has {', '.join(planned)}"
+            raise Problem(f"the plan knows no server {', '.join(strange)}", plan.case, do)
+
+    # --- workbench.repairing.Site
+
+    def vectors(self, suffix: str | None) -> Vectors:
+        """What every server of the suffix that answers claims to hold now."""
+
+        def one(name: str) -> tuple[str, Mapping[str, str] | None]:
+            try:
+                return name, vector_of(self._replica(suffix, name))
+            except Problem:
+                return name, None
+
+        names = self.names(suffix)
+        with ThreadPoolExecutor(max(1, min(16, len(names)))) as pool:  # one that is down costs a whole time-out
+            return {name: vector for name, vector in pool.map(one, names) if vector is not None}
+
+    def obstacles(self, step: Step) -> list[str]:
+        """Why the step may not be done: servers that are not those of the plan, and what its kind looks at."""
+        found = []
+        down = step.details.get("down", ())
+        for name in self.names(step.suffix):
+            if name in down and not self.answers(name):
+                continue
+            origin, generation = self.identity(step.suffix, name)
+            planned = self._about(step.suffix, name)
+            if origin != planned["origin"]:
+                found.append(
+                    f"the server reached as {name} makes changes as {origin}, that of the plan as {planned['origin']}: "
+                    "check which address belongs to which name"
+                )
+            elif planned["generation"] and generation and generation != planned["generation"]:
+                found.append(f"{name} was initialised anew since the plan was made")
+        return found or list(self._hand(step).obstacles(self, step))
+
+    def memo(self, step: Step) -> dict[str, Any]:
+        """What has to be known from before the step to tell later whether it is done."""
+        return self._hand(step).memo(self, step)
+
+    def done(self, step: Step, memo: Mapping[str, Any]) -> bool:
+        """True if the step has taken effect at its server."""
+        return self._hand(step).done(self, step, memo)
+
+    def apply(self, step: Step, memo: Mapping[str, Any]) -> None:
+        """Do the step, as far as it is not done."""
+        self._hand(step).apply(self, step, memo)
+
+    def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
+        """What is not yet as the step expects, on its server and on all others."""
+        return list(self._hand(step).shortfall(self, step, memo))
+
+    def kept(self, plan: Plan) -> list[dict[str, Any]]:
+        """How the servers stand to what the plan promised: rows of `server`, `suffix`, `says` and `kept`; None: unknown."""
+        rows: list[dict[str, Any]] = []
+        for suffix in dict.fromkeys(one["suffix"] for one in plan.servers):
+            vectors = self.vectors(suffix)
+            for name in self.names(suffix):
+                about = {"server": name, "suffix": suffix}
+                if name not in vectors:
+                    rows.append({**about, "says": "does not answer", "kept": None})
+                    continue
+                ahead = sorted({other for other in vectors if self.behind(suffix, (other, name), vectors)})
+                level = (
+                    f"lacks changes that {', '.join(ahead)} claims" if ahead else "claims all that any server claims"
+                )
+                rows.append({**about, "says": level, "kept": not ahead})
+                conflicts = self._conflicts(suffix, name)
+                what = (
+                    f"{len(conflicts)} conflict entries: {', '.join(conflicts[:_SHOWN])}"
+                    if conflicts
+                    else "no conflict entries"
+                )
+                rows.append({**about, "says": what, "kept": not conflicts})
+            for row in plan.promise:
+                if row["suffix"] == suffix and row["server"] in vectors:
+                    rows.append(self._delivered(suffix, row, vectors))
+        return rows
+
+    # --- what the hands ask
+
+    def names(self, suffix: str | None) -> list[str]:
+        """The servers of a suffix that the plan knows."""
+        return [one["server"] for one in self.plan.servers if one["suffix"] == suffix]
+
+    def connected(self, name: str) -> AbstractContextManager[Connection]:
+        """A connection to a server."""
+        return ldap.connected(self._reached[name].place, self.access)
+
+    def answers(self, name: str) -> bool:
+        """True if the server can be asked."""
+        try:
+            with self.connected(name):
+                return True
+        except Problem:
+            return False
+
+    def instance(self, name: str) -> str | None:
+        """The name of the instance of this machine that the server is."""
+        found = self._reached[name].instance
+        return found.name if found else None
+
+    def identity(self, suffix: str | None, name: str) -> tuple[str | None, str | None]:
+        """The origin of the changes made there, and the generation of its data."""
+        replica = self._replica(suffix, name)
+        origin = replica.text("nsDS5ReplicaId")
+        rows = vector_rows(replica.texts("nsds50ruv"), (), offset=0, kind="server", holder="")
+        generation = next((row["generation"] for row in rows if row.get("generation")), None)
+        return (None if origin in (None, READ_ONLY) else origin), generation
+
+    def origin(self, suffix: str | None, name: str) -> str | None:
+        """The origin of a server, as the plan knows it."""
+        origin = self._about(suffix, name)["origin"]
+        return None if origin is None else str(origin)
+
+    def planned(self, suffix: str | None, name: str) -> Mapping[str, str]:
+        """What a server claimed when the plan was made."""
+        vector: Mapping[str, str] = self._about(suffix, name)["vector"]
+        return vector
+
+    def own(self, step: Step) -> str | None:
+        """The last change of the server's own at which the step is done."""
+        return vector_of(self._replica(step.suffix, step.on)).get(self.origin(step.suffix, step.on) or "")
+
+    def setting(self, name: str, dn: str, attribute: str) -> str | None:
+        """The value of an attribute of any entry of a server; None if there is none."""
+        with self.connected(name) as server:
+            found = server.search(dn, attributes=(attribute,), absent=True)
+        return found[0].text(attribute) if found else None
+
+    def leads_elsewhere(self, name: str, dn: str, to: str) -> Iterator[str]:
+        """Whether an agreement is gone, or leads to another server than the plan says."""
+        with self.connected(name) as server:
+            found = server.search(dn, attributes=("nsDS5ReplicaHost", "nsDS5ReplicaPort"), absent=True)
+        if not found:
+            yield f"{name} has no agreement {dn} any more"
+            return
+        port = found[0].text("nsDS5ReplicaPort") or ""
+        where = host_named(found[0].text("nsDS5ReplicaHost") or ""), int(port) if port.isdecimal() else 0
+        if not self.answers(to):
+            return
+        reached = self._reached[to]
+        with self.connected(to) as server:
+            known = known_as(reached, server)
+        # A host may have names that it does not know of itself: its port has to be right, and no other server's.
+        if where not in known and where[1] not in {port for _, port in known}:
+            yield f"the agreement {dn} on {name} leads to {where[0]}:{where[1]}, which is not {to}"
+
+    def behind(self, suffix: str | None, names: Sequence[str], vectors: Vectors | None = None) -> list[str]:
+        """Of the first server and the others: which of them do not yet claim what the first one does."""
+        if not names:
+            return []
+        vectors = self.vectors(suffix) if vectors is None else vectors
+        source, found = vectors.get(names[0]), []
+        if source is None:
+            return [f"{names[0]} does not answer"]
+        for name in names[1:]:
+            there = vectors.get(name)
+            if there is None:
+                found.append(f"{name} does not answer")
+                continue
+            late = sorted(origin for origin, position in source.items() if there.get(origin, "") < position)
+            if late:
+                found.append(f"{name} is behind {names[0]} in origin {', '.join(late)}")
+        return found
+
+    def unlike(self, suffix: str | None, right: str, dn: str, only: Iterable[str] | None = None) -> Iterator[str]:
+        """On which servers an entry is not as it is on the right one."""
+        names = None if only is None else {name.lower() for name in only}
+
+        def shown(name: str) -> dict[str, list[bytes]] | None:
+            with self.connected(name) as server:
+                entry = entry_of(server, dn)
+            if entry is None:
+                return None
+            return {key: values for key, values in values_of(entry).items() if names is None or key in names}
+
+        wanted = shown(right)
+        for name in self.names(suffix):
+            if name != right and self.answers(name) and (there := shown(name)) != wanted:
+                if there is None or wanted is None:
+                    yield f"{name if there is None else right} has no {dn}"
+                else:
+                    differ = sorted(key for key in {*there, *wanted} if there.get(key) != wanted.get(key))
+                    yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"
+
+    # --- inside
+
+    def _hand(self, step: Step) -> Hand:
+        hand = HANDS.get(step.repair)
+        if hand is None:
+            raise Problem(f"nobody knows how to do {step.repair}", step.key, "make the plan again with this version")
+        return hand
+
+    def _about(self, suffix: str | None, name: str) -> Mapping[str, Any]:
+        return next(one for one in self.plan.servers if (one["server"], one["suffix"]) == (name, suffix))
+
+    def _replica(self, suffix: str | None, name: str) -> Entry:
+        with self.connected(name) as server:
+            for entry in server.search(REPLICAS, BELOW, _REPLICA, _ASKED, absent=True):
+                if kind_of(entry) == "replica" and suffix_named(suffix_of(entry) or "") == suffix:
+                    return entry
+        raise Problem(f"{name} has no replica of {suffix}", self._reached[name].place.url, "check the address")
+
+    def _conflicts(self, suffix: str | None, name: str) -> list[str]:
+        with self.connected(name) as server:
+            return [
+                entry.dn
+                for entry in server.search(suffix or "", BELOW, _CONFLICTS, ("nsds5ReplConflict",), absent=True)
+            ]
+
+    def _delivered(self, suffix: str | None, row: Mapping[str, Any], vectors: Vectors) -> dict[str, Any]:
+        name, about = row["server"], {"server": row["server"], "suffix": suffix}
+        what = f"{row['count']:,} changes of origin {row['origin']}, {row['first']} to {row['last']}"
+        if vectors[name].get(row["origin"], "") < row["last"]:
+            return {**about, "says": f"has not got {what}", "kept": False}
+        others = [
+            other for other in self.names(suffix) if other != name and other in vectors and self.origin(suffix, other)
+        ]
+        for dn in row["targets"]:
+            unlike = [text for other in others[:1] for text in self.unlike(suffix, other, dn)]
+            if unlike:
+                return {**about, "says": unlike[0], "kept": False}
+        seen = f", and {len(row['targets']):,} entries are equal on all servers" if row["targets"] else ""
+        return {**about, "says": f"has got {what}{seen}", "kept": True}
+
+
+def site_of(
+    plan: Plan, addresses: Iterable[Address], access: Access, folder: Path, credentials: Callable[[], str]
+) -> DirectorySite:
+    """The servers of a plan; none of them is contacted yet."""
+    return DirectorySite(plan, addresses, access, folder, credentials)
