@@ -23,6 +23,9 @@ from workbench.rehearsal import ROLLED_BACK, WAITING, model_of
 from workbench.rules.mending import Achieved, Lack, Model, achieved
 from workbench.situation import Situation
 
+TARGETS_SHOWN = 100
+"""Of what was restored, so many entries are compared afterwards, for each server and origin."""
+
 _STUCK = (ROLLED_BACK, "REINIT_REQUIRED", *sorted(WAITING), DISABLED)
 """Why a server waits, the cause that says most first."""
 
@@ -218,6 +221,7 @@ class _Planned:
                     "first": show(lots[0].first),
                     "last": show(lots[-1].last),
                     "key": lots[-1].last,
+                    "targets": list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN],
                 }
             )
 

@@ -254,29 +254,25 @@ class Initialise(_Plain):
         if (site.setting(step.on, agreement, ENABLED) or "on").lower() == "off":
             yield "the agreement is off: an initialisation would not begin"
         if self._running(site, step):
-            yield "an initialisation over this agreement runs already"
+            yield "an initialisation over this agreement runs already, and it is none of ours"
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """When the last one began."""
         return {"began": site.setting(step.on, step.details["agreement"], self._STARTED)}
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if one that began since has ended well."""
-        return self._begun(site, step, memo) and not self._running(site, step) and self._ended_well(site, step)
+        """True if one began since, and runs or has ended well: it must not be begun twice."""
+        return self._begun(site, step, memo) and (self._running(site, step) or self._ended_well(site, step))
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
-        """Begin it, unless it runs, and wait until it has ended."""
-        if not self._running(site, step):
-            super().apply(site, step, memo)
-        end = time.monotonic() + site.access.patience
-        while not self._begun(site, step, memo) or self._running(site, step):
-            if time.monotonic() > end:
-                do = "see how far it is (init-status), then resume"
-                raise Problem("the initialisation has not ended", step.details["agreement"], do)
-            time.sleep(_POLL)
-        if not self._ended_well(site, step):
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """It has ended, well, and the server claims what its source does."""
+        if self._running(site, step) or not self._begun(site, step, memo):
+            yield f"the initialisation of {step.server} has not ended"
+        elif not self._ended_well(site, step):
             said = printable(site.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
-            raise Problem(f"the initialisation failed: {said}", step.details["agreement"], "mend that, then resume")
+            yield f"the initialisation failed: {said}"
+        else:
+            yield from super().shortfall(site, step, memo)
 
     def _running(self, site: DirectorySite, step: Step) -> bool:
         return site.setting(step.on, step.details["agreement"], REFRESH) is not None
