@@ -3,14 +3,53 @@
 Of every step the journal gets the intent first. Then it is looked whether the step is done already (a run before this one
 may have been killed after the server took it), the servers are compared with what the plan stands on, the step is done,
 its effect is looked for on all servers, and the journal says done.
+
+No record tells that a step took effect but for what the servers show: a run may be killed, and a server may fail to
+answer, after the server took the step and before anybody could write that down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.plans import Step, Vectors
+from workbench.baseline import Allowed, not_as_planned
+from workbench.journal import Journal, Record, owned
+from workbench.model import Problem
+from workbench.plans import Plan, Step, Vectors
+from workbench.standing import (
+    APPLYING,
+    BEGINS,
+    BEGUN,
+    DONE,
+    FAILED,
+    FINISHED,
+    GIVEN_UP,
+    HALF_DONE,
+    INTENT,
+    JOURNAL,
+    NOT_BEGUN,
+    REFUSED,
+    RESUMED,
+    STOPPED,
+    Standing,
+    as_rows,
+    by_whom,
+    standing,
+)
+
+STOP = "STOP"
+"""Name of the file in the case that stops a repair before its next step."""
+
+PATIENCE = 600.0
+"""Seconds for a step's effect to be seen on all servers."""
+
+LONGEST_PAUSE = 5.0
 
 
 class Site(Protocol):
@@ -33,3 +72,262 @@ class Site(Protocol):
 
     def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
         """What is not yet as the step expects, on its server and on all others; empty if all is. Writes nothing."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: FINISHED, or with a plan half done and to be resumed, STOPPED (as it was told to) or FAILED."""
+
+    state: str
+    applied: int
+    total: int
+    why: str = ""
+    resume: str = ""
+
+    def __str__(self) -> str:
+        how_far = f"{self.applied} of {self.total} applied"
+        return how_far if self.state == FINISHED else f"{how_far}, resume with `{self.resume}`: {self.why}"
+
+
+@dataclass(frozen=True)
+class Brakes:
+    """What stops a run before its next step: a file that is there, or that many steps or changes done by this run.
+
+    A step that alone is beyond `most_changes` is never begun.
+    """
+
+    stop_file: Path | None = None
+    most_steps: int | None = None
+    most_changes: int | None = None
+
+
+def apply(
+    plan: Plan,
+    site: Site,
+    folder: Path,
+    *,
+    resume: bool = False,
+    brakes: Brakes = Brakes(),
+    accept_progress: bool = False,
+    patience: float = PATIENCE,
+    told: Callable[[str], None] = lambda sentence: None,
+    dead_owner: str | None = None,
+    journal: str = JOURNAL,
+) -> Outcome:
+    """Do the plan, or what is left of it (`resume`), and keep its journal in the folder.
+
+    Raises Problem if it is not for this plan to be begun, or resumed, and if something stands against it before anything
+    was done: the plan may then be applied later, or another one. When something was done the end is an Outcome.
+
+    accept_progress    positions may have gone forward since the plan was made, but for those of `Step.still`
+    told               is given a sentence for each thing that happens
+    dead_owner         the owner on another machine, HOST:PID, that is known to be dead (`workbench.journal.owned`)
+    """
+    if len({step.key for step in plan.steps}) < len(plan.steps):
+        raise Problem("the plan has two steps of one key", plan.id, "make it again: `workbench plan CASE`")
+    with owned(folder, dead_owner) as taken_over_from:
+        book = Journal(folder / journal, BEGINS)
+        so_far = standing(book.records, plan.id, folder / journal)
+        _check_turn(so_far, resume, folder)
+        by = by_whom(taken_over_from)
+        begun = book.append(RESUMED if resume else BEGUN, plan.id, steps=len(plan.steps), **by)
+        so_far = standing(book.records, plan.id, folder / journal)
+        if begun["taken_over_from"]:
+            told(f"took over from {begun['taken_over_from']}, which has ended")
+        brakes = Brakes(brakes.stop_file or folder / STOP, brakes.most_steps, brakes.most_changes)
+        return _Run(plan, site, book, so_far, brakes, accept_progress, patience, told, _resume(folder)).go()
+
+
+def give_up(plan: str, folder: Path, *, dead_owner: str | None = None, journal: str = JOURNAL) -> Standing:
+    """Write down that the rest of a half-done plan, named by its id, will not be done; returns how far it is done."""
+    with owned(folder, dead_owner) as taken_over_from:
+        book = Journal(folder / journal, BEGINS)
+        so_far = standing(book.records, plan, folder / journal)
+        if so_far.state != HALF_DONE:
+            raise Problem(f"there is nothing to give up: {so_far}", f"plan {plan}")
+        book.append(GIVEN_UP, plan, **by_whom(taken_over_from))
+        return standing(book.records, plan, folder / journal)
+
+
+def _resume(folder: Path) -> str:
+    return f"workbench resume {shlex.quote(str(folder))}"
+
+
+def _check_turn(so_far: Standing, resume: bool, folder: Path) -> None:
+    where = f"plan {so_far.plan}"
+    if so_far.state not in (NOT_BEGUN, HALF_DONE):
+        what = "the plan is done already" if so_far.state == FINISHED else "the plan was given up"
+        raise Problem(what, where, "collect, and plan again if something is left to mend")
+    if so_far.other:
+        do = f"finish it (`{_resume(folder)}`) or give it up first"
+        raise Problem("another plan of this case is half done", f"plan {so_far.other}", do)
+    if resume and so_far.state == NOT_BEGUN:
+        raise Problem("there is nothing to resume: this plan is not begun", where, "apply it: `workbench apply PLAN`")
+    if not resume and so_far.state == HALF_DONE:
+        raise Problem(f"the plan is begun already: {so_far}", where, f"go on with it: `{_resume(folder)}`")
+
+
+class _Stop(Exception):
+    """What the run was told ends it here."""
+
+
+class _Run:
+    """One run over the steps that are left."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        site: Site,
+        book: Journal,
+        so_far: Standing,
+        brakes: Brakes,
+        accept_progress: bool,
+        patience: float,
+        told: Callable[[str], None],
+        resume: str,
+    ) -> None:
+        self.plan, self.site, self.book, self.so_far = plan, site, book, so_far
+        self.brakes, self.accept_progress, self.patience, self.told = brakes, accept_progress, patience, told
+        self.resume = resume
+        self.steps = self.changes = 0
+
+    def go(self) -> Outcome:
+        step = None
+        try:
+            for step in self.plan.steps:
+                if step.key not in self.so_far.done:
+                    self._brake(step)
+                    self._do(step)
+            self._write(FINISHED)
+        except _Stop as stop:
+            return self._end(STOPPED, str(stop))
+        except KeyboardInterrupt:
+            return self._end(STOPPED, "it was interrupted")
+        except (Problem, OSError) as error:
+            key = step.key if step else ""
+            if not self.so_far.touched:
+                with suppress(Problem):  # if the journal is what failed, the plan stays begun
+                    self._write(REFUSED, step=key, why=str(error))
+                raise
+            return self._end(FAILED, f"step {key}: {error}", step=key)
+        return Outcome(FINISHED, len(self.so_far.done), len(self.plan.steps))
+
+    def _end(self, state: str, why: str, **fields: Any) -> Outcome:
+        with suppress(Problem):  # no record of it is needed to resume
+            self._write(state, why=why, **fields)
+        return Outcome(state, len(self.so_far.done), len(self.plan.steps), why, self.resume)
+
+    def _write(self, what: str, **fields: Any) -> Record:
+        record = self.book.append(what, self.plan.id, **fields)
+        self.so_far = standing(self.book.records, self.plan.id, self.book.path)
+        return record
+
+    def _brake(self, step: Step) -> None:
+        self._look_for_stop()
+        brakes = self.brakes
+        if brakes.most_steps is not None and self.steps >= brakes.most_steps:
+            raise _Stop(f"the most steps for one run are done: {self.steps}")
+        if brakes.most_changes is not None and self.changes + step.changes > brakes.most_changes:
+            changes = f"step {step.key} makes {step.changes} changes, this run has made {self.changes}"
+            raise _Stop(f"{changes}, and may make {brakes.most_changes}")
+
+    def _look_for_stop(self) -> None:
+        if self.brakes.stop_file and self.brakes.stop_file.exists():
+            raise _Stop(f"{self.brakes.stop_file} is there: remove it to go on")
+
+    def _do(self, step: Step) -> None:
+        self.told(f"step {self.plan.steps.index(step) + 1} of {len(self.plan.steps)}, {step.key}: {step.says}")
+        if step.key not in self.so_far.memos:  # what is known from before a step is known but once
+            self._write(INTENT, step=step.key, memo=self.site.memo(step))
+        memo = self.so_far.memos[step.key]
+        taken = self.site.done(step, memo)
+        if taken:
+            self.told(f"{step.key} is done already")
+        else:
+            self._check(step)
+            self._write(APPLYING, step=step.key)
+            self.steps += 1
+            self.changes += step.changes
+            self._apply(step, memo)
+        self._verify(step, memo)
+        vectors = as_rows({suffix: self.site.vectors(suffix) for suffix in self._suffixes(step)})
+        self._write(DONE, step=step.key, already=step.key not in self.so_far.touched, vectors=vectors)
+        self.told(f"{step.key} is done")
+
+    def _suffixes(self, step: Step) -> list[str | None]:
+        """What a step of no suffix concerns is the server with all that it holds."""
+        if step.suffix is not None:
+            return [step.suffix]
+        return list(dict.fromkeys(one["suffix"] for one in self.plan.servers))
+
+    def _check(self, step: Step) -> None:
+        """Raises Problem if the servers are not as the plan, or the step that is done last, left them."""
+        begun = step.key in self.so_far.touched
+        changed = []
+        for suffix in self._suffixes(step):
+            planned = self.plan.vectors(suffix)
+            left = self.so_far.vectors.get(suffix, {})
+            baseline = {server: left.get(server, held) for server, held in planned.items()}
+            allowed = Allowed(
+                # A part of the step may have taken effect, and what it sets free flows on to other servers.
+                progress=self.accept_progress or begun,
+                still=step.still,
+                down=step.details.get("down", ()),
+                ours=(step.server,) if begun else (),
+                origins={origin for held in planned.values() for origin in held} if begun else (),
+            )
+            changed += not_as_planned(baseline, self.site.vectors(suffix), self._order, allowed)
+        if changed:
+            do = "collect and plan again: what was proven is not what would be done now"
+            if self.so_far.touched:
+                do = "see what changed it; then resume, accepting progress if it is that, or give this plan up and plan again"
+            raise Problem(f"the servers are no longer as they were planned on: {few(changed)}", f"step {step.key}", do)
+        obstacles = self.site.obstacles(step)
+        if obstacles:
+            raise Problem(f"the step may not be done now: {few(obstacles)}", f"step {step.key}", "mend that first")
+
+    def _order(self, position: str) -> str | None:
+        from workbench.systems import system_named  # its readers are loaded only if something has moved
+
+        return system_named(self.plan.system).typed(position)
+
+    def _apply(self, step: Step, memo: Mapping[str, Any]) -> None:
+        try:
+            self.site.apply(step, memo)
+        except (Problem, OSError) as error:
+            landed = False
+            with suppress(Problem, OSError):
+                landed = self.site.done(step, memo)
+            if not landed:
+                raise
+            self.told(f"{step.key} was reported as failed, but has taken effect: {error}")
+
+    def _verify(self, step: Step, memo: Mapping[str, Any]) -> None:
+        """Wait until the effect is seen everywhere; raises Problem if it is not in time."""
+        until, pause, before = time.monotonic() + self.patience, 0.05, None
+        while True:
+            try:
+                lacking = self.site.shortfall(step, memo)
+            except (Problem, OSError) as error:  # a server that is starting again
+                lacking = [str(error)]
+            if not lacking:
+                return
+            if lacking != before:
+                self.told(f"waiting: {few(lacking)}")
+                before = lacking
+            left = until - time.monotonic()
+            if left <= 0:
+                do = "it is looked for again when you resume"
+                raise Problem(
+                    f"not everything is as it has to be after the step: {few(lacking)}", f"step {step.key}", do
+                )
+            self._look_for_stop()
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def few(sentences: Iterable[str], most: int = 5) -> str:
+    """The first of many sentences, and how many more there are."""
+    all_of_them = list(sentences)
+    more = len(all_of_them) - most
+    return "; ".join([*all_of_them[:most], *([f"and {more} more"] if more > 0 else [])])

@@ -1,0 +1,81 @@
+"""Whether the servers are still those that a plan was made for: their vectors now against those that it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from workbench.plans import Vectors
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may have changed.
+
+    progress   positions may have gone forward: written changes go on on a live system
+    still      but not at these (server, origin)
+    down       servers that need not answer: the plan has taken them down
+    ours       servers whose data a step that was begun already may have changed in part: how they stand is its work
+    origins    origins that may have become known where they were not
+    """
+
+    progress: bool = False
+    still: Collection[tuple[str, str]] = ()
+    down: Collection[str] = ()
+    ours: Collection[str] = ()
+    origins: Collection[str] = ()
+
+
+def not_as_planned(
+    planned: Vectors, now: Vectors, order: Callable[[str], str | None], allowed: Allowed = Allowed()
+) -> list[str]:
+    """What changed and may not have, one sentence each.
+
+    `order` gives a position's order key, None if it is none. A server that the plan does not know was down when it was
+    made: it is asked nothing.
+    """
+    found = []
+    for server, held in planned.items():
+        if server not in now:
+            if server not in allowed.down:
+                found.append(f"{server} cannot be asked what it holds")
+            continue
+        for origin in sorted({*held, *now[server]}):
+            before, after = held.get(origin), now[server].get(origin)
+            if before != after and not _may(server, origin, before, after, order, allowed):
+                found.append(f"{server} {_moved(origin, before, after)}")
+    return found
+
+
+def _may(
+    server: str,
+    origin: str,
+    before: str | None,
+    after: str | None,
+    order: Callable[[str], str | None],
+    allowed: Allowed,
+) -> bool:
+    forward = _forward(before, after, order)
+    if (server, origin) in allowed.still:
+        # A step that throws data away may have done so and been killed: what is gone is its work, what was written is not.
+        return server in allowed.ours and not forward and _forward(after, before, order)
+    if server in allowed.ours:
+        return True
+    if before is None:
+        return origin in allowed.origins
+    return forward and allowed.progress
+
+
+def _forward(before: str | None, after: str | None, order: Callable[[str], str | None]) -> bool:
+    if before is None or after is None:
+        return before is None
+    first, second = order(before), order(after)
+    return first is not None and second is not None and first < second
+
+
+def _moved(origin: str, before: str | None, after: str | None) -> str:
+    if before is None:
+        return f"knows of an origin {origin} that it did not know of, up to {after}"
+    if after is None:
+        return f"knows nothing of origin {origin} any more, where it was at {before}"
+    return f"went from {before} to {after} for origin {origin}"
