@@ -21,7 +21,8 @@ from leaks import leaks
 from live_mesh import ROOT_DN, asked
 
 from workbench.boundary import strict_yaml
-from workbench.cli.collect import PASSWORD, _moment
+from workbench.cli.collect import _moment
+from workbench.cli.servers import PASSWORD
 from workbench.collecting import Access, Gathered, Survey, Wanted, collect
 from workbench.inputs import look_into, named_in
 from workbench.model import REMOVED, Piece, Problem, Source

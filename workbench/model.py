@@ -183,6 +183,7 @@ class System:
     sent          codes of messages with which a supplier says that it sends a change over a link
     servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collecting.Servers`
     repairs       gives its repairs, the gentlest first (`workbench.planning.Repair`); None where none is known
+    site          gives its live servers as a place where a plan is done (`workbench.repairing.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """
 
@@ -210,6 +211,7 @@ class System:
     clock_levels: tuple[tuple[int, str], ...] = ()
     servers: Callable[[], Callable[..., Any]] | None = None
     repairs: Callable[[], Any] | None = None
+    site: Callable[[], Callable[..., Any]] | None = None
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
 
 

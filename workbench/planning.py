@@ -81,6 +81,7 @@ class _Planned:
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
         self.open: list[str] = []
+        self.unmended = 0
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
@@ -111,6 +112,7 @@ class _Planned:
         self._promised(first, done, suffix)
         for need in self._needs(view):
             if need.name in passed:
+                self.unmended += 1
                 count = view.model.changes(need.lacks)
                 lacking = f"{count:,} changes stay lacking" if count else "it stays as it is"
                 self.open.append(f"{need.name}: no proven way was found, {lacking}")
@@ -252,6 +254,7 @@ class _Planned:
             tuple(self.before),
             tuple(self.after),
             tuple(self.open),
+            self.unmended,
         )
 
 

@@ -110,6 +110,7 @@ class Plan:
     promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`
     before     what was missing, pending and lost before, by server; `after`: the same on the model, all steps done
     open       what the plan does not mend, in sentences
+    unmended   how many needs are left for which no proven way was found
     """
 
     case: str
@@ -123,6 +124,7 @@ class Plan:
     before: tuple[Mapping[str, Any], ...]
     after: tuple[Mapping[str, Any], ...]
     open: tuple[str, ...] = ()
+    unmended: int = 0
 
     @property
     def id(self) -> str:

@@ -270,7 +270,7 @@ class _Run:
             baseline = {server: left.get(server, held) for server, held in planned.items()}
             allowed = Allowed(
                 # A part of the step may have taken effect, and what it sets free flows on to other servers.
-                progress=self.accept_progress or begun,
+                progress=self.accept_progress or begun or bool(step.details.get("flows")),
                 still=step.still,
                 down=step.details.get("down", ()),
                 ours=(step.server,) if begun else (),

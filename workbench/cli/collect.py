@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
 from workbench.boundary import printable
+from workbench.cli.servers import access_of, addresses_of, ended_in_order, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
-from workbench.collecting import Access, Address, Reading, Servers, Wanted, check_free
+from workbench.collecting import Reading, Servers, Wanted, check_free
 from workbench.collecting import collect as collected
-from workbench.model import Problem, System
+from workbench.model import System
 from workbench.plain import aligned, one_cell
 from workbench.systems import systems
-
-PASSWORD = "WORKBENCH_LDAP_PASSWORD"  # noqa: S105 - the name of a variable
 
 _SPANS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 @main.command()
-@click.option("--instance", "instances", multiple=True, metavar="[NAME=]INSTANCE", help="An instance of this machine.")
-@click.option("--url", "urls", multiple=True, metavar="[NAME=]URL", help="A server: ldap://, ldaps:// or ldapi://.")
+@reaching
 @click.option("--into", required=True, type=click.Path(path_type=Path), help="The folder to make; absent or empty.")
 @click.option("--suffix", "suffixes", multiple=True, metavar="DN", help="Only this suffix; repeatable. Default: all.")
-@click.option("--bind-dn", metavar="DN", help="Who asks; default: the user of this process, over the server's socket.")
-@click.option(
-    "--password-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help=f"Its first line is the password; else {PASSWORD} in the environment, else it is asked for.",
-)
-@click.option("--ca", "ca_file", type=click.Path(path_type=Path), help="Who certifies the servers, in PEM.")
-@click.option("--tls/--no-tls", default=None, help="StartTLS over ldap://; default: yes, except on this machine.")
 @click.option("--entries", is_flag=True, help="Also export all entries with their state; takes long if there are many.")
 @click.option(
     "--replication-log",
@@ -52,50 +36,31 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days"}
 @click.option(
     "--since", metavar="TIME", help="Leave out rotated logs that ended before: 90m, 24h, 7d or 2026-01-31T12:00Z."
 )
-@click.option(
-    "--timeout", type=click.FloatRange(1, 3600), default=30, show_default=True, help="Seconds for every answer."
-)
-@click.option(
-    "--patience",
-    type=click.FloatRange(1, 86400),
-    default=600,
-    show_default=True,
-    help="Seconds for every export that a server writes.",
-)
 @JSON
 def collect(
-    instances: tuple[str, ...],
-    urls: tuple[str, ...],
     into: Path,
     suffixes: tuple[str, ...],
-    bind_dn: str | None,
-    password_file: Path | None,
-    ca_file: Path | None,
-    tls: bool | None,
     entries: bool,
     replication_log: bool,
     since: str | None,
-    timeout: float,
-    patience: float,
     json_to: str | None,
+    **reached: Any,
 ) -> None:
     """Read live servers into a folder that `load` and `diagnose` take: consumers first, then those that feed them.
 
     A server that does not answer becomes a NAME.DOWN file with the reason; the others are read. Secrets are taken out on
     the way. Exit code 3 says that something could not be read.
     """
-    addresses = [_address(text, "instance") for text in instances] + [_address(text, "url") for text in urls]
-    if not addresses:
-        raise click.UsageError("name the servers: --instance INSTANCE or --url URL, each as often as needed")
+    addresses = addresses_of(reached)
     check_free(into)
     check_outputs(json_to, None, [into])
-    access = Access(bind_dn, _password(bind_dn, password_file), ca_file, tls, timeout, patience)
+    access = access_of(reached)
     wanted = Wanted(_moment(since) if since else None, entries, replication_log)
     system, reach = _system()
     servers = reach(addresses, access, suffixes)
-    if bind_dn:
+    if access.user:
         access.password()  # asked for before anything begins
-    with _ended_in_order():
+    with ended_in_order():
         try:
             readings = collected(
                 servers, system.name, into, wanted, lambda line: click.echo(f"reading {line}", err=True)
@@ -116,36 +81,6 @@ def _system() -> tuple[System, Callable[..., Servers]]:
     return next((system, system.servers()) for system in systems() if system.servers)
 
 
-def _address(text: str, kind: str) -> Address:
-    """`NAME=WHERE`, or WHERE alone; a name has none of the letters of a URL."""
-    named = re.fullmatch(r"([^=:/%,\s]+)=(.+)", text)
-    name, where = (named[1], named[2]) if named else (None, text)
-    return Address(name, **{kind: where})
-
-
-def _password(bind_dn: str | None, file: Path | None) -> Callable[[], str]:
-    """What gives the password: once, and never from an argument, which every user of the machine can see."""
-    if file and not bind_dn:
-        raise click.UsageError("--password-file needs --bind-dn: whose password is it?")
-
-    @cache
-    def password() -> str:
-        if file:
-            given = file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
-        elif PASSWORD in os.environ:
-            given = os.environ[PASSWORD]
-        elif sys.stdin.isatty():
-            given = click.prompt(f"password of {printable(str(bind_dn))}", hide_input=True, err=True)
-        else:
-            raise click.UsageError(f"no password: give --password-file, or {PASSWORD} in the environment")
-        if not given:
-            # To the server an empty password is nobody's: it would let us in and show nothing.
-            raise Problem("the password is empty", str(file or PASSWORD), "give the password of --bind-dn")
-        return given
-
-    return password
-
-
 def _moment(text: str) -> datetime:
     if found := re.fullmatch(r"(\d{1,6})([mhd])", text):
         return datetime.now(UTC) - timedelta(**{_SPANS[found[2]]: int(found[1])})
@@ -154,24 +89,6 @@ def _moment(text: str) -> datetime:
     except ValueError:
         raise click.BadParameter("write 90m, 24h, 7d or 2026-01-31T12:00Z", param_hint="--since") from None
     return moment.astimezone(UTC)
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Being told to end counts like Ctrl-C: what was switched on at a server is switched off first."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread: then nobody sends us signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _row(reading: Reading) -> dict[str, Any]:

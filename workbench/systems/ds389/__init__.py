@@ -53,6 +53,12 @@ def _repairs() -> Any:
     return LADDER
 
 
+def _site() -> Callable[..., Any]:
+    from workbench.systems.ds389.live.site import site_of
+
+    return site_of
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -75,6 +81,7 @@ SYSTEM = System(
     proving=_proving,
     servers=_servers,
     repairs=_repairs,
+    site=_site,
     scenarios=_scenarios,
     detectors=_detectors,
     codes=CODES,

@@ -237,7 +237,12 @@ class Initialise:
                 ),
                 ldif=ldif(records),
                 effects=({"do": "initialise", "source": source, "server": server},),
-                details={"records": records, "agreement": agreement_dn(suffix, link.name), "level": [source, server]},
+                details={
+                    "records": records,
+                    "agreement": agreement_dn(suffix, link.name),
+                    "level": [source, server],
+                    "flows": off(view, link),  # what was switched on just now may be delivering already
+                },
             )
         )
         excluded = _excluded(view, link)

@@ -71,7 +71,7 @@ def enabling(view: View, link: Link, arrives: bool, still: tuple[tuple[str, str]
     )
 
 
-def waking(view: View, sender: str, to: list[str]) -> Step | None:
+def waking(view: View, sender: str, to: list[str], flows: bool = False) -> Step | None:
     """One harmless change, at the sender, or before a hub at a supplier that feeds it; None if nobody there can make one."""
     by = _writer(view.model, sender)
     if by is None:
@@ -93,7 +93,7 @@ def waking(view: View, sender: str, to: list[str]) -> Step | None:
         ldif=ldif(records),
         changes=1,
         effects=({"do": "write", "server": by},),
-        details={"records": records, "level": [sender, *to], "origin": rid},
+        details={"records": records, "level": [sender, *to], "origin": rid, "flows": flows},
     )
 
 
@@ -172,7 +172,7 @@ class Rescue:
         )
         steps = [start]
         steps += [enabling(view, link, False, ((server, own),)) for link in senders if off(view, link)]
-        wake = waking(view, senders[0].supplier, [server])
+        wake = waking(view, senders[0].supplier, [server], flows=True)
         if wake is None:
             return
         yield Draft(

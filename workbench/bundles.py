@@ -1,0 +1,139 @@
+"""A plan as a folder for places where the workbench may not write: a person runs it there with the server's own tools.
+
+The script stops before each step and after the first that fails. What the data says stands in LDIF files and behind quotes,
+never in the script as words of its own.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import printable
+from workbench.collecting import check_free
+from workbench.journal import write_together
+from workbench.plan_text import plan_text, step_text
+from workbench.plans import Plan, Step
+
+_HEAD = """\
+#!/bin/sh
+# {title}
+# Plan {id} of {made}. Read README.md first. Each step waits for its name to be typed; anything else ends the script.
+# The names of servers stand for their instances on this machine: elsewhere, write a URL in their place.
+set -eu
+cd "$(dirname "$0")"
+confirm() {{
+    printf '\\n%s\\ntype %s to go on: ' "$1" "$2"
+    read -r typed
+    [ "$typed" = "$2" ] || {{ echo "not confirmed: nothing more is done"; exit 4; }}
+}}
+"""
+
+
+def write_bundle(plan: Plan, folder: Path) -> list[str]:
+    """Write the bundle into a folder that is absent or empty; returns the names of its files."""
+    check_free(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts: dict[str, str] = {"README.md": _readme(plan), "plan.txt": plan_text(plan) + "\n"}
+    todo, undo = [_head(plan, "the repair")], [_head(plan, "the way back, last step first")]
+    for step in plan.steps:
+        if step.ldif:
+            texts[f"{step.key}.ldif"] = step.ldif
+        todo.append(_todo(step))
+    for step in reversed(plan.steps):
+        if step.undo_ldif:
+            texts[f"undo-{step.key}.ldif"] = step.undo_ldif
+        undo.append(_undo(step))
+    texts |= {"repair.sh": "\n".join(todo), "undo.sh": "\n".join(undo)}
+    write_together({folder / name: [text] for name, text in texts.items()})
+    for script in ("repair.sh", "undo.sh"):
+        (folder / script).chmod(0o755)
+    return sorted(texts)
+
+
+def _head(plan: Plan, what: str) -> str:
+    return _HEAD.format(title=_comment(f"{what}, for {plan.case}"), id=plan.id, made=plan.made_at)
+
+
+def _comment(text: str) -> str:
+    return printable(text).replace("\n", " ").replace("\r", " ")
+
+
+def _todo(step: Step) -> str:
+    told = "\n".join(f"# {_comment(line)}" for line in step_text(step).splitlines() if not line.startswith("  | "))
+    lines = [told, f"confirm {shlex.quote(step.says)} {shlex.quote(step.server)}"]
+    if step.repair == "save":
+        lines.append(f"echo {shlex.quote(f'the changes stand in {step.key}.ldif: keep that file')}")
+        return "\n".join(lines) + "\n"
+    for command in step.commands:
+        words = shlex.join(command)
+        lines.append(f"{words} -f {shlex.quote(f'{step.key}.ldif')}" if command[0] == "ldapmodify" else words)
+    if not step.commands:
+        lines.append(f"echo {shlex.quote(f'send {step.key}.ldif to {step.on}')}; exit 4")
+    lines.append(f"echo {shlex.quote(f'expect: {step.expects}')}")
+    return "\n".join(lines) + "\n"
+
+
+def _undo(step: Step) -> str:
+    if not step.undo:
+        return f"# {_comment(step.key)} cannot be undone: {_comment(step.cannot_undo)}\n"
+    lines = [f"# {_comment(step.undo)}", f"confirm {shlex.quote(step.undo)} {shlex.quote(step.server)}"]
+    if step.undo_commands:
+        lines += [shlex.join(command) for command in step.undo_commands]
+    elif step.undo_ldif:
+        url = f"ldapi://%2Frun%2Fslapd-{step.on}.socket"
+        lines.append(
+            f"{shlex.join(('ldapmodify', '-Y', 'EXTERNAL', '-H', url))} -f {shlex.quote(f'undo-{step.key}.ldif')}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _claims(one: Mapping[str, Any]) -> str:
+    where = f"{one['server']}, {one['suffix'] or 'no suffix'}, origin {one['origin'] or 'none: read-only'}"
+    rows = [f"        {origin}  {position}" for origin, position in one["vector"].items()]
+    return printable("\n".join([f"    {where}:", *rows]))
+
+
+def _readme(plan: Plan) -> str:
+    vectors = "\n".join(map(_claims, plan.servers))
+    steps = "\n".join(f"{number}. {_comment(step.says)}" for number, step in enumerate(plan.steps, 1))
+    promised = "\n".join(
+        f"    {printable(row['server'])}: {row['count']:,} changes of origin {row['origin']}, {row['first']} to {row['last']}"
+        for row in plan.promise
+    )
+    return f"""\
+# Repair of {_comment(plan.case)}
+
+Plan {plan.id}, made {plan.made_at} on the snapshot {_comment(plan.snapshot)}. `plan.txt` is the plan as a person reads it: the
+ways that were compared, why this one, and what each step risks.
+
+{steps or "There is nothing to do."}
+
+## Before
+
+The plan was proven on these positions. Compare them with those of the servers now; where one went back or vanished, or
+the server to be repaired wrote by itself meanwhile, do not run it: collect and plan again.
+
+{vectors}
+
+## Run it
+
+    sh repair.sh
+
+It stops before every step and asks for the name of the server that the step changes. After a step that fails nothing more is
+done. No password is in any file here: the commands act as the user who runs them, over the server's socket.
+
+## After
+
+All servers claim the same for every origin, no entry is a naming conflict (`nsds5ReplConflict=*`), and these are there:
+
+{promised or "    (the plan restores no single changes)"}
+
+Then collect again and diagnose: `workbench collect ... --into AFTER`, `workbench diagnose BEFORE AFTER`.
+
+## Back
+
+`sh undo.sh` takes back what can be taken back, the last step first; it says what cannot.
+"""

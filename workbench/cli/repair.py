@@ -1,0 +1,255 @@
+"""The commands that put things back: `plan`, `apply`, `resume`, `verify`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workbench.boundary import printable
+from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching
+from workbench.cli.terminal import JSON, check_outputs, give, main
+from workbench.model import Problem
+from workbench.plain import aligned
+from workbench.plan_text import plan_text
+from workbench.plans import NAME, Plan, as_json, read_plan
+from workbench.systems import system_named
+
+REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable
+
+_PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, readable=False))
+
+
+@main.command()
+@click.argument("case_folder", metavar="CASE", type=click.Path(path_type=Path, readable=False))
+@click.option(
+    "--for", "only", metavar="CODE|SERVER|ORIGIN", multiple=True, help="Only what this names needs; repeatable."
+)
+@click.option("--way", "ways", metavar="NAME", multiple=True, help="Take this way where it is proven; repeatable.")
+@click.option("--as-of", metavar="SNAPSHOT|TIME", help="Plan for this snapshot, or the last one as old as this time.")
+@click.option("--bundle", type=click.Path(path_type=Path), help="Also write a folder for whoever runs it by hand.")
+@JSON
+def plan(
+    case_folder: Path,
+    only: tuple[str, ...],
+    ways: tuple[str, ...],
+    as_of: str | None,
+    bundle: Path | None,
+    json_to: str | None,
+) -> None:
+    """Plan the repair of a CASE: from its findings to steps, each with its exact commands, proven on a model.
+
+    Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: something
+    is left that no proven way mends.
+    """
+    from workbench.bundles import write_bundle
+    from workbench.case import Case
+    from workbench.cli.diagnosis import kept_of
+    from workbench.collecting import check_free
+    from workbench.journal import owned, write_whole
+    from workbench.planning import plan as planned
+    from workbench.standing import HALF_DONE, state_of
+
+    case = Case.open(case_folder)
+    check_outputs(json_to, None, [*kept_of(case), case.folder])
+    if bundle:
+        check_free(bundle)
+    made = planned(case, only, ways, as_of)
+    with owned(case.folder):
+        standing = state_of(case.folder, made.id)
+        if standing.other or standing.state == HALF_DONE:
+            do = f"go on with it: `workbench resume {case.folder}`, or give it up: `workbench resume {case.folder} --give-up`"
+            raise Problem("a repair of this case is half done", str(case.folder / NAME), do)
+        write_whole(case.folder / NAME, json.dumps(as_json(made), indent=1) + "\n")
+    if bundle:
+        write_bundle(made, bundle)
+    if json_to:
+        give(json.dumps(as_json(made), indent=1) + "\n", json_to)
+    if json_to != "-":
+        click.echo(plan_text(made))
+        if made.steps:
+            click.echo(f"\nplan: {printable(str(case.folder / NAME))}")
+        if bundle:
+            click.echo(f"bundle: {printable(str(bundle))}")
+    if made.unmended:
+        raise click.exceptions.Exit(1)
+
+
+def _applying(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `apply` and `resume`."""
+    for option in reversed(
+        (
+            click.option(
+                "--confirm",
+                "confirmed",
+                metavar="NAME",
+                multiple=True,
+                help="The server whose data or settings change.",
+            ),
+            click.option("--max-steps", type=click.IntRange(1), help="Stop after so many steps of this run."),
+            click.option("--max-changes", type=click.IntRange(0), help="Stop before more changes to data than this."),
+            click.option(
+                "--stop-file", type=click.Path(path_type=Path), help="Stop when this is there; default: CASE/STOP."
+            ),
+            click.option(
+                "--accept-progress", is_flag=True, help="Positions may have gone forward since the plan was made."
+            ),
+            click.option(
+                "--replication-password-file",
+                type=click.Path(path_type=Path, exists=True, dir_okay=False),
+                help=f"For a temporary link: its first line is the password; else {REPLICATION_PASSWORD}, else asked for.",
+            ),
+            click.option("--dead-owner", metavar="HOST:PID", help="The owner on another machine, known to have ended."),
+        )
+    ):
+        command = option(command)
+    return reaching(command)
+
+
+@main.command()
+@_PLAN
+@click.option("--on-copy", is_flag=True, help="Rehearse on the model of the case; no server is contacted.")
+@_applying
+def apply(plan_file: Path, on_copy: bool, **options: Any) -> None:
+    """Do a PLAN (a case folder, or its plan.json), step by step: each is journaled, done exactly once, and verified.
+
+    What will be done is shown, and the name of every server that changes has to be typed, or given with --confirm. A run that
+    is killed or stopped is continued with `workbench resume`; exit code 4 says so.
+    """
+    plan = read_plan(plan_file)
+    if on_copy:
+        _rehearse(plan, plan_file)
+        return
+    _run(plan, plan_file, options, resume=False)
+
+
+@main.command()
+@_PLAN
+@click.option("--give-up", is_flag=True, help="Write down that the rest is not to be done; no server is contacted.")
+@_applying
+def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
+    """Go on with a PLAN that was stopped or killed half way. Nothing is applied twice."""
+    from workbench.repairing import give_up as given_up
+
+    plan = read_plan(plan_file)
+    if give_up:
+        click.echo(f"given up: {given_up(plan.id, _folder(plan_file), dead_owner=options['dead_owner'])}")
+        return
+    _run(plan, plan_file, options, resume=True)
+
+
+def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> None:
+    from workbench.repairing import FINISHED, Brakes
+    from workbench.repairing import apply as applied
+
+    if not plan.steps:
+        click.echo("the plan has no steps: nothing is to be done")
+        return
+    folder = _folder(plan_file)
+    site = _site(plan, folder, options)
+    click.echo(plan_text(plan))
+    _confirm(plan.targets, options["confirmed"])
+    with ended_in_order():
+        outcome = applied(
+            plan,
+            site,
+            folder,
+            resume=resume,
+            brakes=Brakes(options["stop_file"], options["max_steps"], options["max_changes"]),
+            accept_progress=options["accept_progress"],
+            patience=options["patience"],
+            told=lambda sentence: click.echo(printable(sentence), err=True),
+            dead_owner=options["dead_owner"],
+        )
+    click.echo(printable(str(outcome)))
+    if outcome.state != FINISHED:
+        raise click.exceptions.Exit(4)
+
+
+def _folder(plan_file: Path) -> Path:
+    return plan_file if plan_file.is_dir() else plan_file.resolve().parent
+
+
+def _site(plan: Plan, folder: Path, options: dict[str, Any]) -> Any:
+    """The real servers of the plan."""
+    system = system_named(plan.system)
+    if system.site is None:
+        raise Problem(f"no hands are known for {system.title}", plan.case, "make a bundle, and run it by hand")
+    access = access_of(options)
+    credentials = password_from(
+        options.get("replication_password_file"),
+        "the user with which suppliers bind",
+        REPLICATION_PASSWORD,
+        "the replication user",
+        "--replication-password-file",
+    )
+    site = system.site()(plan, addresses_of(options), access, folder, credentials)
+    if access.user:
+        access.password()  # asked for before anything begins
+    return site
+
+
+def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
+    """Have the name of every server that changes typed: pressing Enter is no decision."""
+    if confirmed:
+        if lacking := [name for name in targets if name not in confirmed]:
+            raise click.UsageError(
+                f"the plan changes {', '.join(targets)}: --confirm {' --confirm '.join(lacking)} is lacking"
+            )
+        if strange := [name for name in confirmed if name not in targets]:
+            raise click.UsageError(f"the plan does not change {', '.join(strange)}: it changes {', '.join(targets)}")
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"nobody is there to confirm: give --confirm {' --confirm '.join(targets)}")
+    for name in targets:
+        if click.prompt(f"this changes {printable(name)}; type its name to go on", err=True) != name:
+            raise Problem("not confirmed", name, "nothing was done")
+
+
+def _rehearse(plan: Plan, plan_file: Path) -> None:
+    from workbench.case import Case
+    from workbench.planning import models_of
+    from workbench.rehearsal import Rehearsal
+    from workbench.repairing import FINISHED
+    from workbench.repairing import apply as applied
+
+    case = Case.open(_folder(plan_file))
+    site = Rehearsal(plan, models_of(case, plan.snapshot), system_named(plan.system).show)
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        outcome = applied(
+            plan, site, Path(folder), told=lambda sentence: click.echo(printable(sentence), err=True), patience=0
+        )
+    click.echo(f"rehearsed on the model, no server was contacted: {printable(str(outcome))}")
+    if outcome.state != FINISHED:
+        raise click.exceptions.Exit(2)
+
+
+@main.command()
+@_PLAN
+@reaching
+@JSON
+def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
+    """Ask the servers again, and hold them against what a PLAN promised.
+
+    Exit code 0: all is kept. 1: something is not. 3: a server did not answer.
+    """
+    plan = read_plan(plan_file)
+    folder = _folder(plan_file)
+    check_outputs(json_to, None, [folder])
+    site = _site(plan, folder, options)
+    rows = site.kept(plan)
+    if json_to:
+        give(json.dumps({"schema": 1, "plan": plan.id, "kept": rows}, indent=1) + "\n", json_to)
+    if json_to != "-":
+        words = {True: "kept", False: "NOT KEPT", None: "unknown"}
+        table = [("SERVER", "", "WHAT"), *((row["server"], words[row["kept"]], row["says"]) for row in rows)]
+        click.echo(aligned(table))
+    if any(row["kept"] is False for row in rows):
+        raise click.exceptions.Exit(1)
+    if any(row["kept"] is None for row in rows):
+        raise click.exceptions.Exit(3)

@@ -1,0 +1,80 @@
+"""A plan as a person reads it before anything is done: before and after, the ways that were compared, every step whole."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from workbench.boundary import printable
+from workbench.plain import aligned, one_cell
+from workbench.plans import Course, Plan, Step
+
+_LDIF_SHOWN = 40
+
+
+def plan_text(plan: Plan) -> str:
+    """The whole plan."""
+    head = f"Plan {plan.id} for {one_cell(plan.case)}, made {plan.made_at} on snapshot {one_cell(plan.snapshot)}"
+    parts = [head, states_text(plan)]
+    if plan.courses:
+        parts.append("\n".join(_courses(plan)))
+    if plan.steps:
+        parts += [step_text(step) for step in plan.steps]
+    elif not plan.courses:
+        parts.append("Nothing needs mending.")
+    if plan.open:
+        parts.append("Not mended by this plan:\n" + "\n".join(f"  {one_cell(one)}" for one in plan.open))
+    return "\n\n".join(parts)
+
+
+def states_text(plan: Plan) -> str:
+    """What each server lacks now, and on the model with all steps done."""
+    after = {(one["server"], one["suffix"]): one for one in plan.after}
+    heads = ("SERVER", "SUFFIX", "MISSING", "PENDING", "THEN MISSING", "THEN PENDING")
+    rows = []
+    for one in plan.before:
+        then = after[one["server"], one["suffix"]]
+        numbers = (one["missing"], one["pending"], then["missing"], then["pending"])
+        rows.append((one["server"], one["suffix"] or "", *(f"{number:,}" for number in numbers)))
+    return aligned([heads, *rows], right=(2, 3, 4, 5)) if rows else "No server with a vector was collected."
+
+
+def _courses(plan: Plan) -> Iterator[str]:
+    need = None
+    for course in plan.courses:
+        if course.need != need:
+            need = course.need
+            yield f"{one_cell(need)}"
+        mark = "*" if course.chosen else "-" if course.refused else " "
+        yield f" {mark} {one_cell(course.way)}: {one_cell(course.says)}"
+        if course.refused:
+            yield f"     refused: {one_cell(course.refused)}"
+        elif course.proven:
+            yield f"     {_effect(course)}"
+        if course.chosen:
+            yield f"     chosen: {one_cell(course.why)}"
+
+
+def _effect(course: Course) -> str:
+    told = [f"restores {course.restored:,}"]
+    if course.lost:
+        told.append(f"loses {course.lost:,}, of which {course.saved:,} are saved to a file first")
+    told += [f"load: {course.load}"] * bool(course.load)
+    told += [f"not to be used meanwhile: {course.downtime}"] * bool(course.downtime)
+    told += [f"costs: {course.costs}"] * bool(course.costs)
+    return one_cell("; ".join(told))
+
+
+def step_text(step: Step) -> str:
+    """One step, with everything that is sent."""
+    lines = [f"Step {one_cell(step.key)} (changes {one_cell(step.server)}, is done on {one_cell(step.on)})"]
+    lines.append(f"  {one_cell(step.says)}")
+    lines.append(f"  expect: {one_cell(step.expects)}")
+    lines.append(f"  risk:   {one_cell(step.risk)}")
+    lines.append(f"  undo:   {one_cell(step.undo) if step.undo else f'cannot be undone: {one_cell(step.cannot_undo)}'}")
+    lines += [f"  $ {printable(shlex.join(command))}" for command in step.commands]
+    shown = printable(step.ldif).splitlines()
+    lines += [f"  | {line}" for line in shown[:_LDIF_SHOWN]]
+    if len(shown) > _LDIF_SHOWN:
+        lines.append(f"  | ... {len(shown) - _LDIF_SHOWN:,} more lines: see the plan, or make a bundle of it")
+    return "\n".join(lines)
