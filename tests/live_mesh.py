@@ -243,6 +243,21 @@ class Mesh:
                 entry.setdefault(found[1], []).append(value)
         return entry
 
+    def entries(self, name: str) -> dict[str, dict[str, list[str]]]:
+        """Every entry of the suffix by its name: the attributes in lower case, without what is the server's own affair."""
+        command = ["ldapsearch", "-Q", "-Y", "EXTERNAL", "-H", self.ldapi(name), "-LLL", "-o", "ldif-wrap=no"]
+        command += ["-o", "nettimeout=10", "-l", "10", "-b", SUFFIX]
+        command += ["(|(objectClass=*)(objectClass=ldapSubEntry))", "*", "nsUniqueId", "nsds5ReplConflict"]
+        found: dict[str, dict[str, list[str]]] = {}
+        for block in self._ran(command).split("\n\n"):
+            entry: dict[str, list[str]] = {}
+            for line in block.splitlines():
+                name_, _, value = line.partition(":")
+                entry.setdefault(name_.lower(), []).append(value)
+            if entry:
+                found[entry.pop("dn")[0].lower()] = {key: sorted(values) for key, values in entry.items()}
+        return found
+
     def vector(self, name: str) -> dict[str, str]:
         """What the server claims to hold: replica ID -> highest CSN."""
         values = self.read(name, REPLICA, ["nsds50ruv"]).get("nsds50ruv", [])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live_mesh import REPLICA, SUFFIX, Mesh, person, until
+from live_faults import TO_S3, behind, dn, modify, people, writes
+from live_mesh import REPLICA, Mesh, until
 
 from workbench import Case, diagnose
 
@@ -38,28 +38,6 @@ class Look:
 @pytest.fixture
 def look(tmp_path: Path) -> Look:
     return Look(tmp_path)
-
-
-def writes(mesh: Mesh, server: str, *ldif: str) -> list[str]:
-    """The CSNs of these changes, as the vector of the server that made them told right after each."""
-    made = []
-    for one in ldif:
-        mesh.write(server, one)
-        made.append(mesh.vector(server)[mesh.rids[server]])
-    assert sorted(set(made)) == made
-    return made
-
-
-def people(*names: str) -> list[str]:
-    return [person(name) for name in names]
-
-
-def dn(name: str) -> str:
-    return f"uid={name},ou=people,{SUFFIX}"
-
-
-def modify(name: str, value: str) -> str:
-    return f"dn: {dn(name)}\nchangetype: modify\nreplace: description\ndescription: {value}\n"
 
 
 def missing(found: Found) -> dict[tuple[str, str], list[str]]:
@@ -108,17 +86,6 @@ def causes(found: Found) -> set[str | None]:
 def assert_healthy(found: Found) -> None:
     assert (found["missing"], found["stranded"], found["pending"]) == ([], [], [])
     assert codes(found) == set()
-
-
-def behind(mesh: Mesh, feeds: list[tuple[str, str]]) -> ExitStack:
-    """These agreements do not run while the block does."""
-    stack = ExitStack()
-    for supplier, consumer in feeds:
-        stack.enter_context(mesh.paused(supplier, consumer))
-    return stack
-
-
-TO_S3 = [("s1", "s3"), ("s2", "s3")]
 
 
 # --- three suppliers

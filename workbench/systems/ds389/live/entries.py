@@ -23,9 +23,10 @@ _BY_SERVER = frozenset(
 )
 
 
-def entry_of(connection: Connection, dn: str) -> Entry | None:
-    """An entry with its unique ID; None if it is not there."""
-    return next(iter(connection.search(dn, attributes=("*", "nsUniqueId", "numSubordinates"), absent=True)), None)
+def entry_of(connection: Connection, dn: str, also: Iterable[str] = ()) -> Entry | None:
+    """An entry with its unique ID; None if it is not there. `also`: attributes that are shown only when they are asked for."""
+    wanted = ("*", "nsUniqueId", "numSubordinates", *also)
+    return next(iter(connection.search(dn, attributes=wanted, absent=True)), None)
 
 
 def values_of(entry: Entry) -> Values:

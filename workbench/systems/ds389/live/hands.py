@@ -188,7 +188,7 @@ class Rewrite(_Plain):
         """Of what the plan does not show, the values are read here, sent, and kept nowhere."""
         dn = step.details["dn"]
         with site.connected(step.on) as server:
-            entry = entry_of(server, dn)
+            entry = entry_of(server, dn, _names(step))
             there = values_of(entry) if entry else {}
             mods = [["replace", name, there.get(name.lower(), [])] for name in _names(step)]
             server.send({"dn": dn, "change": "modify", "mods": mods})
@@ -372,7 +372,7 @@ def _not_the_entry(site: DirectorySite, step: Step, planned: Mapping[str, list[s
     dn = step.details["dn"]
 
     def looked(server: Connection) -> Iterable[str]:
-        entry = entry_of(server, dn)
+        entry = entry_of(server, dn, planned)
         if entry is None:
             yield f"{step.on} has no {dn} any more"
         elif entry.text("nsUniqueId") != step.details["entry"]:

@@ -215,13 +215,14 @@ class DirectorySite:
                 found.append(f"{name} is behind {names[0]} in origin {', '.join(late)}")
         return found
 
-    def unlike(self, suffix: str | None, right: str, dn: str, only: Iterable[str] | None = None) -> Iterator[str]:
+    def unlike(self, suffix: str | None, right: str, dn: str, only: Sequence[str] | None = None) -> Iterator[str]:
         """On which servers an entry is not as it is on the right one."""
         names = None if only is None else {name.lower() for name in only}
+        also = () if only is None else tuple(only)
 
         def shown(name: str) -> dict[str, list[bytes]] | None:
             with self.connected(name) as server:
-                entry = entry_of(server, dn)
+                entry = entry_of(server, dn, also)
             if entry is None:
                 return None
             return {key: values for key, values in values_of(entry).items() if names is None or key in names}

@@ -108,8 +108,8 @@ def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Pre
             value = row["value"]
             if value is None or value.startswith("base64:") or _SHORTENED.search(value):
                 one.hidden.add(name)  # not as it is there: it is read when it is needed
-            else:
-                one.values.setdefault(name, []).append(value)
+            elif value not in one.values.setdefault(name, []):  # a value has a row for each of its marks
+                one.values[name].append(value)
     return found
 
 

@@ -1,0 +1,216 @@
+"""Repairs of real servers: each fault is made, diagnosed, planned, proven, applied and verified, and all servers end alike."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from live_faults import TO_S3, behind, dn, modify, people, writes
+from live_mesh import Mesh
+
+from workbench import Case
+from workbench.cli import main
+
+pytestmark = pytest.mark.live
+
+Found = dict[str, Any]
+
+_BY_SERVER = {
+    "entryid",
+    "parentid",
+    "numsubordinates",
+    "nsds5replconflict",
+    "entrydn",
+    "subschemasubentry",
+    "hassubordinates",
+}
+
+
+class Bench:
+    """One case of a mesh, from the collection to the verification, by the command line as a person uses it."""
+
+    def __init__(self, mesh: Mesh, folder: Path, names: Iterable[str] = ()) -> None:
+        self.mesh, self.folder, self.case, self.round = mesh, folder, folder, 0
+        self.names = list(names) or list(mesh.roles)
+        self.servers = [word for name in self.names for word in ("--instance", f"{name}={mesh.instance(name)}")]
+
+    def collect(self) -> Bench:
+        """Collect all servers, and load that into a case of its own."""
+        self.round += 1
+        folder = self.folder / f"now-{self.round}"
+        done = self.mesh.collect(folder, "--entries", names=self.names)
+        assert done.exit_code in (0, 3), done.output
+        self.case = self.folder / f"case-{self.round}"
+        Case.create(self.case).load([folder])
+        return self
+
+    def plan(self, *options: str, code: int = 0) -> Found:
+        """Plan, and rehearse what was planned on the model."""
+        done = self.run("plan", str(self.case), *options)
+        assert done.exit_code == code, done.output
+        planned: Found = json.loads((self.case / "plan.json").read_text())
+        if planned["steps"]:
+            rehearsed = self.run("apply", str(self.case), "--on-copy")
+            assert rehearsed.exit_code == 0, rehearsed.output
+        return planned
+
+    def apply(self, *options: str, code: int | None = 0, verb: str = "apply") -> Result:
+        """Apply it to the servers."""
+        planned = json.loads((self.case / "plan.json").read_text())
+        targets = dict.fromkeys(step["server"] for step in planned["steps"])
+        confirmed = [word for name in targets for word in ("--confirm", name)]
+        done = self.run(verb, str(self.case), *self.servers, *confirmed, "--patience", "90", *options)
+        assert code is None or done.exit_code == code, done.output
+        return done
+
+    def mend(self, *options: str) -> Found:
+        """Collect, plan and apply; once more where a server wrote to its keep-alive entry meanwhile, as people would."""
+        for _ in range(4):
+            planned = self.collect().plan(*options)
+            done = self.apply(code=None)
+            if done.exit_code == 0:
+                return planned
+            assert done.exit_code == 2 and "no longer as they were planned on" in done.output, done.output
+        raise AssertionError("the servers never rest")
+
+    def verify(self) -> None:
+        """Ask the servers again; and look at them without what is under test."""
+        done = self.run("verify", str(self.case), *self.servers)
+        assert done.exit_code == 0, done.output
+        self.mesh.wait_equal(self.names)
+        assert_alike(self.mesh, self.names)
+
+    def run(self, *words: str) -> Result:
+        """One command; its tools find the servers' defaults of this mesh."""
+        return CliRunner().invoke(main, list(words), env={"PREFIX": str(self.mesh.prefix), "PYTHONPATH": ""})
+
+
+def chosen(planned: Found) -> list[str]:
+    return [course["way"] for course in planned["courses"] if course["chosen"]]
+
+
+def refused(planned: Found) -> dict[str, str]:
+    return {course["way"]: course["refused"] for course in planned["courses"] if course["refused"]}
+
+
+def assert_alike(mesh: Mesh, names: Iterable[str]) -> None:
+    """All entries of all servers are equal, their unique IDs too, and none is a naming conflict."""
+    shown = {name: mesh.entries(name) for name in names}
+    first, *others = shown
+    for name in others:
+        for entry in sorted({*shown[first], *shown[name]}):
+            assert shown[first].get(entry) == shown[name].get(entry), f"{entry} on {first} and {name}"
+    assert not any("nsds5replconflict" in entry for some in shown.values() for entry in some.values())
+
+
+def hide(mesh: Mesh, *ldif: str) -> list[str]:
+    """s3 does not get these changes of s1, and claims to have them."""
+    mesh.wait_equal()
+    with behind(mesh, TO_S3):
+        lost = writes(mesh, "s1", *ldif)
+        mesh.wait_equal(["s1", "s2"])
+        mesh.edit_vector("s3", "1", lost[-1])
+    writes(mesh, "s1", *people(f"after-{lost[-1]}"))
+    mesh.wait_equal()
+    return lost
+
+
+def test_hidden_modifications_are_written_again(mesh: Mesh, tmp_path: Path) -> None:
+    secret = "Canary-of-a-user-1"
+    writes(mesh, "s1", *people("mod-1", "mod-2", "mod-3"))
+    mesh.wait_equal()
+    hide(
+        mesh,
+        modify("mod-1", "unseen"),
+        f"dn: {dn('mod-2')}\nchangetype: modify\nadd: mail\nmail: a@example.com\n-\nadd: telephoneNumber\ntelephoneNumber: 1\n",
+        f"dn: {dn('mod-3')}\nchangetype: modify\nreplace: userPassword\nuserPassword: {secret}\n",
+    )
+    bench = Bench(mesh, tmp_path)
+    planned = bench.mend()
+    assert chosen(planned) == ["rewrite"]
+    assert "add-on-consumer" in refused(planned)
+    assert secret not in json.dumps(planned)
+    assert "description" in mesh.read("s3", dn("mod-1"))
+    assert mesh.read("s3", dn("mod-3"))["userPassword"] == mesh.read("s1", dn("mod-3"))["userPassword"]
+    bench.verify()
+    assert "{PBKDF2" not in (bench.case / "journal.jsonl").read_text()
+
+
+def test_hidden_additions_on_a_supplier_are_initialised(mesh: Mesh, tmp_path: Path) -> None:
+    lost = hide(mesh, *people("add-1", "add-2"), modify("add-1", "unseen"))
+    bench = Bench(mesh, tmp_path)
+    planned = bench.mend()
+    assert chosen(planned) == ["initialise-from-s1"]
+    assert {"modify-missing", "add-on-consumer", "initialise-from-s3-backwards"} <= refused(planned).keys()
+    assert sum(row["count"] for row in planned["promise"] if row["server"] == "s3") >= len(lost)
+    assert mesh.read("s3", dn("add-1"))["description"] == ["unseen"]
+    bench.verify()
+
+
+def test_hidden_additions_are_deleted_and_added_if_that_is_asked_for(mesh: Mesh, tmp_path: Path) -> None:
+    hide(
+        mesh,
+        *people("new-1"),
+        f"dn: {dn('new-1')}\nchangetype: modify\nreplace: userPassword\nuserPassword: Canary-2\n",
+    )
+    password = mesh.read("s1", dn("new-1"))["userPassword"]
+    bench = Bench(mesh, tmp_path)
+    assert chosen(bench.mend("--way", "recreate")) == ["recreate"]
+    assert mesh.read("s3", dn("new-1"))["userPassword"] == password
+    bench.verify()
+
+
+def test_restored_and_written_since(mesh: Mesh, tmp_path: Path) -> None:
+    mesh.wait_equal()
+    mesh.backup("s3", "own-repair")
+    writes(mesh, "s3", *people("lost-1", "lost-2"))
+    mesh.wait_equal()
+    with behind(mesh, TO_S3):
+        mesh.restore("s3", "own-repair")
+        writes(mesh, "s3", *people("kept-1"))
+        bench = Bench(mesh, tmp_path)
+        planned = bench.mend()
+        assert any(way.startswith("initialise-from-") for way in chosen(planned))
+    saved = (bench.case / "stranded-on-s3.ldif").read_text()
+    assert dn("kept-1") in saved
+    writes(mesh, "s3", *people("later-1"))
+    mesh.wait_equal()
+    assert mesh.read("s3", dn("lost-1"))
+    bench.verify()
+
+
+def test_restored_and_rescued_in_time(mesh: Mesh, tmp_path: Path) -> None:
+    mesh.wait_equal()
+    mesh.backup("s3", "in-time")
+    own = writes(mesh, "s3", *people("own-1", "own-2"))
+    mesh.wait_equal()
+    for feed in TO_S3:
+        mesh.pause(*feed)
+    mesh.restore("s3", "in-time")
+    bench = Bench(mesh, tmp_path).collect()
+    mesh.stop("s3")
+    planned = bench.plan()
+    assert chosen(planned) == ["rescue"]
+    started = time.monotonic()
+    bench.apply()
+    assert time.monotonic() - started < 30
+    assert mesh.vector("s3")["3"] >= own[-1]
+    assert mesh.read("s3", dn("own-2"))
+    bench.verify()
+
+
+def test_a_disabled_agreement_is_switched_on(mesh: Mesh, tmp_path: Path) -> None:
+    mesh.wait_equal()
+    for feed in TO_S3:
+        mesh.pause(*feed)
+    writes(mesh, "s1", *people("off-1"))
+    mesh.wait_equal(["s1", "s2"])
+    bench = Bench(mesh, tmp_path)
+    assert chosen(bench.mend()) == ["enable"]
+    assert mesh.read("s3", dn("off-1"))
+    bench.verify()
