@@ -112,7 +112,9 @@ def writing(moments: Moments) -> Callable[[Journal, bytes], None]:
     return cut
 
 
-def run(plan: Plan, plan_id: str, folder: Path, site: Site, fault: Fault | None, connect: Callable[[Cut], None]) -> list[str]:
+def run(
+    plan: Plan, plan_id: str, folder: Path, site: Site, fault: Fault | None, connect: Callable[[Cut], None]
+) -> list[str]:
     """One run, of `apply` or `resume` as the journal wants it; returns the moments that it came to.
 
     `connect` is given the site around the site, to let it know of the parts of its steps.

@@ -12,7 +12,13 @@ from workbench.plans import Plan, Step, Vectors
 
 SUFFIX = "dc=x"
 ORIGINS = {"a": "1", "b": "2", "c": "3"}
-PARTS = {"write": ("write",), "slow": ("slow",), "parts": ("part1", "part2", "part3"), "stop": ("stop",), "start": ("start",)}
+PARTS = {
+    "write": ("write",),
+    "slow": ("slow",),
+    "parts": ("part1", "part2", "part3"),
+    "stop": ("stop",),
+    "start": ("start",),
+}
 PARTS["refill"] = ("empty", "fill")
 KINDS = {  # a kind of repair -> the kinds of its steps
     "one change": ("write", "write"),
@@ -131,7 +137,10 @@ def step(number: int, kind: str) -> Step:
         risk="none",
         changes=len(PARTS[repair]),
         still=(("c", "3"),) if repair == "refill" else (),
-        details={"what": "x" if number == 1 else f"x{number}", "down": ["b"] if server == "a" or repair == "start" else []},
+        details={
+            "what": "x" if number == 1 else f"x{number}",
+            "down": ["b"] if server == "a" or repair == "start" else [],
+        },
     )
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def killed_until_done(folder: Path, seed: int) -> int:
         assert child.stdout.readline() == "go\n", child.stderr.read()
         time.sleep(chance.uniform(0, 0.06 if killed < 8 else 3))  # some runs have to load what compares positions first
         child.send_signal(signal.SIGKILL)
-        out, err = child.communicate()
+        _, err = child.communicate()
         assert child.returncode in (0, -signal.SIGKILL), err
         if child.returncode == 0:
             break
@@ -161,7 +162,7 @@ def test_a_repair_that_is_killed_again_and_again_does_each_step_once(tmp_path: P
             seed += 6
     for folder in tmp_path.iterdir():
         told = [one["what"] for one in journal_in(folder)]
-        cut_steps += sum(one == "applying" and after == "resumed" for one, after in zip(told, told[1:], strict=False))
+        cut_steps += sum(one == "applying" and after == "resumed" for one, after in pairwise(told))
     assert cut_steps > 0, "no run was killed between a step and the record of it: the kills prove little"
 
 
@@ -225,7 +226,7 @@ class Changed(Toy):
 @pytest.mark.parametrize("accept_progress", [False, True])
 def test_servers_that_changed_since_are_refused(accept_progress: bool, tmp_path: Path) -> None:
     plan = plan_of("write", "write", "write")
-    refused = {kind: 0 for kind in ("forward", "back", "gone", "new origin", "all gone", "unreachable")}
+    refused = dict.fromkeys(("forward", "back", "gone", "new origin", "all gone", "unreachable"), 0)
     for number, (kind, server, change, at) in enumerate(mutations(300, 3)):
         if kind == "forward" and accept_progress:
             continue
@@ -233,7 +234,7 @@ def test_servers_that_changed_since_are_refused(accept_progress: bool, tmp_path:
         folder.mkdir()
         toy = Changed(server, change, at)
         if at == 0:
-            with pytest.raises(Problem, match="no longer as they were planned on.*collect and plan again") as problem:
+            with pytest.raises(Problem, match=r"no longer as they were planned on.*collect and plan again") as problem:
                 apply(plan, toy, folder, accept_progress=accept_progress)
             said = str(problem.value)
             assert state_of(folder, plan).state == NOT_BEGUN
@@ -253,7 +254,7 @@ def test_progress_is_accepted_if_that_is_said_but_not_where_it_must_stand_still(
     plan = plan_of("refill")
     with pytest.raises(Problem, match=f"b went from {VECTOR['2']} to {csn(150, '2')} for origin 2"):
         apply(plan, Toy(moved=forward), tmp_path)
-    with pytest.raises(Problem, match="c went from .* for origin 3"):
+    with pytest.raises(Problem, match=r"c went from .* for origin 3"):
         apply(plan, Toy(moved={"c": {"3": csn(150, "3")}}), tmp_path, accept_progress=True)
     assert apply(plan, Toy(moved=forward), tmp_path, accept_progress=True).state == FINISHED
 
@@ -459,9 +460,10 @@ def test_a_journal_cut_at_any_byte_can_be_read_and_resumed(tmp_path: Path, monke
     apply(plan, toy, tmp_path)
     whole = (tmp_path / JOURNAL).read_bytes()
     lines = whole.splitlines(keepends=True)
-    ends = {what: sum(map(len, lines[: number + 1])) for number, what in enumerate(
-        f"{one['what']} {one.get('step', '')}".strip() for one in map(json.loads, lines)
-    )}
+    ends = {
+        what: sum(map(len, lines[: number + 1]))
+        for number, what in enumerate(f"{one['what']} {one.get('step', '')}".strip() for one in map(json.loads, lines))
+    }
     resumed = 0
     for size in range(len(whole)):
         (tmp_path / JOURNAL).write_bytes(whole[:size])
@@ -497,5 +499,3 @@ def test_a_plan_with_two_steps_of_one_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="two steps of one key"):
         apply(replace(plan, steps=plan.steps * 2), Toy(), tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
