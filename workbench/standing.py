@@ -96,7 +96,7 @@ def advanced(one: Standing, record: Record) -> Standing:
         case "begun":
             return Standing(one.plan, HALF_DONE, int(record["steps"]))
         case "intent":
-            one.memos.setdefault(record["step"], dict(record["memo"]))
+            one.memos[record["step"]] = dict(record["memo"])
         case "applying":
             one.touched.add(record["step"])
         case "done":
