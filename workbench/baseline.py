@@ -55,15 +55,14 @@ def _may(
     order: Callable[[str], str | None],
     allowed: Allowed,
 ) -> bool:
-    forward = _forward(before, after, order)
     if (server, origin) in allowed.still:
         # A step that throws data away may have done so and been killed: what is gone is its work, what was written is not.
-        return server in allowed.ours and not forward and _forward(after, before, order)
+        return server in allowed.ours and _forward(after, before, order)
     if server in allowed.ours:
         return True
     if before is None:
         return origin in allowed.origins
-    return forward and allowed.progress
+    return allowed.progress and _forward(before, after, order)
 
 
 def _forward(before: str | None, after: str | None, order: Callable[[str], str | None]) -> bool:

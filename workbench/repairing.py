@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.baseline import Allowed, not_as_planned
-from workbench.journal import Journal, Record, owned
+from workbench.journal import Journal, owned
 from workbench.model import Problem
 from workbench.plans import Plan, Step, Vectors
 from workbench.standing import (
@@ -38,8 +38,10 @@ from workbench.standing import (
     RESUMED,
     STOPPED,
     Standing,
+    advanced,
     as_rows,
     by_whom,
+    id_of,
     standing,
 )
 
@@ -89,25 +91,15 @@ class Outcome:
         return how_far if self.state == FINISHED else f"{how_far}, resume with `{self.resume}`: {self.why}"
 
 
-@dataclass(frozen=True)
-class Brakes:
-    """What stops a run before its next step: a file that is there, or that many steps or changes done by this run.
-
-    A step that alone is beyond `most_changes` is never begun.
-    """
-
-    stop_file: Path | None = None
-    most_steps: int | None = None
-    most_changes: int | None = None
-
-
 def apply(
     plan: Plan,
     site: Site,
     folder: Path,
     *,
     resume: bool = False,
-    brakes: Brakes = Brakes(),
+    most_steps: int | None = None,
+    most_changes: int | None = None,
+    stop_file: Path | None = None,
     accept_progress: bool = False,
     patience: float = PATIENCE,
     told: Callable[[str], None] = lambda sentence: None,
@@ -119,34 +111,37 @@ def apply(
     Raises Problem if it is not for this plan to be begun, or resumed, and if something stands against it before anything
     was done: the plan may then be applied later, or another one. When something was done the end is an Outcome.
 
+    most_steps         stop when this run has done so many
+    most_changes       stop before a step with which this run would make more changes
+    stop_file          stop before the next step if this file is there; default: STOP in the folder
     accept_progress    positions may have gone forward since the plan was made, but for those of `Step.still`
     told               is given a sentence for each thing that happens
     dead_owner         the owner on another machine, HOST:PID, that is known to be dead (`workbench.journal.owned`)
     """
+    plan_id = plan.id
     if len({step.key for step in plan.steps}) < len(plan.steps):
-        raise Problem("the plan has two steps of one key", plan.id, "make it again: `workbench plan CASE`")
+        raise Problem("the plan has two steps of one key", plan_id, "make it again: `workbench plan CASE`")
     with owned(folder, dead_owner) as taken_over_from:
         book = Journal(folder / journal, BEGINS)
-        so_far = standing(book.records, plan.id, folder / journal)
+        so_far = standing(book.records, plan_id, folder / journal)
         _check_turn(so_far, resume, folder)
         by = by_whom(taken_over_from)
-        begun = book.append(RESUMED if resume else BEGUN, plan.id, steps=len(plan.steps), **by)
-        so_far = standing(book.records, plan.id, folder / journal)
-        if begun["taken_over_from"]:
-            told(f"took over from {begun['taken_over_from']}, which has ended")
-        brakes = Brakes(brakes.stop_file or folder / STOP, brakes.most_steps, brakes.most_changes)
+        so_far = advanced(so_far, book.append(RESUMED if resume else BEGUN, plan_id, steps=len(plan.steps), **by))
+        if taken_over_from:
+            told(f"took over from {taken_over_from}, which has ended")
+        brakes = _Brakes(stop_file or folder / STOP, most_steps, most_changes)
         return _Run(plan, site, book, so_far, brakes, accept_progress, patience, told, _resume(folder)).go()
 
 
-def give_up(plan: str, folder: Path, *, dead_owner: str | None = None, journal: str = JOURNAL) -> Standing:
-    """Write down that the rest of a half-done plan, named by its id, will not be done; returns how far it is done."""
+def give_up(plan: Plan | str, folder: Path, *, dead_owner: str | None = None, journal: str = JOURNAL) -> Standing:
+    """Write down that the rest of a half-done plan will not be done; returns how far it is done."""
+    plan = id_of(plan)
     with owned(folder, dead_owner) as taken_over_from:
         book = Journal(folder / journal, BEGINS)
         so_far = standing(book.records, plan, folder / journal)
         if so_far.state != HALF_DONE:
             raise Problem(f"there is nothing to give up: {so_far}", f"plan {plan}")
-        book.append(GIVEN_UP, plan, **by_whom(taken_over_from))
-        return standing(book.records, plan, folder / journal)
+        return advanced(so_far, book.append(GIVEN_UP, plan, **by_whom(taken_over_from)))
 
 
 def _resume(folder: Path) -> str:
@@ -171,32 +166,54 @@ class _Stop(Exception):
     """What the run was told ends it here."""
 
 
+@dataclass
+class _Brakes:
+    """What stops a run before its next step, and how far the run is."""
+
+    stop_file: Path
+    most_steps: int | None
+    most_changes: int | None
+    steps: int = 0
+    changes: int = 0
+
+    def check(self, step: Step) -> None:
+        self.look_for_stop()
+        if self.most_steps is not None and self.steps >= self.most_steps:
+            raise _Stop(f"this run has done {self.steps} steps, and may do no more")
+        if self.most_changes is not None and self.changes + step.changes > self.most_changes:
+            over = f"step {step.key} makes {step.changes} changes; this run may make {self.most_changes}"
+            raise _Stop(f"{over}, and has made {self.changes}")
+
+    def look_for_stop(self) -> None:
+        if self.stop_file.exists():
+            raise _Stop(f"{self.stop_file} is there: remove it to go on")
+
+    def count(self, step: Step) -> None:
+        self.steps += 1
+        self.changes += step.changes
+
+
+@dataclass
 class _Run:
     """One run over the steps that are left."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        site: Site,
-        book: Journal,
-        so_far: Standing,
-        brakes: Brakes,
-        accept_progress: bool,
-        patience: float,
-        told: Callable[[str], None],
-        resume: str,
-    ) -> None:
-        self.plan, self.site, self.book, self.so_far = plan, site, book, so_far
-        self.brakes, self.accept_progress, self.patience, self.told = brakes, accept_progress, patience, told
-        self.resume = resume
-        self.steps = self.changes = 0
+    plan: Plan
+    site: Site
+    book: Journal
+    so_far: Standing
+    brakes: _Brakes
+    accept_progress: bool
+    patience: float
+    told: Callable[[str], None]
+    resume: str
 
     def go(self) -> Outcome:
         step = None
         try:
-            for step in self.plan.steps:
+            for number, step in enumerate(self.plan.steps, 1):
                 if step.key not in self.so_far.done:
-                    self._brake(step)
+                    self.brakes.check(step)
+                    self.told(f"step {number} of {len(self.plan.steps)}, {step.key}: {step.says}")
                     self._do(step)
             self._write(FINISHED)
         except _Stop as stop:
@@ -217,26 +234,10 @@ class _Run:
             self._write(state, why=why, **fields)
         return Outcome(state, len(self.so_far.done), len(self.plan.steps), why, self.resume)
 
-    def _write(self, what: str, **fields: Any) -> Record:
-        record = self.book.append(what, self.plan.id, **fields)
-        self.so_far = standing(self.book.records, self.plan.id, self.book.path)
-        return record
-
-    def _brake(self, step: Step) -> None:
-        self._look_for_stop()
-        brakes = self.brakes
-        if brakes.most_steps is not None and self.steps >= brakes.most_steps:
-            raise _Stop(f"the most steps for one run are done: {self.steps}")
-        if brakes.most_changes is not None and self.changes + step.changes > brakes.most_changes:
-            changes = f"step {step.key} makes {step.changes} changes, this run has made {self.changes}"
-            raise _Stop(f"{changes}, and may make {brakes.most_changes}")
-
-    def _look_for_stop(self) -> None:
-        if self.brakes.stop_file and self.brakes.stop_file.exists():
-            raise _Stop(f"{self.brakes.stop_file} is there: remove it to go on")
+    def _write(self, what: str, **fields: Any) -> None:
+        self.so_far = advanced(self.so_far, self.book.append(what, self.so_far.plan, **fields))
 
     def _do(self, step: Step) -> None:
-        self.told(f"step {self.plan.steps.index(step) + 1} of {len(self.plan.steps)}, {step.key}: {step.says}")
         if step.key not in self.so_far.memos:  # what is known from before a step is known but once
             self._write(INTENT, step=step.key, memo=self.site.memo(step))
         memo = self.so_far.memos[step.key]
@@ -246,8 +247,7 @@ class _Run:
         else:
             self._check(step)
             self._write(APPLYING, step=step.key)
-            self.steps += 1
-            self.changes += step.changes
+            self.brakes.count(step)
             self._apply(step, memo)
         self._verify(step, memo)
         vectors = as_rows({suffix: self.site.vectors(suffix) for suffix in self._suffixes(step)})
@@ -321,7 +321,7 @@ class _Run:
                 raise Problem(
                     f"not everything is as it has to be after the step: {few(lacking)}", f"step {step.key}", do
                 )
-            self._look_for_stop()
+            self.brakes.look_for_stop()
             time.sleep(min(pause, left))
             pause = min(2 * pause, LONGEST_PAUSE)
 

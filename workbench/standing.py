@@ -22,7 +22,7 @@ from typing import Any
 
 from workbench.journal import Owner, Record, records_of
 from workbench.model import Problem
-from workbench.plans import Vectors
+from workbench.plans import Plan, Vectors
 
 JOURNAL = "journal.jsonl"
 
@@ -65,9 +65,14 @@ class Standing:
         }[self.state]
 
 
-def state_of(folder: Path, plan: str, journal: str = JOURNAL) -> Standing:
-    """How far the plan of that id is done. Reads only; raises Problem if the journal is damaged."""
-    return standing(records_of(folder / journal, BEGINS), plan, folder / journal)
+def state_of(folder: Path, plan: Plan | str, journal: str = JOURNAL) -> Standing:
+    """How far the plan, or that of the id, is done. Reads only; raises Problem if the journal is damaged."""
+    return standing(records_of(folder / journal, BEGINS), id_of(plan), folder / journal)
+
+
+def id_of(plan: Plan | str) -> str:
+    """The id of a plan whose file may be gone."""
+    return plan if isinstance(plan, str) else plan.id
 
 
 def standing(records: Iterable[Record], plan: str, where: Path) -> Standing:
@@ -76,7 +81,7 @@ def standing(records: Iterable[Record], plan: str, where: Path) -> Standing:
     for record in records:
         before = told.get(record["plan"]) or Standing(record["plan"])
         try:
-            told[before.plan] = _after(before, record)
+            told[before.plan] = advanced(before, record)
         except (KeyError, TypeError, ValueError, AttributeError):
             do = "what was done cannot be told from it: look at the servers, put the journal aside, collect and plan again"
             raise Problem(f"the journal is damaged: record {record['n']} is not whole", str(where), do) from None
@@ -85,12 +90,13 @@ def standing(records: Iterable[Record], plan: str, where: Path) -> Standing:
     return wanted
 
 
-def _after(one: Standing, record: Record) -> Standing:
+def advanced(one: Standing, record: Record) -> Standing:
+    """How far the plan is after one more record of it; the standing before is used up."""
     match record["what"]:
         case "begun":
             return Standing(one.plan, HALF_DONE, int(record["steps"]))
         case "intent":
-            one.memos.setdefault(record["step"], dict(record["memo"]))
+            one.memos[record["step"]] = dict(record["memo"])
         case "applying":
             one.touched.add(record["step"])
         case "done":
