@@ -195,7 +195,7 @@ def test_restored_and_rescued_in_time(mesh: Mesh, tmp_path: Path) -> None:
     bench = Bench(mesh, tmp_path).collect()
     mesh.stop("s3")
     planned = bench.plan()
-    assert chosen(planned) == ["rescue"]
+    assert chosen(planned) == ["rescue"], (planned["courses"], planned["before"])
     started = time.monotonic()
     bench.apply()
     assert time.monotonic() - started < 30

@@ -61,7 +61,7 @@ def plan(
         check_free(bundle)
     made = planned(case, only, ways, as_of)
     with owned(case.folder):
-        standing = state_of(case.folder, made.id)
+        standing = state_of(case.folder, made)
         if standing.other or standing.state == HALF_DONE:
             do = f"go on with it: `workbench resume {case.folder}`, or give it up: `workbench resume {case.folder} --give-up`"
             raise Problem("a repair of this case is half done", str(case.folder / NAME), do)
@@ -138,13 +138,13 @@ def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
 
     plan = read_plan(plan_file)
     if give_up:
-        click.echo(f"given up: {given_up(plan.id, _folder(plan_file), dead_owner=options['dead_owner'])}")
+        click.echo(f"given up: {given_up(plan, _folder(plan_file), dead_owner=options['dead_owner'])}")
         return
     _run(plan, plan_file, options, resume=True)
 
 
 def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> None:
-    from workbench.repairing import FINISHED, Brakes
+    from workbench.repairing import FINISHED
     from workbench.repairing import apply as applied
 
     if not plan.steps:
@@ -160,7 +160,9 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
             site,
             folder,
             resume=resume,
-            brakes=Brakes(options["stop_file"], options["max_steps"], options["max_changes"]),
+            most_steps=options["max_steps"],
+            most_changes=options["max_changes"],
+            stop_file=options["stop_file"],
             accept_progress=options["accept_progress"],
             patience=options["patience"],
             told=lambda sentence: click.echo(printable(sentence), err=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.plans import DISABLED, Draft, Need, Step, View
@@ -45,7 +46,7 @@ def off(view: View, link: Link) -> bool:
     )
 
 
-def enabling(view: View, link: Link, arrives: bool, still: tuple[tuple[str, str], ...] = ()) -> Step:
+def enabling(view: View, link: Link, arrives: bool) -> Step:
     """Switch an agreement on. `arrives`: what waits is delivered at once, and is waited for."""
     suffix = view.suffix or ""
     dn = agreement_dn(suffix, link.name)
@@ -65,7 +66,6 @@ def enabling(view: View, link: Link, arrives: bool, still: tuple[tuple[str, str]
         ldif=ldif(records),
         undo_commands=(dsconf(link.supplier, "repl-agmt", "disable", "--suffix", suffix, link.name),),
         undo_ldif=ldif(back),
-        still=still,
         effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
         details={"records": records, "to": link.consumer, "arrives": arrives},
     )
@@ -128,7 +128,7 @@ class Wake:
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For a server that waits behind an agreement that is on."""
-        if need.hidden or need.code == ROLLED_BACK:
+        if need.hidden or need.code == ROLLED_BACK or not need.lacks:
             return
         waiting = [
             link for link in view.model.links if link.consumer == need.server and link.runs and link.waits is not None
@@ -168,19 +168,23 @@ class Rescue:
             commands=(("dsctl", server, "start"),),
             undo_commands=(("dsctl", server, "stop"),),
             effects=({"do": "start", "server": server},),
-            details={"down": [server], "origin": own},
+            still=((server, own),),
+            details={"down": [server], "origin": own, "flows": True},
         )
-        steps = [start]
-        steps += [enabling(view, link, False, ((server, own),)) for link in senders if off(view, link)]
+        enabled = [enabling(view, link, False) for link in senders if off(view, link)]
+        # There is no time to plan again because somebody wrote elsewhere. Only its own position matters, and that only until
+        # the first agreement is on: from then on what it lost may come back.
+        enabled = [replace(step, details={**step.details, "flows": True}) for step in enabled]
+        enabled[:1] = [replace(step, still=((server, own),)) for step in enabled[:1]]
         wake = waking(view, senders[0].supplier, [server], flows=True)
         if wake is None:
             return
         yield Draft(
             "rescue",
             f"start {server}, let {senders[0].supplier} feed it and make one change there, all before {server} writes by itself",
-            (*steps, wake),
+            (start, *enabled, wake),
             load="a session with what it lost",
-            costs=f"nobody may write on {server} until it is done",
+            downtime=f"{server}, for writes, until it is done",
         )
 
     @staticmethod
@@ -273,6 +277,5 @@ class TemporaryAgreement:
             "temporary-agreement",
             f"let {supplier} feed {server} over a temporary agreement until it is level",
             (feed, unfeed),
-            load="a session with what waits",
-            costs=f"the password of {MANAGER} on {server} has to be at hand",
+            load=f"a session with what waits; the password of {MANAGER} on {server} is asked for",
         )
