@@ -214,3 +214,158 @@ def test_a_disabled_agreement_is_switched_on(mesh: Mesh, tmp_path: Path) -> None
     assert chosen(bench.mend()) == ["enable"]
     assert mesh.read("s3", dn("off-1"))
     bench.verify()
+
+
+def test_an_agreement_that_waits_is_woken(tree: Mesh, tmp_path: Path) -> None:
+    """A restored consumer whose supplier believes it up to date; now and then the supplier finds out by itself."""
+    tree.wait_equal()
+    for attempt in range(4):
+        tree.backup("c2", f"waits-{attempt}")
+        made = writes(tree, "s1", *people(f"waits-{attempt}"))
+        tree.wait_equal()
+        with tree.paused("s1", "c2"):
+            tree.restore("c2", f"waits-{attempt}")
+        bench = Bench(tree, tmp_path / str(attempt))
+        planned = bench.collect().plan()
+        if planned["steps"]:
+            break
+    else:
+        raise AssertionError("the supplier never waited")
+    assert chosen(planned) == ["wake"]
+    bench.mend()
+    assert tree.vector("c2")["1"] >= made[0]
+    assert tree.read("c2", dn(f"waits-{attempt}"))
+    bench.verify()
+
+
+def test_read_only_consumers_are_initialised_by_who_feeds_them(tree: Mesh, tmp_path: Path) -> None:
+    tree.wait_equal()
+    with behind(tree, [("h1", "c1")]):
+        lost = writes(tree, "s1", *people("ro-1", "ro-2"))
+        tree.wait_equal(["s1", "h1"])
+        tree.edit_vector("c1", "1", lost[-1])
+    writes(tree, "s1", *people("ro-after"))
+    tree.wait_equal()
+    bench = Bench(tree, tmp_path)
+    planned = bench.mend()
+    assert chosen(planned) == ["initialise-from-h1"]
+    assert "read-only" in refused(planned)["add-on-consumer"]
+    assert tree.read("c1", dn("ro-2"))
+    bench.verify()
+
+
+def test_what_a_consumer_behind_a_hub_missed_is_written_on_a_supplier(tree: Mesh, tmp_path: Path) -> None:
+    writes(tree, "s1", *people("hub-1"))
+    tree.wait_equal()
+    with behind(tree, [("h1", "c1")]):
+        lost = writes(tree, "s1", modify("hub-1", "unseen"))
+        tree.wait_equal(["s1", "h1"])
+        tree.edit_vector("c1", "1", lost[-1])
+    writes(tree, "s1", *people("hub-after"))
+    tree.wait_equal()
+    bench = Bench(tree, tmp_path)
+    assert chosen(bench.mend()) == ["rewrite"]
+    assert tree.read("c1", dn("hub-1"))["description"] == ["unseen"]
+    bench.verify()
+
+
+def test_a_purged_anchor_is_served_by_who_still_has_it(
+    mesh: Mesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh.wait_equal()
+    monkeypatch.setenv(REPLICATION_PASSWORD, MANAGER_PASSWORD)
+    for feed in TO_S3:
+        mesh.pause(*feed)
+    made = writes(mesh, "s1", *people("purged-1", "purged-2"))
+    mesh.wait_equal(["s1", "s2"])
+    mesh.edit_vector("s1", "1", made[-1])  # its changelog begins anew
+    mesh.write("s2", f"dn: cn=s2-to-s3,{REPLICA}\nchangetype: delete\n")
+    mesh.resume("s1", "s3")
+    try:
+        bench = Bench(mesh, tmp_path)
+        planned = bench.mend()
+        assert chosen(planned) == ["temporary-agreement"]
+        assert "import-changelog" in refused(planned)
+        assert "ignore-missing" in refused(planned)
+        assert MANAGER_PASSWORD not in (bench.case / "journal.jsonl").read_text() + json.dumps(planned)
+    finally:
+        mesh.agree("s2", "s3")
+    assert mesh.read("s3", dn("purged-2"))
+    bench.verify()
+
+
+def test_a_dead_origin_is_cleaned(tree: Mesh, tmp_path: Path) -> None:
+    tree.wait_equal()
+    feeds = [("s1", "s2"), ("s2", "s1")]
+    for supplier, consumer in feeds:
+        tree.write(supplier, f"dn: cn={tree.link(supplier, consumer)},{REPLICA}\nchangetype: delete\n")
+    left = [name for name in tree.roles if name != "s2"]
+    try:
+        bench = Bench(tree, tmp_path, left)
+        planned = bench.mend()
+        assert chosen(planned) == ["clean"]
+        assert "clean-by-force" in refused(planned)
+        assert all("2" not in tree.vector(name) for name in left)
+        bench.verify()
+    finally:
+        tree.rejoin("s2", "s1", str(len(tree.rids) + 2))
+    writes(tree, "s2", *people("alive-as-another"))
+    tree.wait_equal()
+
+
+def test_servers_under_each_others_names_are_refused(mesh: Mesh, tmp_path: Path) -> None:
+    """The direction that is mistaken most easily: the good server under the name of the bad one."""
+    mesh.wait_equal()
+    mesh.pause("s1", "s3")
+    try:
+        bench = Bench(mesh, tmp_path).collect()
+        assert chosen(bench.plan()) == ["enable"]
+        swapped = [word.replace("s1=", "sX=").replace("s3=", "s1=").replace("sX=", "s3=") for word in bench.servers]
+        before = {name: mesh.vector(name) for name in mesh.roles}
+        done = bench.run("apply", str(bench.case), *swapped, "--confirm", "s1", "--accept-progress")
+        assert done.exit_code == 2
+        assert "check which address belongs to which name" in done.output
+        assert before == {name: mesh.vector(name) for name in mesh.roles}
+        assert mesh.read("s1", f"cn=s1-to-s3,{REPLICA}", ["nsds5ReplicaEnabled"])["nsds5ReplicaEnabled"] == ["off"]
+    finally:
+        mesh.resume("s1", "s3")
+
+
+def test_a_repair_that_is_killed_half_way_is_resumed_and_ends_right(mesh: Mesh, tmp_path: Path) -> None:
+    names = [f"killed-{number}" for number in range(6)]
+    writes(mesh, "s1", *people(*names))
+    mesh.wait_equal()
+    hide(mesh, *(modify(name, "unseen") for name in names))
+    bench = Bench(mesh, tmp_path)
+    for _ in range(4):
+        assert chosen(bench.collect().plan()) == ["rewrite"]
+        killed = bench.killed_after(2)
+        if killed:
+            break
+    steps_done = (bench.case / "journal.jsonl").read_text().count('"done"')
+    assert 2 <= steps_done < len(names)
+    done = bench.apply(verb="resume")
+    assert "6 of 6 applied" in done.output
+    journal = [json.loads(line) for line in (bench.case / "journal.jsonl").read_text().splitlines()]
+    assert sorted(row["step"] for row in journal if row["what"] == "done") == sorted(
+        {row["step"] for row in journal if row.get("step")}
+    )
+    for name in names:
+        assert mesh.read("s3", dn(name))["description"] == ["unseen"]
+        assert len([csn for csn in rewritten(mesh, name) if csn.endswith("00010000")]) == 1
+    bench.verify()
+
+
+def rewritten(mesh: Mesh, name: str) -> list[str]:
+    """The changes of the description of a person that are in the changelog of s1."""
+    folder = mesh.folder / f"look-{time.monotonic_ns()}"
+    assert mesh.collect(folder, names=["s1"]).exit_code == 0
+    case = Case.create(mesh.folder / f"{folder.name}-case")
+    case.load([folder])
+    found = []
+    for one in case.inputs:
+        for part in case.parts("changes", one):
+            for row in pq.read_table(part["path"], columns=["position", "target", "body"]).to_pylist():
+                if row["target"] == dn(name) and "replace: description" in (row["body"] or ""):
+                    found.append(row["position"])
+    return sorted(found)[1:]  # the first one is the change that was hidden
