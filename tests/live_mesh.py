@@ -189,6 +189,16 @@ class Mesh:
                 return
         raise AssertionError(f"{consumer} was not initialised: {said[status][0]}")
 
+    def rejoin(self, name: str, source: str, rid: str) -> None:
+        """Have a supplier that left come back under another replica ID, with the data of another one."""
+        self.dsconf(name, "replication", "disable", "--suffix", SUFFIX)
+        self.rids[name] = rid
+        self._enable(name)
+        for supplier, consumer in ((source, name), (name, source)):
+            self.agree(supplier, consumer)
+        self.initialise(source, name)
+        self.wait_equal()
+
     def remove(self) -> None:
         """End the servers of this mesh and remove what is theirs."""
         for name in self.roles:

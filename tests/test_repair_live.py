@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from conftest import ROOT
 from live_faults import TO_S3, behind, dn, modify, people, writes
-from live_mesh import Mesh
+from live_mesh import MANAGER_PASSWORD, REPLICA, Mesh
 
 from workbench import Case
 from workbench.cli import main
+from workbench.cli.repair import REPLICATION_PASSWORD
 
 pytestmark = pytest.mark.live
 
@@ -36,6 +43,7 @@ class Bench:
 
     def __init__(self, mesh: Mesh, folder: Path, names: Iterable[str] = ()) -> None:
         self.mesh, self.folder, self.case, self.round = mesh, folder, folder, 0
+        folder.mkdir(exist_ok=True)
         self.names = list(names) or list(mesh.roles)
         self.servers = [word for name in self.names for word in ("--instance", f"{name}={mesh.instance(name)}")]
 
@@ -84,6 +92,22 @@ class Bench:
         assert done.exit_code == 0, done.output
         self.mesh.wait_equal(self.names)
         assert_alike(self.mesh, self.names)
+
+    def killed_after(self, steps: int) -> bool:
+        """Apply in a process of its own, and kill it when so many steps are done; False if it was refused."""
+        planned = json.loads((self.case / "plan.json").read_text())
+        targets = dict.fromkeys(step["server"] for step in planned["steps"])
+        confirmed = [word for name in targets for word in ("--confirm", name)]
+        code = "from workbench.cli import main; main()"
+        words = [sys.executable, "-c", code, "apply", str(self.case), *self.servers, *confirmed]
+        environment = {**os.environ, "PREFIX": str(self.mesh.prefix), "PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        journal = self.case / "journal.jsonl"
+        while process.poll() is None:
+            if journal.exists() and journal.read_text().count('"what": "done"') >= steps:
+                process.kill()
+            time.sleep(0.005)
+        return process.returncode == -signal.SIGKILL
 
     def run(self, *words: str) -> Result:
         """One command; its tools find the servers' defaults of this mesh."""
@@ -347,9 +371,8 @@ def test_a_repair_that_is_killed_half_way_is_resumed_and_ends_right(mesh: Mesh, 
     done = bench.apply(verb="resume")
     assert "6 of 6 applied" in done.output
     journal = [json.loads(line) for line in (bench.case / "journal.jsonl").read_text().splitlines()]
-    assert sorted(row["step"] for row in journal if row["what"] == "done") == sorted(
-        {row["step"] for row in journal if row.get("step")}
-    )
+    told = {what: sorted(row["step"] for row in journal if row["what"] == what) for what in ("done", "intent")}
+    assert told["done"] == told["intent"]
     for name in names:
         assert mesh.read("s3", dn(name))["description"] == ["unseen"]
         assert len([csn for csn in rewritten(mesh, name) if csn.endswith("00010000")]) == 1
