@@ -82,8 +82,10 @@ class Enable(_Plain):
         return site.leads_elsewhere(step.on, step.details["records"][0]["dn"], step.details["to"])
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if it is on."""
-        return (site.setting(step.on, step.details["records"][0]["dn"], ENABLED) or "on").lower() == "on"
+        """True if it is there, and on."""
+        dn = step.details["records"][0]["dn"]
+        there = site.setting(step.on, dn, "cn") is not None
+        return there and (site.setting(step.on, dn, ENABLED) or "on").lower() == "on"
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """The consumer has all of the supplier, where that comes at once."""

@@ -69,28 +69,17 @@ class DirectorySite:
 
     def obstacles(self, step: Step) -> list[str]:
         """Why the step may not be done: servers that are not those of the plan, and what its kind looks at."""
-        found = []
-        down = step.details.get("down", ())
-        for name in self.names(step.suffix):
-            if name in down and not self.answers(name):
-                continue
-            origin, generation = self.identity(step.suffix, name)
-            planned = self._about(step.suffix, name)
-            if origin != planned["origin"]:
-                found.append(
-                    f"the server reached as {name} makes changes as {origin}, that of the plan as {planned['origin']}: "
-                    "check which address belongs to which name"
-                )
-            elif planned["generation"] and generation and generation != planned["generation"]:
-                found.append(f"{name} was initialised anew since the plan was made")
+        found = list(self._strangers(step))
         return found or list(self._hand(step).obstacles(self, step))
 
     def memo(self, step: Step) -> dict[str, Any]:
         """What has to be known from before the step to tell later whether it is done."""
+        self._know_them(step)
         return self._hand(step).memo(self, step)
 
     def done(self, step: Step, memo: Mapping[str, Any]) -> bool:
         """True if the step has taken effect at its server."""
+        self._know_them(step)
         return self._hand(step).done(self, step, memo)
 
     def apply(self, step: Step, memo: Mapping[str, Any]) -> None:
@@ -237,6 +226,26 @@ class DirectorySite:
                     yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"
 
     # --- inside
+
+    def _know_them(self, step: Step) -> None:
+        """Raise Problem if a server is not the one that the plan calls so: what it shows would prove nothing."""
+        if strangers := list(self._strangers(step)):
+            raise Problem(
+                strangers[0], step.key, "check which address belongs to which name; if they are right, plan anew"
+            )
+
+    def _strangers(self, step: Step) -> Iterator[str]:
+        """The servers that are not those of the plan, or hold other data by now."""
+        down = step.details.get("down", ())
+        for name in self.names(step.suffix):
+            if name in down and not self.answers(name):
+                continue
+            origin, generation = self.identity(step.suffix, name)
+            planned = self._about(step.suffix, name)
+            if origin != planned["origin"]:
+                yield f"the server reached as {name} makes changes as {origin}, that of the plan as {planned['origin']}"
+            elif planned["generation"] and generation and generation != planned["generation"]:
+                yield f"{name} was initialised anew since the plan was made"
 
     def _hand(self, step: Step) -> Hand:
         hand = HANDS.get(step.repair)
