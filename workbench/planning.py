@@ -18,7 +18,7 @@ from workbench.boundary import printable
 from workbench.case import Case
 from workbench.diagnosis import case_at, situation_of
 from workbench.model import Finding, Problem, System
-from workbench.plans import DEAD, DISABLED, HIDDEN, MISSED, PENDING, Course, Draft, Need, Plan, Repair, Step, View
+from workbench.plans import DEAD, DISABLED, HIDDEN, MISSED, PENDING, Course, Draft, Need, Plan, Repairs, Step, View
 from workbench.rehearsal import ROLLED_BACK, WAITING, model_of
 from workbench.rules.mending import Achieved, Lack, Model, achieved
 from workbench.situation import Situation
@@ -67,11 +67,11 @@ class _Planned:
         self,
         situation: Situation,
         findings: Sequence[Finding],
-        ladder: Sequence[Repair],
+        repairs: Repairs,
         ways: Sequence[str],
         made_at: datetime,
     ) -> None:
-        self.situation, self.findings, self.ladder, self.ways = situation, findings, ladder, ways
+        self.situation, self.findings, self.repairs, self.ways = situation, findings, repairs, ways
         self.made_at = made_at
         self.system: System = situation.topology.system
         self.proposed: set[str] = set()
@@ -102,6 +102,7 @@ class _Planned:
         first = model.copy()
         self.before += _state(first, suffix)
         view = View(self.situation, self.findings, suffix, model, self.made_at)
+        self._healed(view)
         passed: set[str] = set()
         while need := next((one for one in self._needs(view) if one.name not in passed and _wanted(one, only)), None):
             passed.add(need.name)
@@ -125,6 +126,16 @@ class _Planned:
             self.open.append(
                 f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
             )
+
+    def _healed(self, view: View) -> None:
+        """Let the model hold what is missing by the record only, because a later change brought the same."""
+        for need in self._needs(view):
+            healed = self.repairs.healed(view, need) if need.hidden else frozenset()
+            for lack in healed:
+                view.model.servers[lack.server].holds.add(lack.lot)
+            if healed:
+                count = view.model.changes(healed)
+                self.open.append(f"{need.name}: {count:,} changes need no repair, a later change brought the same")
 
     def _needs(self, view: View) -> list[Need]:
         """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
@@ -172,7 +183,7 @@ class _Planned:
     def _mended(self, view: View, need: Need) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
-        for repair in self.ladder:
+        for repair in self.repairs.ladder:
             for draft in repair.propose(view, need):
                 self.proposed.add(draft.way)
                 tried.append((draft, *_tried(view, need, draft)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
@@ -241,8 +241,20 @@ class View:
         return [one for one in self.findings if one.code in codes and one.suffix in (None, self.suffix)]
 
 
+@dataclass(frozen=True)
+class Repairs:
+    """The repairs of a system.
+
+    ladder  the gentlest first
+    healed  of what a server misses, what needs no repair any more: a later change brought the same
+    """
+
+    ladder: Sequence[Repair]
+    healed: Callable[[View, Need], frozenset[Lack]]
+
+
 class Repair(Protocol):
-    """One repair: a class in the folder of its system. `ladder` lists them, the gentlest first."""
+    """One repair: a class in the folder of its system."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """The ways in which it could mend the need; none if it is not meant for such."""
