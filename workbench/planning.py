@@ -20,7 +20,7 @@ from workbench.diagnosis import case_at, situation_of
 from workbench.model import Finding, Problem, System
 from workbench.plans import DEAD, DISABLED, HIDDEN, MISSED, PENDING, Course, Draft, Need, Plan, Repairs, Step, View
 from workbench.rehearsal import ROLLED_BACK, WAITING, model_of
-from workbench.rules.mending import Achieved, Lack, Model, achieved
+from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
 from workbench.situation import Situation
 
 TARGETS_SHOWN = 100
@@ -219,24 +219,7 @@ class _Planned:
         first = before.copy()
         first.settle()
         lacking = first.missing() | first.pending()
-        rows: dict[tuple[str, str], list[Lack]] = {}
-        for lack in lacking & after.held():
-            rows.setdefault((lack.server, before.lots[lack.lot].origin), []).append(lack)
-        show = self.system.show
-        for (server, origin), lacks in sorted(rows.items()):
-            lots = sorted((before.lots[one.lot] for one in lacks), key=lambda lot: lot.first)
-            self.promise.append(
-                {
-                    "server": server,
-                    "suffix": suffix,
-                    "origin": origin,
-                    "count": sum(lot.changes for lot in lots),
-                    "first": show(lots[0].first),
-                    "last": show(lots[-1].last),
-                    "key": lots[-1].last,
-                    "targets": list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN],
-                }
-            )
+        self.promise += _rows(before, lacking & after.held(), suffix, self.system)
 
     def plan(self, case: Case) -> Plan:
         """All of it."""
@@ -266,6 +249,7 @@ class _Planned:
             tuple(self.after),
             tuple(self.open),
             self.unmended,
+            tuple(self.repairs.checks(servers)) if self.steps else (),
         )
 
 
@@ -306,6 +290,8 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         saved=sum(changes[lot].changes for lot in gone & after.saved),
     )
     left = need.lacks - result.restored
+    loses = result.unsaid or {lack for lack in result.lost if lack.lot in gone - after.saved}
+    course = replace(course, loses=tuple(_rows(view.model, loses, view.suffix, view.situation.topology.system)))
     if result.unsaid:
         who = ", ".join(sorted({lack.server for lack in result.unsaid}))
         why = (
@@ -322,6 +308,25 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
     else:
         return result, after, replace(course, proven=not draft.refused)
     return result, after, replace(course, refused=draft.refused or why)
+
+
+def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
+    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known.
+
+    `key` is the order key of the last one.
+    """
+    some: dict[tuple[str, str], list[Lot]] = {}
+    for lack in lacks:
+        lot = model.lots[lack.lot]
+        some.setdefault((lack.server, lot.origin), []).append(lot)
+    rows = []
+    for (server, origin), lots in sorted(some.items()):
+        lots.sort(key=lambda lot: lot.first)
+        about = {"server": server, "suffix": suffix, "origin": origin, "count": sum(lot.changes for lot in lots)}
+        ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last), "key": lots[-1].last}
+        targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN]
+        rows.append({**about, **ends, "targets": targets})
+    return rows
 
 
 def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:

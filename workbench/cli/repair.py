@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from workbench.boundary import printable
 from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.model import Problem
-from workbench.plain import aligned
+from workbench.plain import aligned, one_cell
 from workbench.plan_text import plan_text
 from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.systems import system_named
@@ -171,6 +172,14 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     click.echo(printable(str(outcome)))
     if outcome.state != FINISHED:
         raise click.exceptions.Exit(4)
+    for row in site.kept(plan):
+        if not row["kept"]:
+            click.echo(one_cell(f"not yet: {row['server']} {row['says']}"))
+    click.echo(f"now, and again later: {_again('verify', plan_file)}")
+
+
+def _again(verb: str, plan_file: Path) -> str:
+    return printable(f"workbench {verb} {shlex.quote(str(plan_file))} ...")
 
 
 def _folder(plan_file: Path) -> Path:

@@ -10,6 +10,7 @@ Planning only: what does the steps on real servers is `workbench.systems.ds389.l
 """
 
 from workbench.plans import Repairs
+from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake
 from workbench.systems.ds389.repairs.refused import (
@@ -40,4 +41,4 @@ _LADDER = (
 """In the order in which they are considered. A way that gives something up comes behind one that does not, whatever stands
 here: delete and add takes an entry's identity from it on every server, so it stands behind an initialisation."""
 
-REPAIRS = Repairs(_LADDER, healed)
+REPAIRS = Repairs(_LADDER, healed, checks)
