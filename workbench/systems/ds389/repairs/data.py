@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from workbench.topology import Link
 
 MEMBER_OF = "memberof"
+SOURCES = 3
+"""Of many servers that could fill another one, so many are compared."""
+
 _LIVE = "its values are read on {server} when this is run: the case does not hold them"
 
 
@@ -219,7 +222,8 @@ class Initialise:
             return
         holds = {one.name: len(one.holds) for one in view.model.servers.values()}
         links = [link for link in links_to(view, need.server) if link.supplier in holds]
-        for link in sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier)):
+        ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
+        for link in ranked[:SOURCES]:
             yield self._draft(view, link, need.server)
 
     def backwards(self, view: View, link: Link) -> Draft:
