@@ -197,22 +197,22 @@ class Model:
         return {lot.last: number for number, lot in held if supplier.log.holds(lot.first)}
 
     def _take(self, server: Server, position: str, lot: int | None) -> None:
-        """A server takes a change: its vector moves, and it holds the lot - unless it lacks the entry, and refuses."""
+        """A server takes a change: its vector moves, and it holds the lot - unless it lacks the entry, and refuses.
+
+        What it refused does not come into its log either: it would pass on to others what it never had.
+        """
         server.vector = advanced(server.vector, self.origin_of(position), position)
+        about = self.lots[lot] if lot is not None else None
+        if about and about.entry is not None and not about.creates and self._absent(server, about.entry):
+            return
         if server.log is not None:
             server.log.add(position)
-        if lot is None:
-            return
-        about = self.lots[lot]
-        if about.entry is not None and not about.creates and self._absent(server, about.entry, lot):
-            return
-        server.holds |= {lot, *about.mends}
+        if about and lot is not None:
+            server.holds |= {lot, *about.mends}
 
-    def _absent(self, server: Server, entry: str, but: int) -> bool:
+    def _absent(self, server: Server, entry: str) -> bool:
         """True if the entry never came to the server: it lacks a change that created it, and none created it again."""
-        created = [
-            number for number, lot in enumerate(self.lots) if lot.entry == entry and lot.creates and number != but
-        ]
+        created = [number for number, lot in enumerate(self.lots) if lot.entry == entry and lot.creates]
         return bool(created) and not any(number in server.holds for number in created)
 
 
