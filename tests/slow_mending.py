@@ -115,6 +115,14 @@ class World:
         """What may still be sent to it."""
         return self.lacking(name) - self.missing(name)
 
+    def forget_unshown(self) -> None:
+        """Leave out what nothing tells of: no log has it, and no vector ends there."""
+        shown = {span.max for one in self.servers.values() for span in one.vector.values()}
+        shown = shown.union(*(one.log or () for one in self.servers.values()))
+        self.changes = {position: change for position, change in self.changes.items() if position in shown}
+        for one in self.servers.values():
+            one.has &= shown
+
     # --- what happens
 
     def make(self, name: str, position: str, entry: str, creates: bool = False, mends: Any = ()) -> None:
@@ -222,8 +230,8 @@ class World:
 # --- worlds as they come about
 
 
-def random_world(random: Random) -> World:
-    """Servers of all roles that lived for a while, and to which things happened."""
+def random_world(random: Random, births: bool = True) -> World:
+    """Servers of all roles that lived for a while, and to which things happened. `births`: entries are made meanwhile."""
     writers = random.randrange(2, 5)
     servers = [Slow(f"s{number}", str(number)) for number in range(1, writers + 1)]
     servers += [Slow(f"h{number}", None) for number in range(random.choice([0, 0, 1]))]
@@ -242,7 +250,7 @@ def random_world(random: Random) -> World:
         second += random.choice([0, 1, 1, 3])
         luck, one = random.random(), random.choice(servers)
         if luck < 0.5:
-            _write_some(world, random, random.choice(servers[:writers]), second)
+            _write_some(world, random, random.choice(servers[:writers]), second, births)
         elif luck < 0.85 and ties:
             world.session(random.choice(ties))
         elif luck < 0.9:
@@ -277,7 +285,7 @@ def by_origin(positions: set[str]) -> dict[str, set[str]]:
     return found
 
 
-def _write_some(world: World, random: Random, one: Slow, second: int) -> None:
+def _write_some(world: World, random: Random, one: Slow, second: int, births: bool) -> None:
     assert one.origin is not None
     for _ in range(random.choice([1, 1, 2, 5])):
         sequence = 0
@@ -288,7 +296,7 @@ def _write_some(world: World, random: Random, one: Slow, second: int) -> None:
         entry = random.randrange(8)
         exists = any(born.entry == str(entry) for born in world.changes.values() if born.creates)
         # Of the higher entries every server has had them from the beginning.
-        world.make(one.name, position, str(entry), creates=entry < 3 and not exists)
+        world.make(one.name, position, str(entry), creates=births and entry < 3 and not exists)
 
 
 def _damage(world: World, random: Random, one: Slow) -> None:
