@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from itertools import groupby
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import slow_mending
@@ -124,10 +122,8 @@ def plainly(effect: dict[str, Any], model: Any, kept: Grouped) -> dict[str, Any]
     return about
 
 
-def check_effects(house: Any, random: Random, seen: Counter[str] | None = None) -> None:
-    """A random world and a few effects: after each one the model says what the world says."""
-    world = random_world(random)
-    model, kept = model_of(house, world)
+def follow(world: World, model: Any, kept: Grouped, random: Random, seen: Counter[str] | None = None) -> None:
+    """A few effects, and life going on: after each one the model says what the world says."""
     compare(world, model, kept, "nothing")
     told = ["settle"]
     world.settle()
@@ -147,5 +143,44 @@ def check_effects(house: Any, random: Random, seen: Counter[str] | None = None) 
     compare(world, model, kept, "; ".join([*told, "go on"]))
 
 
-def house_of(**modules: Any) -> SimpleNamespace:
-    return SimpleNamespace(**modules)
+def check_effects(house: Any, random: Random, seen: Counter[str] | None = None) -> None:
+    """On a random world."""
+    world = random_world(random)
+    follow(world, *model_of(house, world), random, seen)
+
+
+def check_achieved(house: Any, random: Random, seen: Counter[str] | None = None) -> None:
+    """What is said of a repair, against the world in which it is done and the one in which it is not."""
+    world = random_world(random)
+    model, kept = model_of(house, world)
+    world.settle()
+    without, model_now = world.copy(), model.copy()
+    model_now.settle()
+    effects = []
+    for _ in range(random.randrange(1, 5)):
+        effect = random_effect(world, kept, model_now, random)
+        effects.append(effect)
+        world.do(**plainly(effect, model_now, kept))
+        model_now.do([effect])
+    done = world.copy()
+    world.go_on()
+    before = without.copy()
+    without.go_on()
+    known = {one for some in kept for one in some}
+    result, after = house.mending.achieved(model, effects)
+    compare(done, after, kept, str(effects))
+    for name, one in world.servers.items():
+
+        def told(lacks: Any, name: str = name) -> set[str]:
+            return changes_in(model, kept, lacks)[name]
+
+        saved = world.saved
+        unsaid = (world.missing(name) & known) - without.missing(name) - saved
+        assert told(result.restored) == before.lacking(name) & known & done.servers[name].has, "restored"
+        assert told(result.lost) == (before.servers[name].has & known) - one.has, "lost"
+        assert told(result.unsaid) == unsaid, "unsaid"
+        assert told(result.left) == world.missing(name) & known, "left"
+        assert told(result.pending) == world.pending(name) & known, "pending"
+        if seen is not None:
+            seen.update(what for what in ("restored", "lost", "unsaid") if told(getattr(result, what)))
+            seen["saved"] += bool((world.missing(name) & known) - without.missing(name) & saved)

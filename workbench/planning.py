@@ -97,27 +97,31 @@ class _Planned:
 
     def mend(self, suffix: str | None, only: Sequence[str]) -> None:
         """Plan for one suffix."""
-        codes = {(one.code, one.server, one.link) for one in self.findings if one.suffix in (None, suffix)}
-        model = model_of(self.situation, suffix, codes)
+        model = model_of(self.situation, suffix, _codes(self.findings, suffix))
         first = model.copy()
         self.before += _state(first, suffix)
         view = View(self.situation, self.findings, suffix, model, self.made_at)
-        passed: set[str] = set()
-        while need := next((one for one in self._needs(view) if one.name not in passed and _wanted(one, only)), None):
-            passed.add(need.name)
+        passed: set[Need] = set()
+        while need := next((one for one in self._needs(view) if _bare(one) not in passed and _wanted(one, only)), None):
+            passed.add(_bare(need))
             view = replace(view, model=self._mended(view, need))
         done = view.model.copy()
         done.go_on()
         self.after += _state(done, suffix, range(len(first.lots)))
-        self._promised(first, done, suffix)
+        self._promised(first, view.model, suffix)
         for need in self._needs(view):
-            if need.name in passed:
+            if _bare(need) in passed:
                 self.unmended += 1
                 count = view.model.changes(need.lacks)
                 lacking = f"{count:,} changes stay lacking" if count else "it stays as it is"
                 self.open.append(f"{need.name}: no proven way was found, {lacking}")
             elif not _wanted(need, only):
                 self.open.append(f"{need.name}: not planned for, as you asked")
+        blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.consumer is None]
+        if blind and any(_bare(need) in passed for need in self._needs(view)):
+            self.open.append(
+                f"where {', '.join(blind)} leads nobody knows: write the consumer of each into case.yaml, and plan again"
+            )
         cut = self.situation.verdicts.cut()
         if "missing" in cut:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
@@ -146,7 +150,12 @@ class _Planned:
                 needs.append(Need(DEAD, view.suffix, origin=one.origin))
         for one in view.about(DISABLED):
             link = next(
-                (x for x in view.situation.topology.links if (x.supplier, x.name) == (one.server, one.link)), None
+                (
+                    x
+                    for x in view.situation.topology.links
+                    if (x.supplier, x.name, x.suffix) == (one.server, one.link, view.suffix)
+                ),
+                None,
             )
             off = link and any(
                 (x.supplier, x.consumer, x.runs) == (link.supplier, link.consumer, False) for x in now.links
@@ -165,7 +174,8 @@ class _Planned:
         if hidden:
             own = model.servers[server].origin
             return HIDDEN if any(model.lots[one.lot].origin == own for one in lacks) else MISSED
-        feeds = {(link.supplier, link.name) for link in view.situation.topology.links if link.consumer == server}
+        links = view.situation.topology.links
+        feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
         told = {one.code for one in view.findings if one.server == server or (one.server, one.link) in feeds}
         return next((code for code in _STUCK if code in told), PENDING)
 
@@ -222,7 +232,6 @@ class _Planned:
                     "count": sum(lot.changes for lot in lots),
                     "first": show(lots[0].first),
                     "last": show(lots[-1].last),
-                    "key": lots[-1].last,
                     "targets": list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN],
                 }
             )
@@ -261,9 +270,18 @@ class _Planned:
 def models_of(case: Case, as_of: str | None = None) -> Mapping[str | None, Model]:
     """The models on which plans for the case are proven, by suffix."""
     situation, findings = situation_of(case_at(case, as_of))
-    codes = {(one.code, one.server, one.link) for one in findings}
     suffixes = dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims)
-    return {suffix: model_of(situation, suffix, codes) for suffix in suffixes}
+    return {suffix: model_of(situation, suffix, _codes(findings, suffix)) for suffix in suffixes}
+
+
+def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, str | None, str | None]]:
+    """What was found of which server and link: agreements of two suffixes may bear one name."""
+    return {(one.code, one.server, one.link) for one in findings if one.suffix in (None, suffix)}
+
+
+def _bare(need: Need) -> Need:
+    """The need, however much is lacking. Its name is not enough: agreements of two servers may bear one."""
+    return replace(need, lacks=frozenset())
 
 
 def _wanted(need: Need, only: Sequence[str]) -> bool:

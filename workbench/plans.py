@@ -108,7 +108,7 @@ class Plan:
     servers    of each server and suffix: `server`, `suffix`, `origin`, `generation`, `vector` (origin -> highest position)
     courses    the ways that were compared, the chosen ones among them
     promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`
-    before     what was missing, pending and lost before, by server; `after`: the same on the model, all steps done
+    before     what was missing and pending before, by server; `after`: the same on the model, all steps done, when life goes on
     open       what the plan does not mend, in sentences
     unmended   how many needs are left for which no proven way was found
     """

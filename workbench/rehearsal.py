@@ -212,6 +212,9 @@ class Rehearsal:
     def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
         self._plan, self._show = plan, show
         self._models = {suffix: model.copy() for suffix, model in models.items()}
+        for model in self._models.values():
+            model.settle()
+        self._lacked = {suffix: model.missing() | model.pending() for suffix, model in self._models.items()}
         self._applied: set[str] = set()
 
     def vectors(self, suffix: str | None) -> Vectors:
@@ -243,10 +246,14 @@ class Rehearsal:
         mine = [one for one in self._plan.steps if one.suffix == step.suffix]
         if step.key != mine[-1].key:
             return []
-        model = self._models[step.suffix]
-        lacking = {(lack.server, model.lots[lack.lot].last) for lack in model.missing() | model.pending()}
         return [
-            f"{row['server']} still lacks {row['count']:,} changes of origin {row['origin']}"
+            f"{row['server']} still lacks {lacks:,} of {row['count']:,} changes of origin {row['origin']}"
             for row in self._plan.promise
-            if row["suffix"] == step.suffix and (row["server"], row["key"]) in lacking
+            if row["suffix"] == step.suffix and (lacks := row["count"] - self._came(row))
         ]
+
+    def _came(self, row: Mapping[str, Any]) -> int:
+        """How many changes of an origin a server holds that it lacked when all began."""
+        model, lacked = self._models[row["suffix"]], self._lacked[row["suffix"]]
+        mine = (one for one in lacked & model.held() if one.server == row["server"])
+        return model.changes(one for one in mine if model.lots[one.lot].origin == row["origin"])

@@ -301,7 +301,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
 class Achieved:
     """A repair on the model: what was lacking and is there, what is lost, and what it would hide or throw away unsaid.
 
-    restored   lots that a server lacked and now holds
+    restored   lots that a server lacked and holds when the repair is done
     lost       lots that a server held and now does not
     unsaid     lots that are missing now, were not before, and were not saved
     left       what is missing still
@@ -318,8 +318,8 @@ class Achieved:
 def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achieved, Model]:
     """Try a repair: what it achieves when life goes on behind it, and the model with its effects done.
 
-    A lack counts as restored if it is mended for good, and as hidden if life going on hides it; what would have been
-    hidden or delivered without the repair is no merit and no fault of it.
+    What would have been delivered or hidden without the repair is no merit and no fault of it: what comes only when life
+    goes on behind it is not restored, and what would be hidden anyway is not unsaid.
     """
     without = before.copy()
     without.settle()
@@ -328,6 +328,7 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
     done = before.copy()
     done.settle()
     done.do(effects)
+    there = done.held()
     after = done.copy()
     after.go_on()
     without.go_on()
@@ -337,7 +338,7 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
     doomed = without.missing()
     return (
         Achieved(
-            frozenset(lacking & now),
+            frozenset(lacking & there),
             frozenset(held - now),
             frozenset(lack for lack in missing - doomed if lack.lot not in after.saved),
             frozenset(missing),
