@@ -75,6 +75,7 @@ class _Planned:
         self.made_at = made_at
         self.system: System = situation.topology.system
         self.proposed: set[str] = set()
+        self.several = len({one.suffix for one in situation.topology.replicas if one.claims}) > 1
         self.courses: list[Course] = []
         self.steps: list[Step] = []
         self.promise: list[dict[str, Any]] = []
@@ -107,16 +108,16 @@ class _Planned:
             view = replace(view, model=self._mended(view, need))
         done = view.model.copy()
         done.go_on()
-        self.after += _state(done, suffix, range(len(first.lots)))
+        self.after += _state(done, suffix)
         self._promised(first, view.model, suffix)
         for need in self._needs(view):
             if _bare(need) in passed:
                 self.unmended += 1
                 count = view.model.changes(need.lacks)
                 lacking = f"{count:,} changes stay lacking" if count else "it stays as it is"
-                self.open.append(f"{need.name}: no proven way was found, {lacking}")
+                self.open.append(f"{self._called(need)}: no proven way was found, {lacking}")
             elif not _wanted(need, only):
-                self.open.append(f"{need.name}: not planned for, as you asked")
+                self.open.append(f"{self._called(need)}: not planned for, as you asked")
         blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.consumer is None]
         if blind and any(_bare(need) in passed for need in self._needs(view)):
             self.open.append(
@@ -130,6 +131,10 @@ class _Planned:
                 f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
             )
 
+    def _called(self, need: Need) -> str:
+        """Its name; with the suffix, if there is more than one."""
+        return f"{need.name} in {need.suffix or 'the suffix without a name'}" if self.several else need.name
+
     def _needs(self, view: View) -> list[Need]:
         """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
         now = view.model.copy()
@@ -138,7 +143,7 @@ class _Planned:
         found: dict[tuple[str, bool], set[Lack]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
             for lack in lacks:
-                if lack.lot not in gone:  # what no server has any more, no repair brings back
+                if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
                     found.setdefault((lack.server, hidden), set()).add(lack)
         # An own change that is about to be hidden cannot wait for anything else.
         back = {one.server for one in view.about(ROLLED_BACK)}
@@ -176,7 +181,8 @@ class _Planned:
             return HIDDEN if any(model.lots[one.lot].origin == own for one in lacks) else MISSED
         links = view.situation.topology.links
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
-        told = {one.code for one in view.findings if one.server == server or (one.server, one.link) in feeds}
+        found = (one for one in view.findings if one.suffix in (None, view.suffix))
+        told = {one.code for one in found if one.server == server or (one.server, one.link) in feeds}
         return next((code for code in _STUCK if code in told), PENDING)
 
     def _mended(self, view: View, need: Need) -> Model:
@@ -202,6 +208,7 @@ class _Planned:
             self.courses.append(
                 replace(
                     course,
+                    need=self._called(need),
                     chosen=chosen,
                     why=_why(tried[best][3], course, draft, self.ways) if chosen and best is not None else "",
                 )
@@ -313,14 +320,12 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         saved=sum(changes[lot].changes for lot in gone & after.saved),
     )
     left = need.lacks - result.restored
-    if result.unsaid:
+    if thrown := gone - after.saved:
+        why = f"on the model {sum(changes[lot].changes for lot in thrown):,} changes are thrown away unsaved"
+    elif result.unsaid:
         who = ", ".join(sorted({lack.server for lack in result.unsaid}))
         why = (
             f"on the model {view.model.changes(result.unsaid):,} changes are missing afterwards that were not, on {who}"
-        )
-    elif gone - after.saved:
-        why = (
-            f"on the model {sum(changes[lot].changes for lot in gone - after.saved):,} changes are thrown away unsaved"
         )
     elif need.lacks and left == need.lacks:
         why = "on the model nothing of what is lacking arrives by it"
@@ -338,17 +343,16 @@ def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> s
     return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
 
 
-def _state(model: Model, suffix: str | None, known: range | None = None) -> list[dict[str, Any]]:
+def _state(model: Model, suffix: str | None) -> list[dict[str, Any]]:
     """What each server lacks, in changes."""
     rows = []
     gone = model.gone()
-    missing, pending = ({lack for lack in some if lack.lot not in gone} for some in (model.missing(), model.pending()))
     for name in sorted(model.servers):
-        mine = [
-            [lack for lack in some if lack.server == name and (known is None or lack.lot in known)]
-            for some in (missing, pending)
-        ]
-        rows.append(
-            {"server": name, "suffix": suffix, "missing": model.changes(mine[0]), "pending": model.changes(mine[1])}
-        )
+        counts = {
+            what: model.changes(
+                lack for lack in some if lack.server == name and lack.lot in model.given and lack.lot not in gone
+            )
+            for what, some in (("missing", model.missing()), ("pending", model.pending()))
+        }
+        rows.append({"server": name, "suffix": suffix, **counts})
     return rows

@@ -104,6 +104,11 @@ class Model:
             server.log = server.log.copy() if server.log else None
         return twin
 
+    @property
+    def given(self) -> range:
+        """The lots that were there at the beginning. Who lacks one that a repair wrote itself, lacks nothing by it."""
+        return range(len(self.lots) - self.made)
+
     # --- what is wrong
 
     def missing(self) -> set[Lack]:
@@ -332,14 +337,14 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
     after = done.copy()
     after.go_on()
     without.go_on()
-    known = range(len(before.lots))
+    known = before.given
     missing = {lack for lack in after.missing() if lack.lot in known}
     now = {lack for lack in after.held() if lack.lot in known}
     doomed = without.missing()
     return (
         Achieved(
-            frozenset(lacking & there),
-            frozenset(held - now),
+            frozenset(lack for lack in lacking & there if lack.lot in known),
+            frozenset(lack for lack in held - now if lack.lot in known),
             frozenset(lack for lack in missing - doomed if lack.lot not in after.saved),
             frozenset(missing),
             frozenset(lack for lack in after.pending() if lack.lot in known),
