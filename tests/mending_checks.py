@@ -116,9 +116,7 @@ def plainly(effect: dict[str, Any], model: Any, kept: Grouped) -> dict[str, Any]
     about = {("what" if key == "do" else key): value for key, value in effect.items()}
     if "lots" in about:
         lots = about.pop("lots")
-        about["changes"] = [
-            one for lot in lots for one in (kept[lot] if lot < len(kept) else [model.lots[lot].last])
-        ]
+        about["changes"] = [one for lot in lots for one in (kept[lot] if lot < len(kept) else [model.lots[lot].last])]
     return about
 
 

@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mending_checks import Grouped
 from history_samples import BEGINNING
+from mending_checks import Grouped
 from mesh_samples import SUFFIX, agreement, changelog, elements, replica, write
-from slow_mending import Slow, World, by_origin, fresh
+from slow_mending import World, by_origin, fresh
 
 from workbench import Case
-from workbench.diagnosis import situation_of
 from workbench.systems.ds389.csn import origin_of
 
 READ_ONLY = 65535
@@ -71,13 +70,12 @@ def case_of(folder: Path, world: World) -> Case:
     return case
 
 
-def filled(house: Any, case: Case) -> tuple[Any, Any]:
-    """The model of the case, and its situation."""
-    situation, findings = situation_of(case)
+def model_from(house: Any, situation: Any, findings: Any) -> Any:
+    """The model that is filled from what was found, with positions for new changes as the slow world makes them."""
     codes = {(one.code, one.server, one.link) for one in findings}
     model = house.rehearsal.model_of(situation, SUFFIX, codes)
     model.fresh, model.origin_of = fresh, origin_of
-    return model, situation
+    return model
 
 
 def lots_as_changes(world: World, model: Any) -> Grouped:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from mesh_samples import SUFFIX, Claims, agreement, changelog, claims, csn, elements, replica, write
@@ -88,6 +87,28 @@ def purged_here_kept_there() -> Files:
     }
 
 
+def newest_dropped() -> Files:
+    """s2 dropped the newest change of s1; s3 waits for it and for others before it, behind a disabled agreement."""
+    behind = claims(r1=(0, 3), r2=(0, 0))
+    links = agreement("s1-to-s2", 38902) + agreement("s1-to-s3", 38903, enabled=False)
+    return {
+        **server("s1", 1, ALL, [*MADE, *OWN], links),
+        **server("s2", 2, ALL, [*MADE[:-1], *OWN], dropped=MADE[-1:]),
+        **server("s3", 3, behind, [*MADE[:4], *OWN]),
+    }
+
+
+def half_by_itself() -> Files:
+    """s3 waits for what s1 has trimmed, and a disabled agreement from s2 would bring it half."""
+    trimmed = [f"{{replica 1 ldap://localhost:38901}} {csn(6, 1)}"]
+    half, less = claims(r1=(0, 6), r2=(0, 0)), claims(r1=(0, 3), r2=(0, 0))
+    return {
+        **server("s1", 1, ALL, [*MADE[7:], *OWN], agreement("s1-to-s3", 38903), purge=trimmed),
+        **server("s2", 2, half, [*MADE[:7], *OWN], agreement("s2-to-s3", 38903, enabled=False)),
+        **server("s3", 3, less, [*MADE[:4], *OWN]),
+    }
+
+
 def asleep() -> Files:
     """s1 and s2 each feed a server of their own, and believe it up to date; they do not feed one another."""
     has = [*MADE, *OWN]
@@ -101,13 +122,16 @@ def asleep() -> Files:
     }
 
 
-def rolled_back() -> tuple[Files, Files]:
-    """s1 and s2 had all; then s2 was restored, lacks what it made last, and has not written since."""
+def rolled_back(enabled: bool = False) -> tuple[Files, Files]:
+    """s1 and s2 had all; then s2 was restored, lacks what it made last, and has not written since.
+
+    `enabled`: the agreement that leads to it is on, and what it remembers of s2 is not told.
+    """
     own = stamps(2, *range(6))
     whole, less = claims(r1=(0, 9), r2=(0, 5)), claims(r1=(0, 9), r2=(0, 2))
-    links = agreement("s1-to-s2", 38902, enabled=False)
+    links = agreement("s1-to-s2", 38902, enabled=enabled)
     first = {
-        **server("s1", 1, whole, [*MADE, *own], links.replace(": off", ": on")),
+        **server("s1", 1, whole, [*MADE, *own], agreement("s1-to-s2", 38902)),
         **server("s2", 2, whole, [*MADE, *own], agreement("s2-to-s1", 38901)),
     }
     then = {

@@ -162,7 +162,7 @@ class World:
 
     def settle(self) -> None:
         """Sessions until nothing moves."""
-        while any([self.session(tie) for tie in self.ties]):
+        while sum(self.session(tie) for tie in self.ties):
             pass
 
     def go_on(self) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 NAME = "plan.json"
 
+ASKED_FOR = "(asked for when it is run)"
+"""Stands where a password is sent. Text that LDIF shows as it is: in base64 nobody would see that it is none."""
+
 Vectors = Mapping[str, Mapping[str, str]]
 """Server -> origin -> the highest position that it claims, as the system writes positions."""
 

@@ -118,14 +118,15 @@ class _Filling:
         assert self.known is not None
         count, first, end = self.known.tally(origin, span)
         if claimed and span.high != end:
-            count, first, end = count + 1, first or span.high, span.high  # by a vector, and in nothing that was collected
+            count, first, end = (
+                count + 1,
+                first or span.high,
+                span.high,
+            )  # by a vector, and in nothing that was collected
         count -= sum(span.low < place <= span.high for place in single)
         if count <= 0 or first is None or end is None:
             return
-        # A lot comes and goes with its ends: at them has to stand what shares its fate.
-        while first in single:
-            _, first, _ = self.known.tally(origin, Span(first, span.high))
-            first = first or span.high
+        # A lot comes with its last change: that has to be one of its own.
         while end in single:
             _, _, end = self.known.tally(origin, Span(span.low, (end[0], end[1] - 1)))
             assert end is not None, "not all of the stretch have a lot of their own"
@@ -162,7 +163,7 @@ class _Filling:
         ends |= {str(one[end]) for one in facts.values() for end in ("min", "max")}
         for number, lot in enumerate(self.lots):
             if number in holds:
-                ends |= {lot.first, lot.last}
+                ends.add(lot.last)
         # A mark is a record, too, but none that is ever sent.
         yield from (position for position in sorted(ends) if stored.holds(position) and position not in stored.marks)
 

@@ -197,9 +197,7 @@ class Model:
 
     def _ending(self, supplier: Server) -> dict[str, int]:
         """Position -> the lot that is there as a whole when this change of it is."""
-        assert supplier.log is not None
-        held = ((number, self.lots[number]) for number in supplier.holds)
-        return {lot.last: number for number, lot in held if supplier.log.holds(lot.first)}
+        return {self.lots[number].last: number for number in supplier.holds}
 
     def _take(self, server: Server, position: str, lot: int | None) -> None:
         """A server takes a change: its vector moves, and it holds the lot - unless it lacks the entry, and refuses.
@@ -339,7 +337,7 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
     without.go_on()
     known = before.given
     missing = {lack for lack in after.missing() if lack.lot in known}
-    now = {lack for lack in after.held() if lack.lot in known}
+    now = after.held()
     doomed = without.missing()
     return (
         Achieved(
