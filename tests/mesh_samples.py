@@ -88,14 +88,20 @@ def changelog(
     purge: Iterable[str] = (),
     last: Iterable[str] = (),
     suffix: str = SUFFIX,
+    own_entries: bool = False,
 ) -> str:
-    """An exported changelog; `marks` are the dummy records of one that was made anew."""
+    """An exported changelog; `marks` are the dummy records of one that was made anew.
+
+    `own_entries`: each change is of an entry of its own, the same one in every log.
+    """
     head = [*(f"clpurgeruv: {value}" for value in purge), *(f"clmaxruv: {value}" for value in last)]
     found = ["\n".join(head)] if head else []
     for mark in marks:
         zeros = "00000000-00000000-00000000-00000000"
         found.append(f"changetype: delete\ncsn: {mark}\nnsuniqueid: {zeros}\ndn: cn=start iteration")
     for number, position in enumerate(changes):
+        if own_entries:
+            number = int(f"{position[4:8]}{position[10:12]}{position[14:16]}", 16)
         unique = f"{number:08x}-00000000-00000000-00000001"
         found.append(f"changetype: delete\ncsn: {position}\nnsuniqueid: {unique}\ndn: uid=u{number},{suffix}")
     return "\n\n".join(found) + "\n\n"

@@ -8,7 +8,7 @@ are those of the other tests, over the given cases and a fixed number of seeded 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import product
@@ -416,14 +416,14 @@ def compiled(module: str) -> CodeType:
 
 
 @contextmanager
-def fresh_modules(changed: str = "", text: str = "") -> Iterator[dict[str, ModuleType]]:
+def fresh_modules(changed: str = "", text: str = "", names: Sequence[str] = MODULES) -> Iterator[dict[str, ModuleType]]:
     """The modules, run anew and apart from those of the house; one of them may have another text."""
-    before = {name: sys.modules.get(name) for name in MODULES}
+    before = {name: sys.modules.get(name) for name in names}
     try:
-        for name in MODULES:
+        for name in names:
             sys.modules[name] = ModuleType(name)
             exec(compile(text, name, "exec") if name == changed else compiled(name), sys.modules[name].__dict__)
-        yield {name: sys.modules[name] for name in MODULES}
+        yield {name: sys.modules[name] for name in names}
     finally:
         for name, module in before.items():
             sys.modules.pop(name)

@@ -15,7 +15,7 @@ from workbench.boundary import printable
 from workbench.collecting import check_free
 from workbench.journal import write_together
 from workbench.plan_text import plan_text, step_text
-from workbench.plans import Plan, Step
+from workbench.plans import ASKED_FOR, Plan, Step
 
 _HEAD = """\
 #!/bin/sh
@@ -68,6 +68,7 @@ def _todo(step: Step) -> str:
     if step.repair == "save":
         lines.append(f"echo {shlex.quote(f'the changes stand in {step.key}.ldif: keep that file')}")
         return "\n".join(lines) + "\n"
+    lines += _secret_first(f"{step.key}.ldif", step.ldif)
     for command in step.commands:
         words = shlex.join(command)
         lines.append(f"{words} -f {shlex.quote(f'{step.key}.ldif')}" if command[0] == "ldapmodify" else words)
@@ -77,6 +78,16 @@ def _todo(step: Step) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _secret_first(name: str, text: str) -> list[str]:
+    """Without its password an agreement would be made all the same, and fail: the script ends before that."""
+    if ASKED_FOR not in text:
+        return []
+    what = shlex.quote(
+        f"write the password into {name} in place of {ASKED_FOR}, and run this again; delete the file afterwards"
+    )
+    return [f"if grep -qF {shlex.quote(ASKED_FOR)} {shlex.quote(name)}; then echo {what}; exit 4; fi"]
+
+
 def _undo(step: Step) -> str:
     if not step.undo:
         return f"# {_comment(step.key)} cannot be undone: {_comment(step.cannot_undo)}\n"
@@ -84,6 +95,7 @@ def _undo(step: Step) -> str:
     if step.undo_commands:
         lines += [shlex.join(command) for command in step.undo_commands]
     elif step.undo_ldif:
+        lines += _secret_first(f"undo-{step.key}.ldif", step.undo_ldif)
         url = f"ldapi://%2Frun%2Fslapd-{step.on}.socket"
         lines.append(
             f"{shlex.join(('ldapmodify', '-Y', 'EXTERNAL', '-H', url))} -f {shlex.quote(f'undo-{step.key}.ldif')}"

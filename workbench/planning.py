@@ -75,6 +75,7 @@ class _Planned:
         self.made_at = made_at
         self.system: System = situation.topology.system
         self.proposed: set[str] = set()
+        self.several = len({one.suffix for one in situation.topology.replicas if one.claims}) > 1
         self.courses: list[Course] = []
         self.steps: list[Step] = []
         self.promise: list[dict[str, Any]] = []
@@ -97,26 +98,30 @@ class _Planned:
 
     def mend(self, suffix: str | None, only: Sequence[str]) -> None:
         """Plan for one suffix."""
-        codes = {(one.code, one.server, one.link) for one in self.findings if one.suffix in (None, suffix)}
-        model = model_of(self.situation, suffix, codes)
+        model = model_of(self.situation, suffix, _codes(self.findings, suffix))
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         self._healed(view)
         self.before += _state(model, suffix)
         self._on_the_way(model)
-        passed: set[str] = set()
+        passed: set[Need] = set()
         begun = len(self.steps)
-        while need := next((one for one in self._needs(view) if one.name not in passed and _wanted(one, only)), None):
-            passed.add(need.name)
+        while need := next((one for one in self._needs(view) if _bare(one) not in passed and _wanted(one, only)), None):
+            passed.add(_bare(need))
             view = replace(view, model=self._mended(view, need))
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         for need in self._needs(view):
-            if need.name in passed:
+            if _bare(need) in passed:
                 self.unmended += 1
                 count = view.model.changes(need.lacks)
                 lacking = f"{count:,} changes stay lacking" if count else "it stays as it is"
-                self.open.append(f"{need.name}: no proven way was found, {lacking}")
+                self.open.append(f"{self._called(need)}: no proven way was found, {lacking}")
             elif not _wanted(need, only):
-                self.open.append(f"{need.name}: not planned for, as you asked")
+                self.open.append(f"{self._called(need)}: not planned for, as you asked")
+        blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.consumer is None]
+        if blind and any(_bare(need) in passed for need in self._needs(view)):
+            self.open.append(
+                f"where {', '.join(blind)} leads nobody knows: write the consumer of each into case.yaml, and plan again"
+            )
         cut = self.situation.verdicts.cut()
         if "missing" in cut:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
@@ -136,7 +141,7 @@ class _Planned:
             raise Problem(f"the steps together would hide {count:,} changes", str(suffix), "plan for one need: --for")
         self.promise += _rows(model, whole.restored, suffix, self.system)
         done.go_on()
-        self.after += _state(done, suffix, range(len(model.lots)))
+        self.after += _state(done, suffix)
 
     def _on_the_way(self, model: Model) -> None:
         """Say what needs no repair because links that run will bring it."""
@@ -161,6 +166,10 @@ class _Planned:
                 count = view.model.changes(healed)
                 self.open.append(f"{need.name}: {count:,} changes need no repair, a later change brought the same")
 
+    def _called(self, need: Need) -> str:
+        """Its name; with the suffix, if there is more than one."""
+        return f"{need.name} in {need.suffix or 'the suffix without a name'}" if self.several else need.name
+
     def _needs(self, view: View) -> list[Need]:
         """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
         now = view.model.copy()
@@ -169,7 +178,7 @@ class _Planned:
         found: dict[tuple[str, bool], set[Lack]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
             for lack in lacks:
-                if lack.lot not in gone:  # what no server has any more, no repair brings back
+                if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
                     found.setdefault((lack.server, hidden), set()).add(lack)
         # An own change that is about to be hidden cannot wait for anything else.
         back = {one.server for one in view.about(ROLLED_BACK)}
@@ -181,7 +190,12 @@ class _Planned:
                 needs.append(Need(DEAD, view.suffix, origin=one.origin))
         for one in view.about(DISABLED):
             link = next(
-                (x for x in view.situation.topology.links if (x.supplier, x.name) == (one.server, one.link)), None
+                (
+                    x
+                    for x in view.situation.topology.links
+                    if (x.supplier, x.name, x.suffix) == (one.server, one.link, view.suffix)
+                ),
+                None,
             )
             off = link and any(
                 (x.supplier, x.consumer, x.runs) == (link.supplier, link.consumer, False) for x in now.links
@@ -200,8 +214,10 @@ class _Planned:
         if hidden:
             own = model.servers[server].origin
             return HIDDEN if any(model.lots[one.lot].origin == own for one in lacks) else MISSED
-        feeds = {(link.supplier, link.name) for link in view.situation.topology.links if link.consumer == server}
-        told = {one.code for one in view.findings if one.server == server or (one.server, one.link) in feeds}
+        links = view.situation.topology.links
+        feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
+        found = (one for one in view.findings if one.suffix in (None, view.suffix))
+        told = {one.code for one in found if one.server == server or (one.server, one.link) in feeds}
         return next((code for code in _STUCK if code in told), PENDING)
 
     def _mended(self, view: View, need: Need) -> Model:
@@ -210,7 +226,12 @@ class _Planned:
         for repair in self.repairs.ladder:
             for draft in repair.propose(view, need):
                 self.proposed.add(draft.way)
-                tried.append((draft, *_tried(view, need, draft)))
+                result, after, course = _tried(view, need, draft)
+                if result is not None and after is not None:
+                    thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
+                    rows = _rows(view.model, result.unsaid or thrown, view.suffix, self.system)
+                    course = replace(course, loses=tuple(rows))
+                tried.append((draft, result, after, course))
         best = min(
             (place for place, (_, _, _, course) in enumerate(tried) if course.proven and not course.refused),
             key=lambda place: (
@@ -227,6 +248,7 @@ class _Planned:
             self.courses.append(
                 replace(
                     course,
+                    need=self._called(need),
                     chosen=chosen,
                     why=_why(tried[best][3], course, draft, self.ways) if chosen and best is not None else "",
                 )
@@ -274,9 +296,18 @@ class _Planned:
 def models_of(case: Case, as_of: str | None = None) -> Mapping[str | None, Model]:
     """The models on which plans for the case are proven, by suffix."""
     situation, findings = situation_of(case_at(case, as_of))
-    codes = {(one.code, one.server, one.link) for one in findings}
     suffixes = dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims)
-    return {suffix: model_of(situation, suffix, codes) for suffix in suffixes}
+    return {suffix: model_of(situation, suffix, _codes(findings, suffix)) for suffix in suffixes}
+
+
+def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, str | None, str | None]]:
+    """What was found of which server and link: agreements of two suffixes may bear one name."""
+    return {(one.code, one.server, one.link) for one in findings if one.suffix in (None, suffix)}
+
+
+def _bare(need: Need) -> Need:
+    """The need, however much is lacking. Its name is not enough: agreements of two servers may bear one."""
+    return replace(need, lacks=frozenset())
 
 
 def _wanted(need: Need, only: Sequence[str]) -> bool:
@@ -308,16 +339,13 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         saved=sum(changes[lot].changes for lot in gone & after.saved),
     )
     left = need.lacks - result.restored
-    loses = result.unsaid or {lack for lack in result.lost if lack.lot in gone - after.saved}
-    course = replace(course, loses=tuple(_rows(view.model, loses, view.suffix, view.situation.topology.system)))
-    if result.unsaid:
+    thrown = gone - after.saved
+    if thrown:
+        why = f"on the model {sum(changes[lot].changes for lot in thrown):,} changes are thrown away unsaved"
+    elif result.unsaid:
         who = ", ".join(sorted({lack.server for lack in result.unsaid}))
         why = (
             f"on the model {view.model.changes(result.unsaid):,} changes are missing afterwards that were not, on {who}"
-        )
-    elif gone - after.saved:
-        why = (
-            f"on the model {sum(changes[lot].changes for lot in gone - after.saved):,} changes are thrown away unsaved"
         )
     elif need.lacks and left == need.lacks:
         why = "on the model nothing of what is lacking arrives by it"
@@ -329,10 +357,7 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
 
 
 def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
-    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known.
-
-    `key` is the order key of the last one.
-    """
+    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known."""
     some: dict[tuple[str, str], list[Lot]] = {}
     for lack in lacks:
         lot = model.lots[lack.lot]
@@ -341,7 +366,7 @@ def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: Syste
     for (server, origin), lots in sorted(some.items()):
         lots.sort(key=lambda lot: lot.first)
         about = {"server": server, "suffix": suffix, "origin": origin, "count": sum(lot.changes for lot in lots)}
-        ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last), "key": lots[-1].last}
+        ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last)}
         targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN]
         rows.append({**about, **ends, "targets": targets})
     return rows
@@ -354,17 +379,16 @@ def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> s
     return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
 
 
-def _state(model: Model, suffix: str | None, known: range | None = None) -> list[dict[str, Any]]:
+def _state(model: Model, suffix: str | None) -> list[dict[str, Any]]:
     """What each server lacks, in changes."""
     rows = []
     gone = model.gone()
-    missing, pending = ({lack for lack in some if lack.lot not in gone} for some in (model.missing(), model.pending()))
     for name in sorted(model.servers):
-        mine = [
-            [lack for lack in some if lack.server == name and (known is None or lack.lot in known)]
-            for some in (missing, pending)
-        ]
-        rows.append(
-            {"server": name, "suffix": suffix, "missing": model.changes(mine[0]), "pending": model.changes(mine[1])}
-        )
+        counts = {
+            what: model.changes(
+                lack for lack in some if lack.server == name and lack.lot in model.given and lack.lot not in gone
+            )
+            for what, some in (("missing", model.missing()), ("pending", model.pending()))
+        }
+        rows.append({"server": name, "suffix": suffix, **counts})
     return rows

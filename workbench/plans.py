@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 NAME = "plan.json"
 
+ASKED_FOR = "(asked for when it is run)"
+"""Stands where a password is sent. Text that LDIF shows as it is: in base64 nobody would see that it is none."""
+
 Vectors = Mapping[str, Mapping[str, str]]
 """Server -> origin -> the highest position that it claims, as the system writes positions."""
 
@@ -110,7 +113,7 @@ class Plan:
     servers    of each server and suffix: `server`, `suffix`, `origin`, `generation`, `vector` (origin -> highest position)
     courses    the ways that were compared, the chosen ones among them
     promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`
-    before     what was missing, pending and lost before, by server; `after`: the same on the model, all steps done
+    before     what was missing and pending before, by server; `after`: the same on the model, all steps done, when life goes on
     open       what the plan does not mend, in sentences
     unmended   how many needs are left for which no proven way was found
     checks     native commands that show how the servers stand: to be run before and after

@@ -92,36 +92,51 @@ class _Filling:
         """The changes of each origin between one server's last position and the next one's: who is further has them."""
         if self.known is None:
             return
-        single: dict[str, list[str]] = {}
+        single: dict[str, set[Pair]] = {}
         for lot in self.lots:
-            single.setdefault(lot.origin, []).append(lot.first)
+            single.setdefault(lot.origin, set()).add(self._place(lot.first))
         for origin in self.known.names:
             tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
             claimed = {self._place(last(one.vector, origin)) for one in self.replicas}
-            # A log that begins in the middle of a stretch has only the rest of it: cut there, it has all of a lot or nothing.
-            begins = {(hi, lo - 1) for hi, lo in (self._place(first) for first in self._firsts(origin))}
             lowest = min(tops.values(), default=LOWEST)
-            for low, high in pairwise(sorted({*tops.values(), *(one for one in begins if one > lowest)})):
-                count, first, end = self.known.tally(origin, Span(low, high))
-                count -= sum(low < self._place(position) <= high for position in single.get(origin, ()))
-                ends = [one for one in (first, end) if one is not None]
-                if high in claimed and high not in ends:
-                    count += 1  # claimed by a vector, and in nothing that was collected
-                    ends.append(high)
-                if count > 0:
-                    begin, upto = (self.system.order_key(origin, *one) for one in (min(ends), max(ends)))
-                    self.lots.append(Lot(origin, begin, upto, count))
-                    self.holders.append({name for name, top in tops.items() if top >= high})
+            cuts = {one for one in self._edges(origin) if one > lowest}
+            for low, high in pairwise(sorted({*tops.values(), *cuts})):
+                self._stretch(origin, Span(low, high), single.get(origin, set()), high in claimed)
+
+    def _edges(self, origin: str) -> Iterator[Pair]:
+        """Behind which changes the logs begin and end: a log that has a part of a stretch would seem to have all, or nothing."""
+        for log in self.logs.values():
+            if first := log.first_of(origin):
+                hi, lo = self._place(first)
+                yield hi, lo - 1
+        for one in self.replicas:
+            if shown := (one.log.facts.get("by_origin", {}) if one.log else {}).get(origin):
+                yield self._place(shown["max"])
+
+    def _stretch(self, origin: str, span: Span, single: set[Pair], claimed: bool) -> None:
+        """A lot of what lies in the span, but for the changes that have a lot of their own. `claimed`: a vector ends there."""
+        assert self.known is not None
+        count, first, end = self.known.tally(origin, span)
+        if claimed and span.high != end:
+            count, first, end = (
+                count + 1,
+                first or span.high,
+                span.high,
+            )  # by a vector, and in nothing that was collected
+        count -= sum(span.low < place <= span.high for place in single)
+        if count <= 0 or first is None or end is None:
+            return
+        # A lot comes with its last change: that has to be one of its own.
+        while end in single:
+            _, _, end = self.known.tally(origin, Span(span.low, (end[0], end[1] - 1)))
+            assert end is not None, "not all of the stretch have a lot of their own"
+        begin, upto = (self.system.order_key(origin, *one) for one in (first, end))
+        self.lots.append(Lot(origin, begin, upto, count))
+        tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
+        self.holders.append({name for name, top in tops.items() if top >= span.high})
 
     def _place(self, position: str | None) -> Pair:
         return self.system.halves(position) if position else LOWEST
-
-    def _firsts(self, origin: str) -> Iterator[str]:
-        """Where the logs begin."""
-        for log in self.logs.values():
-            first = log.first_of(origin)
-            if first is not None:
-                yield first
 
     # --- servers and links
 
@@ -148,8 +163,9 @@ class _Filling:
         ends |= {str(one[end]) for one in facts.values() for end in ("min", "max")}
         for number, lot in enumerate(self.lots):
             if number in holds:
-                ends |= {lot.first, lot.last}
-        yield from (position for position in sorted(ends) if stored.holds(position))
+                ends.add(lot.last)
+        # A mark is a record, too, but none that is ever sent.
+        yield from (position for position in sorted(ends) if stored.holds(position) and position not in stored.marks)
 
     def _links(self, servers: Mapping[str, Server]) -> Iterator[Link]:
         pairs = {
@@ -205,6 +221,9 @@ class Rehearsal:
     def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
         self._plan, self._show = plan, show
         self._models = {suffix: model.copy() for suffix, model in models.items()}
+        for model in self._models.values():
+            model.settle()
+        self._lacked = {suffix: model.missing() | model.pending() for suffix, model in self._models.items()}
         self._applied: set[str] = set()
 
     def vectors(self, suffix: str | None) -> Vectors:
@@ -236,10 +255,14 @@ class Rehearsal:
         mine = [one for one in self._plan.steps if one.suffix == step.suffix]
         if step.key != mine[-1].key:
             return []
-        model = self._models[step.suffix]
-        lacking = {(lack.server, model.lots[lack.lot].last) for lack in model.missing() | model.pending()}
         return [
-            f"{row['server']} still lacks {row['count']:,} changes of origin {row['origin']}"
+            f"{row['server']} still lacks {lacks:,} of {row['count']:,} changes of origin {row['origin']}"
             for row in self._plan.promise
-            if row["suffix"] == step.suffix and (row["server"], row["key"]) in lacking
+            if row["suffix"] == step.suffix and (lacks := row["count"] - self._came(row))
         ]
+
+    def _came(self, row: Mapping[str, Any]) -> int:
+        """How many changes of an origin a server holds that it lacked when all began."""
+        model, lacked = self._models[row["suffix"]], self._lacked[row["suffix"]]
+        mine = (one for one in lacked & model.held() if one.server == row["server"])
+        return model.changes(one for one in mine if model.lots[one.lot].origin == row["origin"])

@@ -10,7 +10,7 @@ What a repair does is a list of effects (`EFFECTS`); after each one everything t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -120,6 +120,11 @@ class Model:
             server.log = server.log.copy() if server.log else None
         return twin
 
+    @property
+    def given(self) -> range:
+        """The lots that were there at the beginning. Who lacks one that a repair wrote itself, lacks nothing by it."""
+        return range(len(self.lots) - self.made)
+
     # --- what is wrong
 
     def missing(self) -> set[Lack]:
@@ -204,31 +209,27 @@ class Model:
             return False  # no rule set sends a change that the supplier does not claim
         sent = replay(rules, supplier.log, supplier.vector, consumer.vector, consumer.origin or "").sent
         for position in sent:
-            # Of a lot that the log has in part only the rest is sent: nobody then has all of it.
-            whole = [
-                number
-                for number in self._ending.get(position, ())
-                if number in supplier.holds and supplier.log.holds(self.lots[number].first)
-            ]
-            self._take(consumer, position, whole)
+            self._take(consumer, position, [lot for lot in self._ending.get(position, ()) if lot in supplier.holds])
         return bool(sent)
 
-    def _take(self, server: Server, position: str, lots: Iterable[int]) -> None:
-        """A server takes a change: its vector moves, and it holds the lots that end there.
+    def _take(self, server: Server, position: str, lots: Sequence[int]) -> None:
+        """A server takes a change: its vector moves, and it holds the lots that end there, unless it refuses them.
 
-        Of an entry that it lacks it refuses a change; the vector moves all the same with the next one.
+        What it refused does not come into its log either: it would pass on to others what it never had.
         """
         server.vector = advanced(server.vector, self.origin_of(position), position)
-        if server.log is not None:
+        taken = [number for number in lots if not self._refused(server, self.lots[number])]
+        if server.log is not None and (taken or not lots):
             server.log.add(position)
-        for number in lots:
-            about = self.lots[number]
-            if about.entry is None or about.creates or not self._absent(server, about.entry, number):
-                server.holds |= {number, *about.mends}
+        for number in taken:
+            server.holds |= {number, *self.lots[number].mends}
 
-    def _absent(self, server: Server, entry: str, but: int) -> bool:
+    def _refused(self, server: Server, lot: Lot) -> bool:
+        return lot.entry is not None and not lot.creates and self._absent(server, lot.entry)
+
+    def _absent(self, server: Server, entry: str) -> bool:
         """True if the entry never came to the server: it lacks a change that created it, and none created it again."""
-        created = [number for number in self._created.get(entry, ()) if number != but]
+        created = self._created.get(entry, ())
         return bool(created) and not any(number in server.holds for number in created)
 
 
@@ -317,7 +318,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
 class Achieved:
     """A repair on the model: what was lacking and is there, what is lost, and what it would hide or throw away unsaid.
 
-    restored   lots that a server lacked and now holds
+    restored   lots that a server lacked and holds when the repair is done
     lost       lots that a server held and now does not
     unsaid     lots that are missing now, were not before, and were not saved
     left       what is missing still
@@ -334,8 +335,8 @@ class Achieved:
 def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achieved, Model]:
     """Try a repair: what it achieves when life goes on behind it, and the model with its effects done.
 
-    A lack counts as restored if it is mended for good, and as hidden if life going on hides it; what would have been
-    hidden or delivered without the repair is no merit and no fault of it.
+    What would have been delivered or hidden without the repair is no merit and no fault of it: what comes only when life
+    goes on behind it is not restored, and what would be hidden anyway is not unsaid.
     """
     without = before.copy()
     without.settle()
@@ -344,17 +345,18 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
     done = before.copy()
     done.settle()
     done.do(effects)
+    there = done.held()
     after = done.copy()
     after.go_on()
     without.go_on()
-    known = range(len(before.lots))
+    known = before.given
     missing = {lack for lack in after.missing() if lack.lot in known}
-    now = {lack for lack in after.held() if lack.lot in known}
+    now = after.held()
     doomed = without.missing()
     return (
         Achieved(
-            frozenset(lacking & now),
-            frozenset(held - now),
+            frozenset(lack for lack in lacking & there if lack.lot in known),
+            frozenset(lack for lack in held - now if lack.lot in known),
             frozenset(lack for lack in missing - doomed if lack.lot not in after.saved),
             frozenset(missing),
             frozenset(lack for lack in after.pending() if lack.lot in known),

@@ -16,7 +16,6 @@ Command = tuple[str, ...]
 ENABLED, REFRESH = "nsds5ReplicaEnabled", "nsds5BeginReplicaRefresh"
 KEEP_ALIVE, STAMP = "repl keep alive", "keepalivetimestamp"
 CREDENTIALS = "nsDS5ReplicaCredentials"
-ASKED_FOR = "<asked for when it is run>"
 
 _SAFE = re.compile(rb"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
 _IN_DN = re.compile(r'[,+"\\<>;=]')

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.plans import DISABLED, Draft, Need, Step, View
+from workbench.plans import ASKED_FOR, DISABLED, Draft, Need, Step, View
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import (
-    ASKED_FOR,
     CREDENTIALS,
     ENABLED,
     STAMP,

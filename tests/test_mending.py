@@ -1,0 +1,232 @@
+"""The model of a repair against servers played change by change: on given worlds, and on their files as a case holds them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mending_checks import check_achieved, check_effects, follow
+from mending_files import case_of, lots_as_changes, model_from
+from mesh_samples import csn
+from slow_mending import World, fresh, random_world, unlike
+
+from workbench import rehearsal
+from workbench.diagnosis import situation_of
+from workbench.planning import models_of
+from workbench.rules import mending
+from workbench.rules.mending import Lack, Link, Lot, Model, Server, achieved
+from workbench.rules.sending import SortedLog
+from workbench.rules.vectors import Span
+from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.rules.sending import ONCE, Sending
+
+
+class House:
+    """The modules under test."""
+
+    mending = mending
+    rehearsal = rehearsal
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_after_each_effect_the_same_is_missing_pending_and_held(number: int) -> None:
+    check_effects(House, Random(number))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_what_a_repair_achieves_is_what_the_servers_gain_and_lose_by_it(number: int) -> None:
+    check_achieved(House, Random(number))
+
+
+def test_the_random_worlds_reach_everything() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(160):
+        check_effects(House, Random(number), seen)
+        check_achieved(House, Random(number), seen)
+    few = {
+        what for what in ("run", "feed", "start", "write", "rewrite", "initialise", "forget", "skip") if seen[what] < 3
+    }
+    assert not few, seen
+    assert all(seen[what] > 3 for what in ("restored", "lost", "unsaid", "saved")), seen
+
+
+@pytest.mark.parametrize("number", [8, 335, *range(100, 109)])
+def test_a_model_filled_from_files_says_what_the_servers_say(number: int, tmp_path: Path) -> None:
+    random = Random(number)
+    world = shown_world(random)
+    situation, findings = situation_of(case_of(tmp_path, world))
+    told = {(row["server"], row["position"]) for row in situation.verdicts.missing}
+    assert told == {(name, position) for name in world.servers for position in world.missing(name)}
+    model = model_from(House, situation, findings)
+    follow(world, model, lots_as_changes(world, model), random)
+
+
+def shown_world(random: Random) -> World:
+    """A world of which the files show everything that is wrong. The order of the links is that of the case."""
+    world = random_world(random, births=False)
+    world.forget_unshown()
+    world.ties.sort(key=lambda tie: (tie.supplier, f"{tie.supplier}-to-{tie.consumer}"))
+    for tie in world.ties:
+        tie.waits = None
+    for one in world.servers.values():
+        one.up = True
+    return world
+
+
+def test_positions_made_for_the_model_lie_above_all_that_is_known_and_rise(tmp_path: Path) -> None:
+    world = shown_world(Random(8))
+    (model,) = models_of(case_of(tmp_path, world)).values()
+    made = [model.fresh(origin, number) for number in range(1, 5) for origin in ("1", "2", "77")]
+    assert [made[at] < made[at + 3] for at in range(len(made) - 3)] == [True] * (len(made) - 3)
+    assert min(made) > max(span.max or "" for one in model.servers.values() for span in one.vector.values())
+    assert [model.origin_of(position) for position in made] == ["1", "2", "77"] * 4
+
+
+# --- by hand
+
+
+def model_with(*servers: Server, links: list[Link], lots: list[Lot]) -> Model:
+    named = {one.name: one for one in servers}
+    return Model(lots, named, links, Sending, lambda: Sending(ONCE), unlike, origin_of, fresh)
+
+
+def server(name: str, origin: str | None, tops: dict[str, int], log: list[str] | None, holds: set[int]) -> Server:
+    vector = {rid: Span(csn(0, int(rid)), csn(second, int(rid))) for rid, second in tops.items()}
+    return Server(name, origin, "g", vector, None if log is None else SortedLog(log, origin_of), holds)
+
+
+HIDDEN = Lot("1", csn(5, 1), csn(5, 1), 1, "uid=x", True)
+
+
+def hidden_on_s2() -> Model:
+    """s2 claims all of s1 and lacks one change; c1 is read-only, behind s2, and lacks it as well."""
+    mine = [csn(second, 1) for second in (0, 5, 9)]
+    return model_with(
+        server("s1", "1", {"1": 9, "2": 0}, [*mine, csn(0, 2)], {0}),
+        server("s2", "2", {"1": 9, "2": 0}, [mine[0], mine[2], csn(0, 2)], set()),
+        server("c1", None, {"1": 9, "2": 0}, None, set()),
+        links=[Link("s1", "s2", True), Link("s2", "s1", True), Link("s2", "c1", True)],
+        lots=[HIDDEN],
+    )
+
+
+def test_sessions_bring_no_hidden_change_back_and_an_initialisation_only_to_its_server() -> None:
+    model = hidden_on_s2()
+    model.settle()
+    model.go_on()
+    assert {lack for lack in model.missing() if lack.lot == 0} == {Lack("s2", 0), Lack("c1", 0)}
+    result, after = achieved(hidden_on_s2(), [{"do": "initialise", "source": "s1", "server": "s2"}])
+    assert (result.restored, result.left, result.unsaid) == ({Lack("s2", 0)}, {Lack("c1", 0)}, frozenset())
+    assert after.missing() == {Lack("c1", 0)}
+
+
+def test_initialising_backwards_takes_the_change_from_the_last_that_has_it() -> None:
+    result, after = achieved(hidden_on_s2(), [{"do": "initialise", "source": "s2", "server": "s1"}])
+    assert (result.restored, result.lost, result.unsaid) == (frozenset(), {Lack("s1", 0)}, {Lack("s1", 0)})
+    assert after.gone() == {0}
+    saved, _ = achieved(
+        hidden_on_s2(), [{"do": "save", "lots": [0]}, {"do": "initialise", "source": "s2", "server": "s1"}]
+    )
+    assert (saved.lost, saved.unsaid) == ({Lack("s1", 0)}, frozenset())
+
+
+def test_writing_values_again_mends_an_entry_that_is_there_and_is_refused_where_it_is_not() -> None:
+    again = {"do": "rewrite", "server": "s1", "lots": [0], "entry": "uid=x"}
+    assert achieved(hidden_on_s2(), [again])[0].restored == frozenset()
+    anew, _ = achieved(hidden_on_s2(), [{**again, "creates": True}])
+    assert anew.restored == {Lack("s2", 0), Lack("c1", 0)}
+    model = hidden_on_s2()
+    model.lots[0] = Lot("1", HIDDEN.first, HIDDEN.last, 1, "uid=x")
+    assert achieved(model, [again])[0].restored == {Lack("s2", 0), Lack("c1", 0)}
+
+
+def test_what_a_server_refused_is_not_passed_on_by_it() -> None:
+    """s3 would take the change from s1: that s2, which refused it, comes first must not hide it."""
+    model = hidden_on_s2()
+    model.servers["s3"] = server("s3", "3", {"1": 9, "2": 0}, [csn(0, 1), csn(5, 1), csn(9, 1), csn(0, 2)], {0})
+    model.links = [Link("s1", "s2", True), Link("s2", "s3", True), Link("s1", "s3", True)]
+    model.do([{"do": "rewrite", "server": "s1", "lots": [0], "entry": "uid=x"}])
+    assert len(model.lots) - 1 not in model.servers["s2"].holds
+    assert len(model.lots) - 1 in model.servers["s3"].holds
+
+
+def test_what_life_brings_by_itself_is_no_merit_of_a_repair() -> None:
+    behind = Lot("1", csn(1, 1), csn(9, 1), 9)
+    model = model_with(
+        server("s1", "1", {"1": 9}, [csn(0, 1), csn(1, 1), csn(9, 1)], {0}),
+        server("s2", "2", {"1": 0, "2": 0}, [csn(0, 1), csn(0, 2)], set()),
+        links=[Link("s1", "s2", True, {"1": csn(9, 1)})],
+        lots=[behind],
+    )
+    nothing, _ = achieved(model, [{"do": "save", "lots": [0]}])
+    assert (nothing.restored, nothing.pending) == (frozenset(), frozenset())
+    woken, _ = achieved(model, [{"do": "write", "server": "s1"}])
+    assert woken.restored == {Lack("s2", 0)}
+
+
+def test_what_would_be_hidden_anyway_is_no_fault_of_a_repair() -> None:
+    """s1 went back in time: its next change hides what it lost, whatever else is done."""
+    lost = Lot("1", csn(1, 1), csn(9, 1), 9)
+    model = model_with(
+        server("s1", "1", {"1": 0, "2": 0}, [csn(0, 1), csn(0, 2)], set()),
+        server("s2", "2", {"1": 9, "2": 0}, [csn(0, 1), csn(1, 1), csn(9, 1), csn(0, 2)], {0}),
+        links=[Link("s2", "s1", True, {"1": csn(9, 1), "2": csn(0, 2)})],
+        lots=[lost],
+    )
+    idle, _ = achieved(model, [{"do": "save", "lots": []}])
+    early, _ = achieved(model, [{"do": "write", "server": "s2"}])
+    late, _ = achieved(model, [{"do": "write", "server": "s1"}, {"do": "write", "server": "s2"}])
+    assert (idle.restored, idle.left, idle.unsaid) == (frozenset(), {Lack("s1", 0)}, frozenset())
+    assert (early.restored, early.left) == ({Lack("s1", 0)}, frozenset())
+    assert (late.restored, late.left, late.unsaid) == (frozenset(), {Lack("s1", 0)}, frozenset())
+
+
+def test_going_on_behind_what_is_gone_loses_it_and_waiting_does_not() -> None:
+    gone, there = Lot("1", csn(1, 1), csn(4, 1), 4), Lot("1", csn(5, 1), csn(9, 1), 5)
+    model = model_with(
+        server("s1", "1", {"1": 9}, [csn(5, 1), csn(9, 1)], {0, 1}),
+        server("s2", "2", {"1": 0, "2": 0}, [csn(0, 1), csn(0, 2)], set()),
+        links=[Link("s1", "s2", True)],
+        lots=[gone, there],
+    )
+    model.go_on()
+    assert {lack for lack in model.pending() if lack.lot < 2} == {Lack("s2", 0), Lack("s2", 1)}
+    result, _ = achieved(model, [{"do": "skip", "supplier": "s1", "consumer": "s2"}])
+    assert {lack for lack in result.restored if lack.lot < 2} == {Lack("s2", 1)}
+    assert (result.unsaid, model.changes(result.unsaid)) == ({Lack("s2", 0)}, 4)
+
+
+def test_cleaning_an_origin_loses_what_of_it_some_lack() -> None:
+    model = hidden_on_s2()
+    model.servers["s1"].vector["3"] = Span(csn(0, 3), csn(7, 3))
+    model.lots.append(Lot("3", csn(1, 3), csn(7, 3), 7))
+    model.servers["s1"].holds.add(1)
+    model.links = []
+    result, after = achieved(model, [{"do": "forget", "origin": "3"}])
+    assert {lack.server for lack in result.unsaid if lack.lot == 1} == {"s2", "c1"}
+    assert not any("3" in one.vector for one in after.servers.values())
+
+
+def test_an_agreement_made_for_a_while_leaves_the_others_as_they_are() -> None:
+    model = hidden_on_s2()
+    links = [vars(link) for link in model.links]
+    model.do([{"do": "feed", "supplier": "s1", "consumer": "c1"}])
+    assert len(model.links) == 4
+    model.do([{"do": "unfeed", "supplier": "s1", "consumer": "c1"}])
+    assert [vars(link) for link in model.links] == links
+
+
+def test_trying_a_repair_changes_nothing_of_the_model_that_is_asked() -> None:
+    model = hidden_on_s2()
+    before = repr((model.lots, model.links, model.servers, model.saved, model.dead, model.made))
+    effects = [{"do": "write", "server": "s1"}, {"do": "save", "lots": [0]}, {"do": "forget", "origin": "2"}]
+    achieved(model, [*effects, {"do": "initialise", "source": "s2", "server": "s1"}])
+    logs = [one.log and one.log.positions for one in model.servers.values()]
+    assert repr((model.lots, model.links, model.servers, model.saved, model.dead, model.made)) == before
+    assert logs == [one.log and one.log.positions for one in hidden_on_s2().servers.values()]

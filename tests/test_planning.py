@@ -1,0 +1,354 @@
+"""Plans: which way is chosen for what was found, what is refused and why, and that a plan is what it was when it is applied."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from case_samples import everything
+from click.testing import CliRunner
+from collected import SHARED, needs_collected_files
+from mending_checks import model_of
+from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, models, planned
+from planning_samples import ALL, MADE, OWN, agreement, case_of, server
+from slow_mending import Slow, Tie, World
+
+from workbench import Case, Problem, planning
+from workbench.bundles import write_bundle
+from workbench.cli import main
+from workbench.plans import ASKED_FOR, Draft, Need, Plan, Step, View, as_json, read_plan
+from workbench.rehearsal import Rehearsal
+from workbench.rules import mending
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_is_the_right_one(name: str) -> None:
+    check_plan(planning, name)
+
+
+@pytest.mark.parametrize("name", [name for name, must in PLANS.items() if must.steps])
+def test_a_plan_done_on_its_model_keeps_its_promise_and_a_step_left_out_does_not(name: str) -> None:
+    plan = planned(planning, name)
+    whole, last = Rehearsal(plan, models(planning, name)), plan.steps[-1]
+    for step in plan.steps:
+        whole.apply(step, {})
+        assert whole.done(step, {}) and not whole.shortfall(step, {})
+    if not plan.promise:
+        return
+    idle = Rehearsal(plan, models(planning, name))
+    rows = [row for row in plan.promise if row["suffix"] == last.suffix]
+    assert idle.shortfall(last, {}) == [
+        f"{row['server']} still lacks {row['count']:,} of {row['count']:,} changes of origin {row['origin']}"
+        for row in rows
+    ]
+
+
+def test_names_that_nothing_bears_are_refused() -> None:
+    case = loaded("lag_behind_disabled_links/during")
+    with diagnosed_once(planning):
+        with pytest.raises(Problem, match=r"nothing was found of s9\\x1b") as told:
+            planning.plan(case, ["s9\x1b"])
+        assert "LINK_DISABLED" in str(told.value)
+        with pytest.raises(Problem, match=r"no way is named frobnicate") as told:
+            planning.plan(case, ways=["frobnicate", "enable"])
+        assert "enable" in str(told.value)
+        for name in ("LINK_DISABLED", "s2"):
+            assert [step.key for step in planning.plan(case, [name]).steps] == [
+                "1-enable-s1-to-s2",
+                "2-enable-s3-to-s2",
+            ]
+
+
+# --- ways are tried before they are called proven
+
+
+class Offer:
+    """A repair that offers what it is given."""
+
+    def __init__(self, *effects: dict[str, Any]) -> None:
+        self.effects = effects
+
+    def draft(self) -> Draft:
+        steps = [Step("x", "x", "s1", "s1", None, "", "", "", effects=(effect,)) for effect in self.effects]
+        return Draft("x", "x", tuple(steps))
+
+
+def tried(world: World, server: str, *effects: dict[str, Any]) -> Any:
+    """How effects come out that are to mend all that a server lacks."""
+    model, _ = model_of(type("House", (), {"mending": mending}), world)
+    model.settle()
+    lacks = frozenset(lack for lack in model.missing() | model.pending() if lack.server == server)
+    view: Any = View(None, (), None, model, AT)  # type: ignore[arg-type]
+    return planning._tried(view, Need("MISSED_CHANGE", None, server, lacks=lacks), Offer(*effects).draft())[2]
+
+
+def three_servers() -> World:
+    """s2 and s3 dropped one change of s1, which only s1 has; s2 made one that nobody is sent."""
+    world = World([Slow("s1", "1"), Slow("s2", "2"), Slow("s3", "3")], [Tie("s1", "s3")])
+    for position in MADE[:3]:
+        world.make("s1", position, position)
+    for name in ("s2", "s3"):
+        for position in (MADE[0], MADE[2]):
+            world.take(world.servers[name], position)
+    world.make("s2", "66000004000000020000", "own")
+    return world
+
+
+GIVE = {"do": "initialise", "source": "s1", "server": "s2"}
+
+
+@pytest.mark.parametrize(
+    ("effects", "why"),
+    [
+        ([GIVE], "1 changes are thrown away unsaved"),
+        ([{"do": "write", "server": "s1"}], "nothing of what is lacking arrives"),
+        ([{"do": "rewrite", "server": "s1", "lots": [0], "entry": "x"}, {"do": "forget", "origin": "2"}], "missing afterwards"),
+        ([{"do": "initialise", "source": "s2", "server": "s1"}], "1 changes are thrown away unsaved"),
+    ],
+)  # fmt: skip
+def test_a_way_that_does_not_keep_its_promise_is_never_called_proven(effects: list[dict[str, Any]], why: str) -> None:
+    course = tried(three_servers(), "s2", *effects)
+    assert (course.proven, why in course.refused) == (False, True), course
+
+
+def test_a_way_that_keeps_its_promise_is_called_proven() -> None:
+    course = tried(three_servers(), "s2", {"do": "save", "lots": [1]}, GIVE)
+    assert (course.proven, course.refused, course.restored, course.lost, course.saved) == (True, "", 1, 1, 1)
+
+
+# --- the file
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(as_json(planned(planning, "purged"))))
+    return file
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_is_the_same_when_it_is_read_again(name: str, tmp_path: Path) -> None:
+    plan = planned(planning, name)
+    (tmp_path / "plan.json").write_text(json.dumps(as_json(plan)))
+    again = read_plan(tmp_path)
+    assert (again.id, as_json(again)) == (plan.id, as_json(plan))
+    assert [type(step.commands) for step in again.steps] == [tuple] * len(plan.steps)
+
+
+def test_the_same_case_gives_the_same_plan() -> None:
+    for name in ("purged", "two suffixes"):
+        again = planning.plan(loaded(PLANS[name].source), made_at=AT)
+        assert as_json(again) == as_json(planned(planning, name))
+
+
+def _edits(found: Any, path: tuple[Any, ...] = ()) -> Any:
+    """Every place of a JSON value."""
+    if isinstance(found, (dict, list)):
+        for key, value in found.items() if isinstance(found, dict) else enumerate(found):
+            yield from _edits(value, (*path, key))
+    else:
+        yield path
+
+
+def test_a_plan_that_was_edited_anywhere_is_refused(plan_file: Path) -> None:
+    text = plan_file.read_text()
+    places = list(_edits(json.loads(text)))
+    assert len(places) > 100
+    for path in places:
+        found = json.loads(text)
+        place = found
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = "other" if place[path[-1]] != "other" else "another"
+        plan_file.write_text(json.dumps(found))
+        with pytest.raises(Problem, match=r"plan was changed|no plan of this version|no whole plan"):
+            read_plan(plan_file)
+
+
+def test_what_is_no_plan_is_told_without_a_traceback(plan_file: Path) -> None:
+    whole = plan_file.read_bytes()
+    cut = [whole[:size] for size in range(0, len(whole), len(whole) // 40)]
+    foreign = [
+        b"[]",
+        b"{}",
+        b"null",
+        b"\xff\xfe",
+        b'{"schema": 1, "steps": 3}',
+        b"[" * 100_000,
+        b'{"schema": 1, "steps": []}',
+    ]
+    for name in ("courses", "steps", "promise", "servers", "id"):
+        for value in (None, 3, "x", [3], {"a": 1}, [{}]):
+            foreign.append(json.dumps({**json.loads(whole), name: value}).encode())
+    for content in [*cut, *foreign]:
+        plan_file.write_bytes(content)
+        with pytest.raises(Problem):
+            read_plan(plan_file)
+        ended = CliRunner().invoke(main, ["apply", str(plan_file), "--on-copy"])
+        assert ended.exit_code == 2 and "Traceback" not in ended.output, ended.output
+    with pytest.raises(Problem, match="no plan"):
+        read_plan(plan_file.parent / "absent.json")
+
+
+# --- commands
+
+
+def test_planning_writes_its_plan_and_nothing_else_and_a_rehearsal_nothing(tmp_path: Path) -> None:
+    inputs = tmp_path / "1"
+    case = case_of(tmp_path, PLANS["trimmed here and kept there"].source())  # type: ignore[operator]
+    before, read = everything(case.folder), everything(inputs)
+    made = CliRunner().invoke(main, ["plan", str(case.folder)])
+    assert made.exit_code == 0, made.output
+    after = everything(case.folder)
+    assert {name for name in after if after[name] != before.get(name)} == {str(case.folder / "plan.json")}
+    assert before.keys() - after.keys() == set()
+    rehearsed = CliRunner().invoke(main, ["apply", str(case.folder), "--on-copy"])
+    assert (rehearsed.exit_code, "no server was contacted" in rehearsed.output) == (0, True), rehearsed.output
+    assert (everything(case.folder), everything(inputs)) == (after, read)
+
+
+def test_the_exit_code_tells_that_something_is_left(tmp_path: Path) -> None:
+    case = case_of(tmp_path, PLANS["stranded and not all known"].source())  # type: ignore[operator]
+    assert CliRunner().invoke(main, ["plan", str(case.folder)]).exit_code == 1
+
+
+# --- bundles
+
+
+def shell_problem(script: Path) -> str:
+    """What the shell says of a script that it only reads."""
+    return subprocess.run(["sh", "-n", script], capture_output=True, text=True, check=False).stderr
+
+
+def run_bundle(folder: Path, script: str, plan: Plan, tmp_path: Path) -> str:
+    """Run a script with stand-ins for the native tools, and every name typed."""
+    tools = tmp_path / "tools"
+    tools.mkdir(exist_ok=True)
+    for file in folder.glob("*.ldif"):
+        file.write_text(file.read_text().replace(ASKED_FOR, "typed by hand"))
+    for name in ("dsconf", "dsctl", "ldapmodify", "ldapdelete"):
+        (tools / name).write_text(f'#!/bin/sh\necho "ran {name}"\n')
+        (tools / name).chmod(0o755)
+    steps = plan.steps if script == "repair.sh" else [step for step in reversed(plan.steps) if step.undo]
+    typed = "".join(f"{step.server}\n" for step in steps)
+    ran = subprocess.run(
+        ["sh", str(folder / script)],
+        input=typed,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": f"{tools}:/usr/bin:/bin"},
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize("name", [name for name, must in PLANS.items() if must.steps])
+def test_a_bundle_is_a_script_that_a_shell_reads_and_holds_no_secret(name: str, tmp_path: Path) -> None:
+    plan = planned(planning, name)
+    names = write_bundle(plan, tmp_path / "bundle")
+    texts = {one.name: one.read_text() for one in (tmp_path / "bundle").iterdir()}
+    assert sorted(texts) == names and {"repair.sh", "undo.sh", "README.md", "plan.txt"} <= texts.keys()
+    for script in ("repair.sh", "undo.sh"):
+        assert shell_problem(tmp_path / "bundle" / script) == ""
+    for text in texts.values():
+        for value in re.findall(r"(?im)^(?:userpassword|nsds5replicacredentials):+ ?(.*)$", text):
+            assert value == ASKED_FOR
+        assert not re.search(r"\{(SSHA|PBKDF2|AES)", text)
+    said = run_bundle(tmp_path / "bundle", "repair.sh", plan, tmp_path)
+    assert said.count("expect: ") == sum(step.repair != "save" for step in plan.steps)
+    with pytest.raises(Problem):
+        write_bundle(plan, tmp_path / "bundle")
+
+
+def test_a_script_ends_before_it_sends_what_stands_for_a_password(tmp_path: Path) -> None:
+    write_bundle(planned(planning, "trimmed here and kept there"), tmp_path / "bundle")
+    script = str(tmp_path / "bundle" / "repair.sh")
+    ran = subprocess.run(["sh", script], input="s2\n" * 2, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "write the password into 1-feed-s3-from-s2.ldif" in ran.stdout) == (4, True), ran
+
+
+HOSTILE = [
+    "$(touch pwned)",
+    "`touch pwned`",
+    "'; touch pwned; '",
+    '"; touch pwned; "',
+    "x\ntouch pwned\n",
+    "x\r\ntouch pwned",
+    "-rf",
+]
+
+
+@pytest.mark.parametrize("evil", HOSTILE)
+def test_names_from_the_data_stay_words(evil: str, tmp_path: Path) -> None:
+    """Wherever a name may stand: the case, a server, a suffix, an agreement, an entry, and every sentence made of them."""
+    plan = planned(planning, "restored")
+    undoable = planned(planning, "lag").steps
+    steps = tuple(
+        replace(
+            step,
+            server=evil.replace("\n", ""),
+            on=evil,
+            suffix=evil,
+            says=evil,
+            expects=evil,
+            risk=evil,
+            undo=step.undo and evil,
+            cannot_undo=step.cannot_undo and evil,
+            commands=tuple((*command[:-1], evil) for command in step.commands),
+            undo_commands=tuple((*command[:-1], evil) for command in step.undo_commands),
+        )
+        for step in (*plan.steps, *undoable)
+    )
+    steps = tuple(replace(step, key=f"{number}-{step.key}") for number, step in enumerate(steps))
+    servers = tuple({**one, "server": evil, "suffix": evil} for one in plan.servers)
+    promise = tuple({**row, "server": evil} for row in plan.promise)
+    hostile = replace(plan, case=evil, snapshot=evil, steps=steps, servers=servers, promise=promise)
+    write_bundle(hostile, tmp_path / "bundle")
+    for script in ("repair.sh", "undo.sh"):
+        assert shell_problem(tmp_path / "bundle" / script) == ""
+        said = run_bundle(tmp_path / "bundle", script, hostile, tmp_path)
+        assert "ran dsconf" in said
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+def test_a_hostile_agreement_is_planned_and_bundled_as_a_name(tmp_path: Path) -> None:
+    evil = "x'; touch pwned; $(touch pwned)"
+    files = {
+        **server("s1", 1, ALL, [*MADE, *OWN], agreement(evil, 38902, enabled=False)),
+        **server("s2", 2, {1: (MADE[0], MADE[3]), 2: (OWN[0], OWN[0])}, [*MADE[:4], *OWN]),
+    }
+    plan = planning.plan(case_of(tmp_path, files))
+    assert plan.steps[0].commands[0][-1] == evil
+    assert "cn=x'\\3B touch pwned\\3B $(touch pwned),cn=replica" in plan.steps[0].ldif
+    write_bundle(plan, tmp_path / "bundle")
+    for script in ("repair.sh", "undo.sh"):
+        assert "ran dsconf" in run_bundle(tmp_path / "bundle", script, plan, tmp_path)
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+# --- incidents as they were collected
+
+
+COLLECTED: list[tuple[str, Callable[[Plan], Any], Any]] = [
+    ("i_lag/during", lambda plan: [step.key for step in plan.steps], ["1-enable-s1-to-s2", "2-enable-s3-to-s2"]),
+    ("iii_purged_changelog/purged", lambda plan: sum(row["count"] for row in plan.promise), 61),
+    ("iv_missed_behind_ruv/during", lambda plan: [(row["server"], row["count"]) for row in plan.promise], [("s3", 12)]),
+    ("v_dead_rid/dead_rid", lambda plan: [step.key for step in plan.steps], ["1-clean-3"]),
+    ("base_hub/before", lambda plan: (plan.steps, plan.unmended), ((), 0)),
+]
+
+
+@needs_collected_files
+@pytest.mark.parametrize(("folder", "asked", "answer"), COLLECTED, ids=[row[0] for row in COLLECTED])
+def test_plans_of_whole_incidents(folder: str, asked: Callable[[Plan], Any], answer: Any, tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([SHARED / "incidents" / folder])
+    assert asked(planning.plan(case)) == answer

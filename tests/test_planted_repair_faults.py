@@ -1,0 +1,207 @@
+"""Faults planted into the model of repairs, into what fills it and into planning, one at a time: each must be noticed.
+
+As in `test_planted_faults`: a replacement in the source text of one module, run as fresh modules, against the checks of the
+other tests. The cases are loaded and diagnosed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from random import Random
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from mending_checks import check_achieved, check_effects, follow
+from mending_files import case_of, lots_as_changes, model_from
+from planning_checks import PLANS, a_folder, check_plan
+from slow_mending import World
+from test_mending import shown_world
+from test_planted_faults import Fault, fresh_modules, text_of
+
+from workbench.diagnosis import situation_of
+
+MENDING, REHEARSAL, PLANNING = "workbench.rules.mending", "workbench.rehearsal", "workbench.planning"
+MODULES = [MENDING, REHEARSAL, PLANNING]
+
+FAULTS = [
+    # the model
+    Fault(MENDING, "return lot.origin in self.dead or covers(", "return covers(", "a cleaned origin is never sent"),
+    Fault(
+        MENDING, "moved |= self._session(link, self.rules())",
+        "self._session(link, self.rules())",
+        "until nothing moves",
+    ),
+    Fault(
+        MENDING, "if server.origin is not None and server.up:",
+        "if server.origin is not None:",
+        "who is down writes nothing",
+    ),
+    Fault(MENDING, "if not link.runs or supplier is None", "if supplier is None", "disabled links"),
+    Fault(MENDING, "if not (supplier.up and consumer.up) or", "if", "servers that are down"),
+    Fault(MENDING, "or self.refuses(supplier.generation, consumer.generation)", "", "generations"),
+    Fault(MENDING, "if maxima(supplier.vector) == link.waits:", "if False:", "links that wait"),
+    Fault(
+        MENDING,
+        "        server.vector = advanced(server.vector, self.origin_of(position), position)\n",
+        "",
+        "the vector moves",
+    ),
+    Fault(
+        MENDING, "and self._absent(server, lot.entry)\n",
+        "and False\n",
+        "refusals",
+    ),
+    Fault(
+        MENDING, "lot.entry is not None and not lot.creates and",
+        "lot.entry is not None and",
+        "additions are not refused",
+    ),
+    Fault(MENDING, "if lot.entry is not None and lot.creates:", "if lot.entry is not None:", "what creates an entry"),
+    Fault(
+        MENDING, "            server.holds |= {number, *self.lots[number].mends}",
+        "            server.holds |= {number}",
+        "mended lots",
+    ),
+    Fault(
+        MENDING,
+        "        if server.log is not None and (taken or not lots):\n            server.log.add(position)\n",
+        "",
+        "what is passed on",
+    ),
+    Fault(
+        MENDING, "server.vector, server.holds = dict(server.vector), set(server.holds)",
+        "server.vector = dict(server.vector)",
+        "copies",
+    ),
+    Fault(MENDING, "[span.max for span in by.vector.values() if span.max])", "[])", "marks of a log made anew"),
+    Fault(MENDING, "to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation",
+          "to.vector, to.holds = dict(by.vector), set(by.holds)", "generation of new data"),
+    Fault(MENDING, "        server.vector.pop(origin, None)\n", "", "cleaned vectors"),
+    Fault(MENDING, "model.losing())", "model.rules())", "going on behind what is gone"),
+    Fault(MENDING, "    after.go_on()\n", "", "life goes on behind a repair"),
+    Fault(MENDING, "    without.go_on()\n", "", "what would be hidden anyway"),
+    Fault(MENDING, "after.missing() if lack.lot in known}", "after.missing()}", "what the repair wrote itself"),
+    Fault(MENDING, "missing - doomed if lack.lot not in after.saved", "missing - doomed", "saved"),
+    Fault(MENDING, "lacking & there if", "lacking & now if", "restored when the repair is done"),
+    Fault(MENDING, "range(len(self.lots) - self.made)", "range(len(self.lots))", "given lots"),
+    # what fills it
+    Fault(REHEARSAL, "if one.server not in lacking and (last", "if (last", "who misses a change"),
+    Fault(REHEARSAL, "sorted({*tops.values(), *cuts})", "sorted({*tops.values()})", "where logs begin and end"),
+    Fault(
+        REHEARSAL, "                yield hi, lo - 1\n",
+        "                yield hi, lo\n",
+        "what a log begins with",
+    ),
+    Fault(REHEARSAL, '                yield self._place(shown["max"])\n', "                pass\n", "where a log ends"),
+    Fault(REHEARSAL, "if claimed and span.high != end:", "if False:", "claimed and not collected"),
+    Fault(
+        REHEARSAL, "        count -= sum(span.low < place <= span.high for place in single)\n",
+        "",
+        "counted twice",
+    ),
+    Fault(REHEARSAL, "        while end in single:", "        while False:", "a last that is not of the lot"),
+    Fault(REHEARSAL, "if top >= span.high}", "if top >= span.low}", "who holds a stretch"),
+    Fault(REHEARSAL, " and position not in stored.marks)", ")", "marks are no changes"),
+    Fault(REHEARSAL, "                ends.add(lot.last)\n", "                pass\n", "records of lots"),
+    Fault(REHEARSAL, "link.enabled is not False, claims", "True, claims", "disabled agreements"),
+    Fault(REHEARSAL, 'row.get("would_contact") is False and row', "False and row", "who believes its consumer up to date"),
+    Fault(REHEARSAL, "waits = link.consumer in back or any(", "waits = any(", "rolled back"),
+    Fault(REHEARSAL, "if link.suffix != self.suffix or", "if", "agreements of another suffix"),
+    # planning
+    Fault(PLANNING, "lack.lot in now.given and lack.lot not in gone", "lack.lot in now.given", "what nobody has"),
+    Fault(
+        PLANNING, "lack.lot in now.given and lack.lot not in gone",
+        "lack.lot not in gone",
+        "lacking what the plan wrote",
+    ),
+    Fault(
+        PLANNING, "found = (one for one in view.findings if one.suffix in (None, view.suffix))",
+        "found = view.findings",
+        "codes by suffix",
+    ),
+    Fault(PLANNING, "need.code == DEAD, need.server not in back, not need.hidden, depth, need.name",
+          "need.code == DEAD, need.server not in back, not need.hidden, -depth, need.name", "a hub before its consumers"),
+    Fault(
+        PLANNING, "if course.proven and not course.refused",
+        "if course.proven or course.restored",
+        "only the proven",
+    ),
+    Fault(PLANNING, "                tried[place][0].way not in self.ways,\n", "", "a way that was asked for"),
+    Fault(PLANNING, "                -tried[place][3].restored,\n", "", "what restores most"),
+    Fault(PLANNING, "                bool(tried[place][0].costs),\n", "", "what costs nothing"),
+    Fault(PLANNING, "    if thrown:", "    if False:", "thrown away unsaved"),
+    Fault(PLANNING, "    elif result.unsaid:", "    elif False:", "missing afterwards"),
+    Fault(PLANNING, "    elif need.lacks and left == need.lacks:", "    elif False:", "nothing arrives"),
+    Fault(PLANNING, "    elif left & result.left:", "    elif False:", "stays missing"),
+    Fault(PLANNING, "self.promise += _rows(model, whole.restored,", "self.promise += _rows(model, model.pending(),", "the promise"),
+    Fault(PLANNING, "                self.unmended += 1\n", "", "what is left"),
+    Fault(
+        PLANNING, "return replace(need, lacks=frozenset())",
+        "return replace(need, lacks=frozenset(), server=None)",
+        "needs of one name",
+    ),
+]  # fmt: skip
+
+WORLDS = range(90)
+SHOWN = [8, 335, 397, *range(100, 104)]
+
+
+@cache
+def shown(number: int) -> tuple[World, Any]:
+    """A world, and what is found in its files."""
+    world = shown_world(Random(number))
+    return world, situation_of(case_of(a_folder(), world))
+
+
+def check_model(modules: dict[str, ModuleType]) -> None:
+    house = SimpleNamespace(mending=modules[MENDING])
+    for number in WORLDS:
+        check_achieved(house, Random(number))
+        check_effects(house, Random(number))
+
+
+def check_filling(modules: dict[str, ModuleType]) -> None:
+    house = SimpleNamespace(rehearsal=modules[REHEARSAL], mending=modules[MENDING])
+    for number in SHOWN:
+        world, (situation, findings) = shown(number)
+        model = model_from(house, situation, findings)
+        again = world.copy()
+        follow(again, model, lots_as_changes(again, model), Random(number))
+
+
+def check_plans(modules: dict[str, ModuleType]) -> None:
+    for name in PLANS:
+        check_plan(modules[PLANNING], name)
+
+
+CAUGHT_BY: dict[str, list[Callable[[dict[str, ModuleType]], None]]] = {
+    MENDING: [check_model, check_plans],
+    REHEARSAL: [check_filling, check_plans],
+    PLANNING: [check_plans],
+}
+
+
+def run_checks(module: str, text: str = "") -> None:
+    with fresh_modules(module if text else "", text, MODULES) as modules:
+        for caught_by in CAUGHT_BY[module]:
+            caught_by(modules)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_without_a_fault_nothing_is_noticed(module: str) -> None:
+    run_checks(module)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.module.removeprefix('workbench.')}-{fault.breaks}")
+def test_a_planted_fault_is_noticed(fault: Fault) -> None:
+    text = text_of(fault.module)
+    assert text.count(fault.original) == 1, "the place of the fault is gone, or there is more than one"
+    noticed: Exception | None = None
+    try:
+        run_checks(fault.module, text.replace(fault.original, fault.replacement))
+    except Exception as caught:  # a fault may show itself as anything
+        noticed = caught
+    assert noticed, "the fault is not noticed"
+    assert not isinstance(noticed, (SyntaxError, ImportError, NameError)), f"not a fault but a slip: {noticed}"
