@@ -23,7 +23,6 @@ from memory_servers import (
     csn,
     dn_of,
     encoded,
-    encoded_all,
     mesh,
     person,
     switch,
@@ -31,7 +30,7 @@ from memory_servers import (
 
 from workbench.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
 from workbench.rules.sending import SEND
-from workbench.systems.ds389.native import STAMP, agreement_dn, keep_alive_dn, stamp
+from workbench.systems.ds389.native import agreement_dn, keep_alive_dn, stamp
 from workbench.systems.ds389.repairs import data
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite
 from workbench.systems.ds389.repairs.evidence import Missed, Present
@@ -289,7 +288,9 @@ def initialise() -> Repair:
     set_aside(fleet, ("s1", "s3"), ("s2", "s3"))
     s3 = fleet.servers["s3"]
     s3.generation, s3.vector = "6500000000000001" + "0000", {"3": csn(300, "3")}
-    agreement(fleet, "s1", "s3").values["nsDS5ReplicatedAttributeList"] = encoded(["(objectclass=*) $ EXCLUDE memberof"])
+    agreement(fleet, "s1", "s3").values["nsDS5ReplicatedAttributeList"] = encoded(
+        ["(objectclass=*) $ EXCLUDE memberof"]
+    )
     for one in fleet.servers.values():
         there = one.find(dn_of("ann"))
         assert there is not None

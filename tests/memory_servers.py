@@ -7,7 +7,7 @@ workbench's own code runs over them. Time passes with every connection: what is 
 from __future__ import annotations
 
 import copy
-import json
+import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -157,7 +157,7 @@ class Fleet:
 
     writes   (server, what, target) of every write of a client that was taken, in this order
     moment   is told of each "look" (a connection) and each "write", and says what happens there
-    late     writes that are on their way: connections until they land, and what lands
+    late     writes that are on their way: connections until they land, and what lands; `delay`: how many, of the next
     """
 
     servers: dict[str, Server] = field(default_factory=dict)
@@ -165,17 +165,23 @@ class Fleet:
     moment: Callable[[str], str] = lambda kind: ""
     before_write: Callable[[str, str], None] = lambda what, dn: None
     late: list[list[Any]] = field(default_factory=list)
+    delay: int = 0
     inits: int = 0
     unique: int = 0
 
     def copy(self) -> Fleet:
-        self.moment = Fleet.moment
-        self.before_write = Fleet.before_write
-        return copy.deepcopy(self)
+        """The same servers once more, of which nothing is to go wrong."""
+        same = Fleet(*pickle.loads(pickle.dumps((self.servers, self.writes))))
+        same.inits, same.unique = self.inits, self.unique
+        return same
 
     def __str__(self) -> str:
-        """All that tells two states apart."""
-        return repr((self.servers, self.writes, self.late))
+        """All that tells two states apart, but for how long something has been on its way."""
+        shown = [
+            (one.vector, one.entries, one.config, one.tasks.keys(), one.down, one.generation)
+            for one in self.servers.values()
+        ]
+        return repr((shown, self.writes))
 
     def fresh(self) -> str:
         self.unique += 1
@@ -200,7 +206,7 @@ class Fleet:
         if fault == "refused":
             return BUSY, "try again"
         if fault == "lands late":
-            self.late.append([2 * DELAY, server.name, what, dn, do])
+            self.late.append([self.delay, server.name, what, dn, do])
         if fault in ("lost", "lands late"):
             raise LDAPSocketReceiveError("receiving timed out")
         code, text = server.refuses.get((what, dn.lower()), (None, ""))
@@ -222,6 +228,8 @@ class Fleet:
         """What `dsctl NAME start` does; of a server that runs, or starts, nothing."""
 
         def do() -> int:
+            if not self.servers[name].down:
+                return BUSY
             self.servers[name].down, self.servers[name].starting = False, 2
             return SUCCESS
 
@@ -238,13 +246,15 @@ class Fleet:
             one[0] -= 1
         for server in self.servers.values():
             server.starting = max(0, server.starting - 1)
+        filling = {link.consumer for one in self.servers.values() for link in one.links.values() if link.refresh >= 0}
         for server in self.servers.values():
             if server.down or server.starting:
                 continue
             for dn in list(server.tasks):
                 self._work(server, dn)
             for dn, link in list(server.links.items()):
-                self._replicate(server, server.config[dn], link)
+                if link.refresh >= 0 or link.consumer not in filling:
+                    self._replicate(server, server.config[dn], link)
 
     def settle(self) -> None:
         for _ in range(40):
@@ -257,10 +267,9 @@ class Fleet:
         if link.refresh >= 0:
             self._initialise(server, consumer, agreement, link)
             return
-        filling = any(link.consumer == consumer.name and link.refresh >= 0 for link in self._links())
         on = agreement.values.get("nsds5ReplicaEnabled", [b"on"]) == [b"on"]
         new = [one for one in server.log if one.csn > consumer.vector.get(str(int(one.csn[12:16], 16)), "")]
-        if filling or link.asleep or not on or not new or consumer.generation != server.generation:
+        if link.asleep or not on or not new or consumer.generation != server.generation:
             link.waited = 0
         elif link.waited < DELAY:
             link.waited += 1
@@ -268,10 +277,6 @@ class Fleet:
             link.waited = 0
             for change in sorted(new, key=lambda one: one.csn):
                 consumer.take(change)
-
-    def _links(self) -> Iterator[Link]:
-        for server in self.servers.values():
-            yield from server.links.values()
 
     def _initialise(self, server: Server, consumer: Server, agreement: Stored, link: Link) -> None:
         """As the server does it: the request is seen at once, its beginning only when the session has begun."""
@@ -347,7 +352,11 @@ class Ldap:
                 }
                 dn = f"nsuniqueid={one.unique},{one.dn}" if one.deleted else one.dn
                 self.response.append(
-                    {"type": "searchResEntry", "raw_dn": dn.encode(), "raw_attributes": copy.deepcopy(told)}
+                    {
+                        "type": "searchResEntry",
+                        "raw_dn": dn.encode(),
+                        "raw_attributes": {name: list(some) for name, some in told.items()},
+                    }
                 )
         return self._end(SUCCESS if there else ABSENT)
 
@@ -404,7 +413,7 @@ class Ldap:
                 server.make("add", dn, self.fleet.fresh(), values)
                 return SUCCESS
             server.config[dn.lower()] = Stored(dn, values=values)
-            if "nsds5replicationagreement" in json.dumps(str(values)):
+            if b"nsds5replicationagreement" in values["objectClass"]:
                 server.links[dn.lower()] = Link(values["nsDS5ReplicaHost"][0].decode().removesuffix(".test"))
             else:
                 server.tasks[dn.lower()] = 0
@@ -465,7 +474,9 @@ def filter_of(text: str) -> Callable[[Values], bool]:
 
 
 def person(name: str, **more: str) -> Values:
-    return encoded_all({"objectClass": ["top", "person"], "cn": [name], "sn": [name], **{k: [v] for k, v in more.items()}})
+    return encoded_all(
+        {"objectClass": ["top", "person"], "cn": [name], "sn": [name], **{k: [v] for k, v in more.items()}}
+    )
 
 
 def encoded_all(values: Mapping[str, list[str]]) -> Values:

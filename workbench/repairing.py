@@ -345,7 +345,6 @@ class _Run:
             time.sleep(min(pause, left))
             pause = min(2 * pause, LONGEST_PAUSE)
 
-
     def _silent(self, step: Step, vectors: Mapping[str | None, Vectors]) -> Iterable[str]:
         """The servers that do not say what they hold, and that the plan has not taken down."""
         for suffix, found in vectors.items():

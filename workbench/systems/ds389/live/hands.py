@@ -2,6 +2,11 @@
 
 Each knows what stands in the way, what has to be remembered from before, whether it is done already, how it is done, and
 what is still lacking afterwards. All but `apply` only read.
+
+What remains: the server has no condition on a write, so a request that it takes only after a later run has looked is not
+known to that run. An agreement, a task, an added entry and a running initialisation refuse a second one. Writing the same
+values twice, or one harmless change, harms nothing, unless a user changed the entry in between: then those values are
+the old ones. A deletion that is taken after the entry was added again deletes it again; its tombstone has the values.
 """
 
 from __future__ import annotations

@@ -255,9 +255,7 @@ class DirectorySite:
     def _generations(self, suffix: str | None, name: str) -> set[str]:
         """Those that the data of a server may have: the planned one, and that of whom the plan has it initialised from."""
         sources = [
-            one.on
-            for one in self.plan.steps
-            if (one.repair, one.server, one.suffix) == ("initialise", name, suffix)
+            one.on for one in self.plan.steps if (one.repair, one.server, one.suffix) == ("initialise", name, suffix)
         ]
         return {self._about(suffix, one)["generation"] for one in (name, *sources)}
 
