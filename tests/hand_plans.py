@@ -261,7 +261,7 @@ def rewrite() -> Repair:
 
 def recreate() -> Repair:
     fleet = hidden_from_s3("add")
-    ann = [one for one in fleet.servers["s1"].entries if one.dn == dn_of("ann")][0]
+    ann = next(one for one in fleet.servers["s1"].entries if one.dn == dn_of("ann"))
     for one in fleet.servers.values():
         if there := one.find(dn_of("ann")):
             there.values |= {"userPassword": encoded([PASSWORD]), "memberOf": encoded([dn_of("group")])}

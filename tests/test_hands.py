@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from crash_matrix import WAYS, Cut, Fault, Killed, faults, run
-from hand_plans import REPAIRS, Repair, hidden_from_s3, initialise, recreate, rewrite, temporary
+from hand_plans import REPAIRS, Repair, clean, hidden_from_s3, initialise, recreate, rewrite, temporary
 from ldap3.core.exceptions import LDAPInvalidValueError, LDAPSocketReceiveError
 from memory_servers import (
     BIND_PASSWORD,
@@ -616,6 +616,21 @@ def test_changes_that_arrive_late_are_no_obstacle_and_new_ones_are(tmp_path: Pat
             servers["s1"].make("modify", dn_of("group"), "unique-group", {"description": encoded(["x"])})
         outcome = apply(repair.plan, place, folder, resume=True)
         assert outcome.state == (FAILED if foreign else FINISHED)
+
+
+def test_a_server_that_does_not_answer_is_not_taken_for_one_that_is_clean(tmp_path: Path) -> None:
+    repair = clean()
+    (step,) = repair.plan.steps
+    servers = MemorySite(repair.plan, repair.fleet, tmp_path)
+    for server in repair.fleet.servers.values():
+        server.vector.pop("9")
+    assert servers.shortfall(step, {}) == []
+    for name in ("s1", "c1"):
+        repair.fleet.servers[name].down = True
+        assert servers.shortfall(step, {}) == [f"{name} does not answer"]
+        with pytest.raises(Problem):
+            servers.done(step, {})
+        repair.fleet.servers[name].down = False
 
 
 def test_a_read_only_server_refuses_with_a_referral(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from workbench.plans import Vectors
 
@@ -17,7 +17,7 @@ class Allowed:
     down       servers that need not answer: the plan has taken them down
     ours       servers whose data a step that was begun already may have changed in part: how they stand is its work
     origins    origins that may have become known where they were not
-    delivered  origin -> position up to which changes may have arrived anywhere: the plan itself had them made or sent on
+    delivered  what servers claimed after the last step that was done: it may reach others of which that step did not wait
     """
 
     progress: bool = False
@@ -25,7 +25,7 @@ class Allowed:
     down: Collection[str] = ()
     ours: Collection[str] = ()
     origins: Collection[str] = ()
-    delivered: Mapping[str, str] = field(default_factory=dict)
+    delivered: Collection[Mapping[str, str]] = ()
 
 
 def not_as_planned(
@@ -62,7 +62,7 @@ def _may(
         return server in allowed.ours and _forward(after, before, order)
     if server in allowed.ours:
         return True
-    if _forward(before, after, order) and _within(after, allowed.delivered.get(origin), order):
+    if _forward(before, after, order) and any(_within(after, held.get(origin), order) for held in allowed.delivered):
         return True
     if before is None:
         return origin in allowed.origins

@@ -270,8 +270,6 @@ class _Run:
             planned = self.plan.vectors(suffix)
             left = self.so_far.vectors.get(suffix, {})
             baseline = {server: left.get(server, held) for server, held in planned.items()}
-            # What the steps before had made or sent on may reach servers that none of them waited for. Nothing else may.
-            delivered = self._highest(left.values()) if left else {}
             allowed = Allowed(
                 # A part of the step may have taken effect, and what it sets free flows on to other servers.
                 progress=self.accept_progress or begun or bool(step.details.get("flows")),
@@ -279,7 +277,7 @@ class _Run:
                 down=step.details.get("down", ()),
                 ours=(step.server,) if begun else (),
                 origins={origin for held in planned.values() for origin in held} if begun else (),
-                delivered=delivered,
+                delivered=tuple(left.values()),
             )
             changed += not_as_planned(baseline, self.site.vectors(suffix), self._order, allowed)
         if changed:
@@ -306,15 +304,6 @@ class _Run:
             if not landed:
                 raise
             self.told(f"{step.key} was reported as failed, but has taken effect: {error}")
-
-    def _highest(self, vectors: Iterable[Mapping[str, str]]) -> dict[str, str]:
-        """Origin -> the highest position that any of these servers claims."""
-        found: dict[str, str] = {}
-        for held in vectors:
-            for origin, position in held.items():
-                if (self._order(position) or "") > (self._order(found.get(origin, "")) or ""):
-                    found[origin] = position
-        return found
 
     def _verify(self, step: Step, memo: Mapping[str, Any]) -> dict[str | None, Vectors]:
         """Wait until the effect is seen everywhere, and return what the servers claim then, by suffix.
