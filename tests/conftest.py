@@ -128,6 +128,16 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
         yield built
 
 
+@pytest.fixture
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
+    """Three real suppliers of one test alone, which may leave them broken."""
+    _need_a_server()
+    roles = dict.fromkeys(("s1", "s2", "s3"), "supplier")
+    feeds = [(supplier, consumer) for supplier in roles for consumer in roles if supplier != consumer]
+    with _live(Mesh(tmp_path_factory.mktemp("trio"), roles, feeds)) as built:
+        yield built
+
+
 def _need_a_server() -> None:
     missing = absent()
     need(f"389 Directory Server and root (there is no {missing})", not missing)

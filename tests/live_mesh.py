@@ -189,16 +189,6 @@ class Mesh:
                 return
         raise AssertionError(f"{consumer} was not initialised: {said[status][0]}")
 
-    def rejoin(self, name: str, source: str, rid: str) -> None:
-        """Have a supplier that left come back under another replica ID, with the data of another one."""
-        self.dsconf(name, "replication", "disable", "--suffix", SUFFIX)
-        self.rids[name] = rid
-        self._enable(name)
-        for supplier, consumer in ((source, name), (name, source)):
-            self.agree(supplier, consumer)
-        self.initialise(source, name)
-        self.wait_equal()
-
     def remove(self) -> None:
         """End the servers of this mesh and remove what is theirs."""
         for name in self.roles:
@@ -386,6 +376,14 @@ class Mesh:
             file.write_text(edited, encoding="utf-8")
             self._tool("dsctl", self.instance(name), "ldif2db", "userroot", file)
         file.unlink()
+
+    def lose_changelog(self, name: str) -> None:
+        """Have a server lose its changelog: it begins a new one, with marks where its vector stands."""
+        with self.stopped(name):
+            (file,) = (Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "db").glob(
+                "*/replication_changelog.db"
+            )
+            file.unlink()
 
     def backup(self, name: str, label: str) -> None:
         """Back up a running server."""

@@ -43,18 +43,21 @@ class Bench:
 
     def __init__(self, mesh: Mesh, folder: Path, names: Iterable[str] = ()) -> None:
         self.mesh, self.folder, self.case, self.round = mesh, folder, folder, 0
+        self.before: list[Path] = []
+        self.latest = folder
         folder.mkdir(exist_ok=True)
         self.names = list(names) or list(mesh.roles)
         self.servers = [word for name in self.names for word in ("--instance", f"{name}={mesh.instance(name)}")]
 
     def collect(self) -> Bench:
-        """Collect all servers, and load that into a case of its own."""
+        """Collect all servers, and load that into a case of its own, behind what was kept of before."""
         self.round += 1
         folder = self.folder / f"now-{self.round}"
         done = self.mesh.collect(folder, "--entries", names=self.names)
         assert done.exit_code in (0, 3), done.output
         self.case = self.folder / f"case-{self.round}"
-        Case.create(self.case).load([folder])
+        Case.create(self.case).load([*self.before, folder])
+        self.latest = folder
         return self
 
     def plan(self, *options: str, code: int = 0) -> Found:
@@ -241,22 +244,21 @@ def test_a_disabled_agreement_is_switched_on(mesh: Mesh, tmp_path: Path) -> None
 
 
 def test_an_agreement_that_waits_is_woken(tree: Mesh, tmp_path: Path) -> None:
-    """A restored consumer whose supplier believes it up to date; now and then the supplier finds out by itself."""
-    tree.wait_equal()
-    for attempt in range(4):
+    """A consumer is put back to an older state, and its supplier has no reason to open a session."""
+    for attempt in range(5):
+        tree.wait_equal()
         tree.backup("c2", f"waits-{attempt}")
         made = writes(tree, "s1", *people(f"waits-{attempt}"))
         tree.wait_equal()
-        with tree.paused("s1", "c2"):
-            tree.restore("c2", f"waits-{attempt}")
-        bench = Bench(tree, tmp_path / str(attempt))
+        bench = Bench(tree, tmp_path / str(attempt)).collect()
+        bench.before = [bench.latest]
+        tree.restore("c2", f"waits-{attempt}")
         planned = bench.collect().plan()
-        if planned["steps"]:
+        # A supplier that happens to write to its keep-alive entry wakes the agreement by itself.
+        if chosen(planned) == ["wake"] and bench.apply(code=None).exit_code == 0:
             break
     else:
         raise AssertionError("the supplier never waited")
-    assert chosen(planned) == ["wake"]
-    bench.mend()
     assert tree.vector("c2")["1"] >= made[0]
     assert tree.read("c2", dn(f"waits-{attempt}"))
     bench.verify()
@@ -300,9 +302,10 @@ def test_a_purged_anchor_is_served_by_who_still_has_it(
     monkeypatch.setenv(REPLICATION_PASSWORD, MANAGER_PASSWORD)
     for feed in TO_S3:
         mesh.pause(*feed)
-    made = writes(mesh, "s1", *people("purged-1", "purged-2"))
+    writes(mesh, "s1", *people("purged-1", "purged-2"))
     mesh.wait_equal(["s1", "s2"])
-    mesh.edit_vector("s1", "1", made[-1])  # its changelog begins anew
+    mesh.lose_changelog("s1")
+    mesh.wait_equal(["s1", "s2"])
     mesh.write("s2", f"dn: cn=s2-to-s3,{REPLICA}\nchangetype: delete\n")
     mesh.resume("s1", "s3")
     try:
@@ -318,23 +321,17 @@ def test_a_purged_anchor_is_served_by_who_still_has_it(
     bench.verify()
 
 
-def test_a_dead_origin_is_cleaned(tree: Mesh, tmp_path: Path) -> None:
-    tree.wait_equal()
-    feeds = [("s1", "s2"), ("s2", "s1")]
-    for supplier, consumer in feeds:
-        tree.write(supplier, f"dn: cn={tree.link(supplier, consumer)},{REPLICA}\nchangetype: delete\n")
-    left = [name for name in tree.roles if name != "s2"]
-    try:
-        bench = Bench(tree, tmp_path, left)
-        planned = bench.mend()
-        assert chosen(planned) == ["clean"]
-        assert "clean-by-force" in refused(planned)
-        assert all("2" not in tree.vector(name) for name in left)
-        bench.verify()
-    finally:
-        tree.rejoin("s2", "s1", str(len(tree.rids) + 2))
-    writes(tree, "s2", *people("alive-as-another"))
-    tree.wait_equal()
+def test_a_dead_origin_is_cleaned(trio: Mesh, tmp_path: Path) -> None:
+    trio.wait_equal()
+    for supplier, consumer in [("s1", "s2"), ("s2", "s1"), ("s3", "s2"), ("s2", "s3")]:
+        trio.write(supplier, f"dn: cn={trio.link(supplier, consumer)},{REPLICA}\nchangetype: delete\n")
+    left = ["s1", "s3"]
+    bench = Bench(trio, tmp_path, left)
+    planned = bench.mend()
+    assert chosen(planned) == ["clean"]
+    assert "clean-by-force" in refused(planned)
+    assert all("2" not in trio.vector(name) for name in left)
+    bench.verify()
 
 
 def test_servers_under_each_others_names_are_refused(mesh: Mesh, tmp_path: Path) -> None:

@@ -220,11 +220,8 @@ def test_a_log_alone_makes_its_server_known(tmp_path: Path) -> None:
 def three(*links: str, sends_to: tuple[str, ...] = (), port: int = 38900) -> dict[str, str]:
     """s1 with these agreements, and s2; of a third server only the vectors know."""
     ruv = elements(claims(r1=(0, 4), r2=(1, 2), r3=(1, 2)), port=port)
-    return {
-        "s1.replica.ldif": replica(1, ruv, sends_to=sends_to),
-        "s1.agreements.ldif": "".join(links),
-        "s2.replica.ldif": replica("02", ruv),
-    }
+    files = {"s1.replica.ldif": replica(1, ruv, sends_to=sends_to), "s2.replica.ldif": replica("02", ruv)}
+    return {**files, "s1.agreements.ldif": "".join(links)} if links else files
 
 
 @pytest.mark.parametrize(
@@ -245,6 +242,13 @@ def test_a_link_leads_to_the_server_that_its_origin_address_or_port_names(
     links: list[str], sends_to: tuple[str, ...], consumer: str | None, tmp_path: Path
 ) -> None:
     assert link(shown(tmp_path, three(*links, sends_to=sends_to)), "x").consumer == consumer
+
+
+def test_a_deleted_link_for_which_the_server_still_counts_is_none(tmp_path: Path) -> None:
+    counts = tuple(f"{name};localhost;38902;0002;{csn(1, 1)}" for name in ("x", "gone"))
+    assert [one.name for one in shown(tmp_path, three(agreement("x", 38902), sends_to=counts)).links] == ["x"]
+    files = {**three(sends_to=counts), "s1.agreements.ldif": ""}
+    assert shown(tmp_path / "none", files).links == []
 
 
 def test_one_port_on_many_hosts_names_nobody(tmp_path: Path) -> None:

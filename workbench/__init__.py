@@ -16,6 +16,8 @@ The public verbs, in the order in which an incident needs them:
     arrivals(case, position)    where a change arrived when, and over which links it came
     difference(a, b)            what is new, gone and changed from one diagnosis to another
     answer(kind, inputs)        a what-if case, as of `workbench scenario`
+    plan(case)                  what needs mending and how, proven on a model of the case; writes to no server
+    apply(plan, site, folder)   do a plan, each step exactly once; again with `resume=True` after whatever stopped it
     case.table(name, spark)     an evidence table as a Spark DataFrame
     case.arrow(name)            a small evidence table without Spark
     spark_session()             one Spark session: this machine, a cluster or Spark Connect
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from workbench.differences import difference
     from workbench.engine.session import spark_session
     from workbench.history import disagreement, known_at, lag, vectors_over_time
+    from workbench.planning import plan
+    from workbench.repairing import apply
     from workbench.scenarios import answer
     from workbench.ways import arrivals
 
@@ -46,6 +50,7 @@ __all__ = [
     "Problem",
     "__version__",
     "answer",
+    "apply",
     "arrivals",
     "diagnose",
     "difference",
@@ -53,6 +58,7 @@ __all__ = [
     "inspect",
     "known_at",
     "lag",
+    "plan",
     "session_of",
     "spark_session",
     "story",
@@ -61,12 +67,14 @@ __all__ = [
 
 _LATER = {
     "answer": "workbench.scenarios",
+    "apply": "workbench.repairing",
     "arrivals": "workbench.ways",
     "diagnose": "workbench.diagnosis",
     "difference": "workbench.differences",
     "disagreement": "workbench.history",
     "known_at": "workbench.history",
     "lag": "workbench.history",
+    "plan": "workbench.planning",
     "session_of": "workbench.diagnosis",
     "spark_session": "workbench.engine.session",
     "story": "workbench.change_story",

@@ -46,9 +46,10 @@ def write_bundle(plan: Plan, folder: Path) -> list[str]:
         if step.undo_ldif:
             texts[f"undo-{step.key}.ldif"] = step.undo_ldif
         undo.append(_undo(step))
-    texts |= {"repair.sh": "\n".join(todo), "undo.sh": "\n".join(undo)}
+    checks = [_head(plan, "how the servers stand: run it before and after"), *map(shlex.join, plan.checks), ""]
+    texts |= {"check.sh": "\n".join(checks), "repair.sh": "\n".join(todo), "undo.sh": "\n".join(undo)}
     write_together({folder / name: [text] for name, text in texts.items()})
-    for script in ("repair.sh", "undo.sh"):
+    for script in ("check.sh", "repair.sh", "undo.sh"):
         (folder / script).chmod(0o755)
     return sorted(texts)
 
@@ -113,8 +114,8 @@ ways that were compared, why this one, and what each step risks.
 
 ## Before
 
-The plan was proven on these positions. Compare them with those of the servers now; where one went back or vanished, or
-the server to be repaired wrote by itself meanwhile, do not run it: collect and plan again.
+The plan was proven on these positions. `sh check.sh` shows those of the servers now; where one went back or vanished, or the
+server to be repaired wrote by itself meanwhile, do not run it: collect and plan again.
 
 {vectors}
 
@@ -127,7 +128,7 @@ done. No password is in any file here: the commands act as the user who runs the
 
 ## After
 
-All servers claim the same for every origin, no entry is a naming conflict (`nsds5ReplConflict=*`), and these are there:
+`sh check.sh` shows the same position of every origin on all servers, and no entry in conflict. These are there:
 
 {promised or "    (the plan restores no single changes)"}
 

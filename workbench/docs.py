@@ -27,7 +27,8 @@ MADE = "<!-- made by `make docs` from the program's own registries: change those
 
 def pages() -> dict[str, str]:
     """Name of the page -> its text."""
-    return {"commands.md": commands(), "findings.md": findings(), "scenarios.md": scenarios(), "tables.md": tables()}
+    made = {"commands.md": commands(), "findings.md": findings(), "repairs.md": repairs()}
+    return {**made, "scenarios.md": scenarios(), "tables.md": tables()}
 
 
 def findings() -> str:
@@ -57,6 +58,33 @@ def findings() -> str:
         _table(("code", "meaning"), [(str(code), says) for code, says in EXIT_CODES.items()]),
     ]
     return _page(parts)
+
+
+def repairs() -> str:
+    """The repairs of every system, in the order in which they are considered."""
+    parts = [
+        "# Repairs",
+        "What `workbench plan` considers, the gentlest first. Each is tried on a model of the case: one that does not restore "
+        "what it says, or after which anything is missing that was not before, is refused there. Of the proven ones that is "
+        "taken which restores most, then the one that throws away least, then one that gives nothing up, then the first "
+        "of this list. Those at the end are only ever shown, with the reason why they are not to be done.",
+    ]
+    for system in systems():
+        if system.repairs:
+            rows = [
+                (_words(type(one).__name__), _first(type(one)), _first(one.propose)) for one in system.repairs().ladder
+            ]
+            parts += [f"## {system.title}", _table(("repair", "what it does", "considered"), rows)]
+    return _page(parts)
+
+
+def _words(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+
+
+def _first(explained: Any) -> str:
+    """The first line of a docstring."""
+    return str(explained.__doc__ or "").strip().split("\n")[0]
 
 
 def _codes(codes: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.inputs import Input
+from workbench.systems import format_with
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -21,6 +22,22 @@ def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
         for suffix, origin in one.facts.get("origins", {}).items()
     }
     return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
+
+
+def not_deleted(inputs: Iterable[Input], rows: Rows) -> list[Mapping[str, Any]]:
+    """The rows of links that there are: where a file lists all links of a server, what other files still name is gone.
+
+    A server goes on counting for a link after it was deleted.
+    """
+    listing = {(one.snapshot, one.file): one.server for one in inputs if one.kind and format_with(one.kind).tells_links}
+    rows = list(rows)
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return row["snapshot"], row["server"], row["suffix"], row["name"]
+
+    listed = {key(row) for row in rows if (row["snapshot"], row["file"]) in listing}
+    told = {(snapshot, server) for (snapshot, _), server in listing.items()}
+    return [row for row in rows if (row["snapshot"], row["server"]) not in told or key(row) in listed]
 
 
 def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[str, Any]]:

@@ -182,7 +182,7 @@ class System:
     replaced      codes of messages which say that a server's data became that of another time or server
     sent          codes of messages with which a supplier says that it sends a change over a link
     servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collecting.Servers`
-    repairs       gives its repairs, the gentlest first (`workbench.planning.Repair`); None where none is known
+    repairs       gives its repairs (`workbench.plans.Repairs`); None where none is known
     site          gives its live servers as a place where a plan is done (`workbench.repairing.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     """

@@ -10,6 +10,7 @@ from workbench.plain import aligned, one_cell
 from workbench.plans import Course, Plan, Step
 
 _LDIF_SHOWN = 40
+_LOSSES_SHOWN = 8
 
 
 def plan_text(plan: Plan) -> str:
@@ -49,6 +50,9 @@ def _courses(plan: Plan) -> Iterator[str]:
         yield f" {mark} {one_cell(course.way)}: {one_cell(course.says)}"
         if course.refused:
             yield f"     refused: {one_cell(course.refused)}"
+            for row in course.loses[:_LOSSES_SHOWN]:
+                what = f"{row['count']:,} of origin {row['origin']}, {row['first']} to {row['last']}"
+                yield one_cell(f"       {row['server']} would lose {what}")
         elif course.proven:
             yield f"     {_effect(course)}"
         if course.chosen:

@@ -18,9 +18,9 @@ from workbench.boundary import printable
 from workbench.case import Case
 from workbench.diagnosis import case_at, situation_of
 from workbench.model import Finding, Problem, System
-from workbench.plans import DEAD, DISABLED, HIDDEN, MISSED, PENDING, Course, Draft, Need, Plan, Repair, Step, View
+from workbench.plans import DEAD, DISABLED, HIDDEN, MISSED, PENDING, Course, Draft, Need, Plan, Repairs, Step, View
 from workbench.rehearsal import ROLLED_BACK, WAITING, model_of
-from workbench.rules.mending import Achieved, Lack, Model, achieved
+from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
 from workbench.situation import Situation
 
 TARGETS_SHOWN = 100
@@ -67,11 +67,11 @@ class _Planned:
         self,
         situation: Situation,
         findings: Sequence[Finding],
-        ladder: Sequence[Repair],
+        repairs: Repairs,
         ways: Sequence[str],
         made_at: datetime,
     ) -> None:
-        self.situation, self.findings, self.ladder, self.ways = situation, findings, ladder, ways
+        self.situation, self.findings, self.repairs, self.ways = situation, findings, repairs, ways
         self.made_at = made_at
         self.system: System = situation.topology.system
         self.proposed: set[str] = set()
@@ -102,6 +102,7 @@ class _Planned:
         first = model.copy()
         self.before += _state(first, suffix)
         view = View(self.situation, self.findings, suffix, model, self.made_at)
+        self._healed(view)
         passed: set[str] = set()
         while need := next((one for one in self._needs(view) if one.name not in passed and _wanted(one, only)), None):
             passed.add(need.name)
@@ -125,6 +126,16 @@ class _Planned:
             self.open.append(
                 f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
             )
+
+    def _healed(self, view: View) -> None:
+        """Let the model hold what is missing by the record only, because a later change brought the same."""
+        for need in self._needs(view):
+            healed = self.repairs.healed(view, need) if need.hidden else frozenset()
+            for lack in healed:
+                view.model.servers[lack.server].holds.add(lack.lot)
+            if healed:
+                count = view.model.changes(healed)
+                self.open.append(f"{need.name}: {count:,} changes need no repair, a later change brought the same")
 
     def _needs(self, view: View) -> list[Need]:
         """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
@@ -172,7 +183,7 @@ class _Planned:
     def _mended(self, view: View, need: Need) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
         tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
-        for repair in self.ladder:
+        for repair in self.repairs.ladder:
             for draft in repair.propose(view, need):
                 self.proposed.add(draft.way)
                 tried.append((draft, *_tried(view, need, draft)))
@@ -208,24 +219,7 @@ class _Planned:
         first = before.copy()
         first.settle()
         lacking = first.missing() | first.pending()
-        rows: dict[tuple[str, str], list[Lack]] = {}
-        for lack in lacking & after.held():
-            rows.setdefault((lack.server, before.lots[lack.lot].origin), []).append(lack)
-        show = self.system.show
-        for (server, origin), lacks in sorted(rows.items()):
-            lots = sorted((before.lots[one.lot] for one in lacks), key=lambda lot: lot.first)
-            self.promise.append(
-                {
-                    "server": server,
-                    "suffix": suffix,
-                    "origin": origin,
-                    "count": sum(lot.changes for lot in lots),
-                    "first": show(lots[0].first),
-                    "last": show(lots[-1].last),
-                    "key": lots[-1].last,
-                    "targets": list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN],
-                }
-            )
+        self.promise += _rows(before, lacking & after.held(), suffix, self.system)
 
     def plan(self, case: Case) -> Plan:
         """All of it."""
@@ -255,6 +249,7 @@ class _Planned:
             tuple(self.after),
             tuple(self.open),
             self.unmended,
+            tuple(self.repairs.checks(servers)) if self.steps else (),
         )
 
 
@@ -295,6 +290,8 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         saved=sum(changes[lot].changes for lot in gone & after.saved),
     )
     left = need.lacks - result.restored
+    loses = result.unsaid or {lack for lack in result.lost if lack.lot in gone - after.saved}
+    course = replace(course, loses=tuple(_rows(view.model, loses, view.suffix, view.situation.topology.system)))
     if result.unsaid:
         who = ", ".join(sorted({lack.server for lack in result.unsaid}))
         why = (
@@ -311,6 +308,25 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
     else:
         return result, after, replace(course, proven=not draft.refused)
     return result, after, replace(course, refused=draft.refused or why)
+
+
+def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
+    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known.
+
+    `key` is the order key of the last one.
+    """
+    some: dict[tuple[str, str], list[Lot]] = {}
+    for lack in lacks:
+        lot = model.lots[lack.lot]
+        some.setdefault((lack.server, lot.origin), []).append(lot)
+    rows = []
+    for (server, origin), lots in sorted(some.items()):
+        lots.sort(key=lambda lot: lot.first)
+        about = {"server": server, "suffix": suffix, "origin": origin, "count": sum(lot.changes for lot in lots)}
+        ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last), "key": lots[-1].last}
+        targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN]
+        rows.append({**about, **ends, "targets": targets})
+    return rows
 
 
 def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:

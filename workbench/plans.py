@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
@@ -83,7 +83,8 @@ class Course:
     load       what the servers have to do for it
     downtime   who cannot be used meanwhile; empty: nobody
     costs      what else is given up
-    chosen     it is part of the plan
+    chosen     it is part of the plan, and `why`
+    loses      rows like those of a promise: what it would hide or throw away unsaved; it is refused for that
     """
 
     need: str
@@ -99,6 +100,7 @@ class Course:
     costs: str = ""
     chosen: bool = False
     why: str = ""
+    loses: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Plan:
     before     what was missing, pending and lost before, by server; `after`: the same on the model, all steps done
     open       what the plan does not mend, in sentences
     unmended   how many needs are left for which no proven way was found
+    checks     native commands that show how the servers stand: to be run before and after
     """
 
     case: str
@@ -125,6 +128,7 @@ class Plan:
     after: tuple[Mapping[str, Any], ...]
     open: tuple[str, ...] = ()
     unmended: int = 0
+    checks: tuple[tuple[str, ...], ...] = ()
 
     @property
     def id(self) -> str:
@@ -161,7 +165,8 @@ def read_plan(path: Path) -> Plan:
         raise Problem("this is no plan of this version", where, "make it again: `workbench plan CASE`")
     try:
         about = {one.name: found[one.name] for one in fields(Plan)}
-        about["courses"] = tuple(Course(**one) for one in about["courses"])
+        about["courses"] = tuple(Course(**{**one, "loses": tuple(one["loses"])}) for one in about["courses"])
+        about["checks"] = _frozen(about["checks"])
         about["steps"] = tuple(_step(one) for one in about["steps"])
         whole: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in about.items()
@@ -241,8 +246,22 @@ class View:
         return [one for one in self.findings if one.code in codes and one.suffix in (None, self.suffix)]
 
 
+@dataclass(frozen=True)
+class Repairs:
+    """The repairs of a system.
+
+    ladder  the gentlest first
+    healed  of what a server misses, what needs no repair any more: a later change brought the same
+    checks  the servers of a plan -> native commands that show how they stand
+    """
+
+    ladder: Sequence[Repair]
+    healed: Callable[[View, Need], frozenset[Lack]]
+    checks: Callable[[Sequence[Mapping[str, Any]]], Iterable[tuple[str, ...]]]
+
+
 class Repair(Protocol):
-    """One repair: a class in the folder of its system. `ladder` lists them, the gentlest first."""
+    """One repair: a class in the folder of its system."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """The ways in which it could mend the need; none if it is not meant for such."""

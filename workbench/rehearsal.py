@@ -16,7 +16,7 @@ from workbench.model import System
 from workbench.plans import Plan, Step, Vectors
 from workbench.rules.mending import Link, Lot, Model, Server, maxima
 from workbench.rules.sending import SEND, SortedLog
-from workbench.rules.vectors import last
+from workbench.rules.vectors import last, newer
 from workbench.situation import Situation
 from workbench.topology import Replica, Row
 
@@ -155,7 +155,7 @@ class _Filling:
         pairs = {
             (row["supplier"], row["consumer"]): row for row in self.situation.pairs if row["suffix"] == self.suffix
         }
-        back = {server for code, server, _ in self.codes if code == ROLLED_BACK}
+        back = {server for code, server, _ in self.codes if code == ROLLED_BACK} | self._went_back()
         for link in self.situation.topology.links:
             if link.suffix != self.suffix or link.supplier not in servers:
                 continue
@@ -169,6 +169,14 @@ class _Filling:
             waits = waits or (row.get("would_contact") is False and row.get("decision") == SEND)
             claims = maxima(servers[link.supplier].vector)
             yield Link(link.supplier, link.consumer, link.enabled is not False, claims if waits else None)
+
+    def _went_back(self) -> set[str]:
+        """The servers that claimed more in the snapshot before: their suppliers may take them for up to date."""
+        earlier = self.situation.earlier
+        if earlier is None:
+            return set()
+        before = {one.server: one.seen() for one in earlier.replicas if one.suffix == self.suffix and one.claims}
+        return {one.server for one in self.replicas if newer(before.get(one.server, {}), one.seen())}
 
 
 class _Fresh:

@@ -127,7 +127,7 @@ def apply(
     with owned(folder, dead_owner) as taken_over_from:
         book = Journal(folder / journal, BEGINS)
         so_far = standing(book.records, plan_id, folder / journal)
-        _check_turn(so_far, resume, folder)
+        check_turn(so_far, resume, folder)
         by = by_whom(taken_over_from)
         so_far = advanced(so_far, book.append(RESUMED if resume else BEGUN, plan_id, steps=len(plan.steps), **by))
         if taken_over_from:
@@ -151,7 +151,8 @@ def _resume(folder: Path) -> str:
     return f"workbench resume {shlex.quote(str(folder))}"
 
 
-def _check_turn(so_far: Standing, resume: bool, folder: Path) -> None:
+def check_turn(so_far: Standing, resume: bool, folder: Path) -> None:
+    """Raise Problem if a plan that stands so is not to be begun, or resumed, now."""
     where = f"plan {so_far.plan}"
     if so_far.state not in (NOT_BEGUN, HALF_DONE):
         what = "the plan is done already" if so_far.state == FINISHED else "the plan was given up"

@@ -14,6 +14,7 @@ from workbench.case import Case
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
 from workbench.inputs import Input
+from workbench.links import not_deleted
 from workbench.topology import Replica, Row, Topology, topology
 from workbench.verdicts import Verdicts
 
@@ -86,7 +87,7 @@ class Situation:
     def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
         """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""
         found: dict[LinkKey, dict[str, Any]] = {}
-        for row in self.case.arrow("links").to_pylist():
+        for row in not_deleted(self.case.inputs, self.case.arrow("links").to_pylist()):
             if row["snapshot"] == (snapshot or self.topology.snapshot):
                 mine = found.setdefault((row["server"], row["suffix"], row["name"]), {})
                 mine |= {key: value for key, value in row.items() if value is not None}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.inputs import Input
-from workbench.links import links_of, origins_of
+from workbench.links import links_of, not_deleted, origins_of
 from workbench.model import Format, Problem, System
 from workbench.rules.sending import Supplying
 from workbench.rules.vectors import Span, Vector, last
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VECTOR, EARLIER_SNAPSHOT = "vector", "snapshot"
 """Kinds of evidence that hold for every system; the others are named by the formats."""
 
-_LINK = ["snapshot", "server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin", "enabled"]
+_LINK = ["snapshot", "file", "server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin", "enabled"]
 _VECTOR = [
     "snapshot",
     "server",
@@ -147,7 +147,8 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     label = snapshot or labels[-1]
     inputs = [one for one in case.inputs if one.kind and one.snapshot == label]
     vectors = [row for row in case.arrow("vectors").select(_VECTOR).to_pylist() if row["snapshot"] == label]
-    rows = [row for row in case.arrow("links").select(_LINK).to_pylist() if row["snapshot"] == label]
+    told_links = not_deleted(case.inputs, case.arrow("links").select(_LINK).to_pylist())
+    rows = [row for row in told_links if row["snapshot"] == label]
     held = _held(inputs, vectors)
     for one in case.inputs:
         if one.kind and one.snapshot in labels[: labels.index(label)]:

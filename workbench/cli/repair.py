@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,8 +16,8 @@ from workbench.boundary import printable
 from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.model import Problem
-from workbench.plain import aligned
-from workbench.plan_text import plan_text
+from workbench.plain import aligned, one_cell
+from workbench.plan_text import plan_text, step_text
 from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.systems import system_named
 
@@ -144,16 +145,20 @@ def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
 
 
 def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> None:
-    from workbench.repairing import FINISHED
+    from workbench.repairing import FINISHED, check_turn
     from workbench.repairing import apply as applied
+    from workbench.standing import state_of
 
     if not plan.steps:
         click.echo("the plan has no steps: nothing is to be done")
         return
     folder = _folder(plan_file)
+    so_far = state_of(folder, plan)
+    check_turn(so_far, resume, folder)
     site = _site(plan, folder, options)
-    click.echo(plan_text(plan))
-    _confirm(plan.targets, options["confirmed"])
+    left = [step for step in plan.steps if step.key not in so_far.done]
+    click.echo(f"{so_far}; what is left:\n\n" + "\n\n".join(map(step_text, left)) if so_far.done else plan_text(plan))
+    _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
     with ended_in_order():
         outcome = applied(
             plan,
@@ -171,6 +176,14 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     click.echo(printable(str(outcome)))
     if outcome.state != FINISHED:
         raise click.exceptions.Exit(4)
+    for row in site.kept(plan):
+        if not row["kept"]:
+            click.echo(one_cell(f"not yet: {row['server']} {row['says']}"))
+    click.echo(f"now, and again later: {_again('verify', plan_file)}")
+
+
+def _again(verb: str, plan_file: Path) -> str:
+    return printable(f"workbench {verb} {shlex.quote(str(plan_file))} ...")
 
 
 def _folder(plan_file: Path) -> Path:
@@ -203,8 +216,6 @@ def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
             raise click.UsageError(
                 f"the plan changes {', '.join(targets)}: --confirm {' --confirm '.join(lacking)} is lacking"
             )
-        if strange := [name for name in confirmed if name not in targets]:
-            raise click.UsageError(f"the plan does not change {', '.join(strange)}: it changes {', '.join(targets)}")
         return
     if not sys.stdin.isatty():
         raise click.UsageError(f"nobody is there to confirm: give --confirm {' --confirm '.join(targets)}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workbench.rules.sending import Rules, SortedLog, replay
-from workbench.rules.vectors import Span, advanced, covers
+from workbench.rules.vectors import Span, advanced, covers, newer
 
 Maxima = Mapping[str, str | None]
 
@@ -93,10 +93,26 @@ class Model:
     dead: set[str] = field(default_factory=set)
     """Origins that were cleaned away: nobody will ever send them."""
 
+    def __post_init__(self) -> None:
+        lots, self.lots = self.lots, []
+        self._ending: dict[str, list[int]] = {}
+        """Last position -> the lots that end there."""
+        self._created: dict[str, list[int]] = {}
+        """Entry -> the lots that create it."""
+        for lot in lots:
+            self._add(lot)
+
+    def _add(self, lot: Lot) -> None:
+        self._ending.setdefault(lot.last, []).append(len(self.lots))
+        if lot.entry is not None and lot.creates:
+            self._created.setdefault(lot.entry, []).append(len(self.lots))
+        self.lots.append(lot)
+
     def copy(self) -> Model:
         """A model of its own, in the same state."""
         twin = copy(self)
-        twin.lots, twin.saved, twin.dead = list(self.lots), set(self.saved), set(self.dead)
+        twin.saved, twin.dead = set(self.saved), set(self.dead)
+        twin.__post_init__()
         twin.links = [copy(link) for link in self.links]
         twin.servers = {name: copy(server) for name, server in self.servers.items()}
         for server in twin.servers.values():
@@ -170,8 +186,8 @@ class Model:
         assert at.origin is not None, f"{server} makes no changes"
         self.made += 1
         position = self.fresh(at.origin, self.made)
-        self.lots.append(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends)))
-        self._take(at, position, len(self.lots) - 1)
+        self._add(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends)))
+        self._take(at, position, [len(self.lots) - 1])
 
     def _session(self, link: Link, rules: Rules) -> bool:
         """True if the consumer got anything."""
@@ -184,35 +200,35 @@ class Model:
             if maxima(supplier.vector) == link.waits:
                 return False
             link.waits = None
+        if not newer(supplier.vector, consumer.vector):
+            return False  # no rule set sends a change that the supplier does not claim
         sent = replay(rules, supplier.log, supplier.vector, consumer.vector, consumer.origin or "").sent
-        lots = self._ending(supplier)
         for position in sent:
-            self._take(consumer, position, lots.get(position))
+            # Of a lot that the log has in part only the rest is sent: nobody then has all of it.
+            whole = [
+                number
+                for number in self._ending.get(position, ())
+                if number in supplier.holds and supplier.log.holds(self.lots[number].first)
+            ]
+            self._take(consumer, position, whole)
         return bool(sent)
 
-    def _ending(self, supplier: Server) -> dict[str, int]:
-        """Position -> the lot that is there as a whole when this change of it is."""
-        assert supplier.log is not None
-        held = ((number, self.lots[number]) for number in supplier.holds)
-        return {lot.last: number for number, lot in held if supplier.log.holds(lot.first)}
+    def _take(self, server: Server, position: str, lots: Iterable[int]) -> None:
+        """A server takes a change: its vector moves, and it holds the lots that end there.
 
-    def _take(self, server: Server, position: str, lot: int | None) -> None:
-        """A server takes a change: its vector moves, and it holds the lot - unless it lacks the entry, and refuses."""
+        Of an entry that it lacks it refuses a change; the vector moves all the same with the next one.
+        """
         server.vector = advanced(server.vector, self.origin_of(position), position)
         if server.log is not None:
             server.log.add(position)
-        if lot is None:
-            return
-        about = self.lots[lot]
-        if about.entry is not None and not about.creates and self._absent(server, about.entry, lot):
-            return
-        server.holds |= {lot, *about.mends}
+        for number in lots:
+            about = self.lots[number]
+            if about.entry is None or about.creates or not self._absent(server, about.entry, number):
+                server.holds |= {number, *about.mends}
 
     def _absent(self, server: Server, entry: str, but: int) -> bool:
         """True if the entry never came to the server: it lacks a change that created it, and none created it again."""
-        created = [
-            number for number, lot in enumerate(self.lots) if lot.entry == entry and lot.creates and number != but
-        ]
+        created = [number for number in self._created.get(entry, ()) if number != but]
         return bool(created) and not any(number in server.holds for number in created)
 
 

@@ -48,9 +48,9 @@ def _servers() -> Callable[..., Any]:
 
 
 def _repairs() -> Any:
-    from workbench.systems.ds389.repairs import LADDER  # readers of files need no repairs
+    from workbench.systems.ds389.repairs import REPAIRS  # readers of files need no repairs
 
-    return LADDER
+    return REPAIRS
 
 
 def _site() -> Callable[..., Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -88,6 +88,16 @@ def stamp(at: datetime) -> str:
 def dsconf(server: str, *words: str) -> Command:
     """The server's own tool; the name of the server stands for its instance or its URL."""
     return "dsconf", server, *words
+
+
+def checks(servers: Iterable[Mapping[str, Any]]) -> Iterator[Command]:
+    """What shows how the servers stand: their RUVs, which have to become equal, and naming conflicts, of which none may be."""
+    for one in servers:
+        server, suffix = one["server"], one["suffix"] or ""
+        yield dsconf(server, "replication", "get-ruv", "--suffix", suffix)
+        conflicts = "(&(objectClass=ldapSubEntry)(nsds5ReplConflict=*))"
+        url = f"ldapi://%2Frun%2Fslapd-{server}.socket"
+        yield "ldapsearch", "-LLL", "-Y", "EXTERNAL", "-H", url, "-b", suffix, conflicts, "nsds5ReplConflict"
 
 
 def ldapmodify(server: str) -> Command:

@@ -9,7 +9,9 @@ refused   what people try and must not: each with its reason, and where it can b
 Planning only: what does the steps on real servers is `workbench.systems.ds389.live.hands`.
 """
 
-from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite
+from workbench.plans import Repairs
+from workbench.systems.ds389.native import checks
+from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake
 from workbench.systems.ds389.repairs.refused import (
     AddOnConsumer,
@@ -20,7 +22,7 @@ from workbench.systems.ds389.repairs.refused import (
     ModifyMissing,
 )
 
-LADDER = (
+_LADDER = (
     Enable(),
     Wake(),
     Rescue(),
@@ -38,3 +40,5 @@ LADDER = (
 )
 """In the order in which they are considered. A way that gives something up comes behind one that does not, whatever stands
 here: delete and add takes an entry's identity from it on every server, so it stands behind an initialisation."""
+
+REPAIRS = Repairs(_LADDER, healed, checks)

@@ -29,9 +29,13 @@ from workbench.systems.ds389.repairs.evidence import (
 from workbench.systems.ds389.repairs.links import ROLLED_BACK, enabling, links_to, off
 
 if TYPE_CHECKING:
+    from workbench.rules.mending import Lack
     from workbench.topology import Link
 
 MEMBER_OF = "memberof"
+SOURCES = 3
+"""Of many servers that could fill another one, so many are compared."""
+
 _LIVE = "its values are read on {server} when this is run: the case does not hold them"
 
 
@@ -42,6 +46,30 @@ def _right_servers(view: View, need: Need) -> list[str]:
     servers = view.model.servers.values()
     able = [one.name for one in servers if one.origin and one.up and lots <= one.holds and one.name != need.server]
     return sorted(able, key=lambda name: (name not in feeding, name))
+
+
+def healed(view: View, need: Need) -> frozenset[Lack]:
+    """What a server misses by the record, and has by the state of its entries: the values were written again since.
+
+    Both exports are needed, that of the server and that of one which has the changes.
+    """
+    if need.server is None:
+        return frozenset()
+    found = missed_by_entry(view, (lack.lot for lack in need.lacks))
+    right = next((name for name in _right_servers(view, need) if present_on(view, name, ()) is not None), None)
+    if not found or right is None or (there := present_on(view, need.server, found)) is None:
+        return frozenset()
+    wanted = present_on(view, right, found) or {}
+    lots: set[int] = set()
+    for key, one in found.items():
+        mine, theirs = there.get(key), wanted.get(key)
+        if mine is None and theirs is None:
+            lots |= set(one.numbers)  # gone on both
+        elif mine and theirs and mine.dn.lower() == theirs.dn.lower():
+            names = {*mine.values, *theirs.values} if one.operations != {"modify"} else one.attributes
+            if mine.like(theirs, [name for name in names if name.lower() not in OPERATIONAL]):
+                lots |= set(one.numbers)
+    return frozenset(lack for lack in need.lacks if lack.lot in lots)
 
 
 class Rewrite:
@@ -194,7 +222,8 @@ class Initialise:
             return
         holds = {one.name: len(one.holds) for one in view.model.servers.values()}
         links = [link for link in links_to(view, need.server) if link.supplier in holds]
-        for link in sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier)):
+        ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
+        for link in ranked[:SOURCES]:
             yield self._draft(view, link, need.server)
 
     def backwards(self, view: View, link: Link) -> Draft:

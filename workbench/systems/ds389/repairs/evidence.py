@@ -82,12 +82,28 @@ def modified(body: str) -> list[str]:
 
 @dataclass
 class Present:
-    """An entry as it stands on a server: attribute -> values; of those in `hidden` a secret or a long value is not shown."""
+    """An entry as it stands on a server: attribute -> values; of those in `hidden` a secret or a long value is not shown.
+
+    written  attribute -> the changes that made its values what they are
+    """
 
     dn: str
     entry: str
     values: dict[str, list[str]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    written: dict[str, set[str]] = field(default_factory=dict)
+
+    def like(self, other: Present, names: Iterable[str]) -> bool:
+        """True if both have the same values of these attributes; of hidden ones, if the same changes wrote them."""
+        for name in {name.lower() for name in names}:
+            mine, theirs = ({key.lower(): sorted(some) for key, some in one.values.items()} for one in (self, other))
+            if mine.get(name, []) != theirs.get(name, []):
+                return False
+            if name in {key.lower() for key in {*self.hidden, *other.hidden}}:
+                wrote, they = ({key.lower(): some for key, some in one.written.items()} for one in (self, other))
+                if wrote.get(name) != they.get(name):
+                    return False
+        return True
 
 
 def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Present] | None:
@@ -98,14 +114,15 @@ def present_on(view: View, server: str, entries: Iterable[str]) -> dict[str, Pre
         return None
     found: dict[str, Present] = {}
     where = pc.field("entry").isin(pa.array(sorted(set(entries)), pa.string()))
-    columns = ["entry", "target", "attribute", "value", "state"]
+    columns = ["entry", "target", "attribute", "value", "state", "position"]
     for batch in situation.rows("entry_states", columns, where, snapshot=situation.topology.snapshot, server=server):
         for row in batch.to_pylist():
             if row["state"] != "present":
                 continue
             one = found.setdefault(row["entry"], Present(row["target"], row["entry"]))
-            name = row["attribute"]
-            value = row["value"]
+            name, value = row["attribute"], row["value"]
+            if row["position"]:
+                one.written.setdefault(name, set()).add(row["position"])
             if value is None or value.startswith("base64:") or _SHORTENED.search(value):
                 one.hidden.add(name)  # not as it is there: it is read when it is needed
             elif value not in one.values.setdefault(name, []):  # a value has a row for each of its marks
