@@ -30,8 +30,8 @@ RIDS = {"s1": "1", "s2": "2", "s3": "3", "c1": "65535"}
 GENERATION = "66000000000000010000"
 PASSWORD = "{PBKDF2_SHA256}CanaryOfAUser"
 BIND_PASSWORD = "canary-of-the-replication"
-DELAY, INIT, TASK = 3, 4, 3
-"""Connections until a change is delivered, an initialisation has ended, a task has ended."""
+DELAY, BEGIN, INIT, TASK = 3, 12, 16, 3
+"""Connections until a change is delivered, an initialisation has begun and has ended, a task has ended."""
 
 SUCCESS, REFERRAL, EXISTING_VALUE, ABSENT, NOT_A_LEAF, BUSY, ALREADY = 0, 10, 20, 32, 66, 51, 68
 _TEXT = {0: "success", 10: "referral", 20: "attributeOrValueExists", 32: "noSuchObject", 51: "busy"}
@@ -280,7 +280,7 @@ class Fleet:
 
     def _initialise(self, server: Server, consumer: Server, agreement: Stored, link: Link) -> None:
         """As the server does it: the request is seen at once, its beginning only when the session has begun."""
-        if link.refresh == 0:
+        if link.refresh == BEGIN:
             self.inits += 1
             agreement.values["nsds5replicaLastInitStart"] = [f"202601010000{self.inits:02d}Z".encode()]
             consumer.entries, consumer.vector = [], {}

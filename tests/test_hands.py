@@ -314,10 +314,17 @@ def others_agreement(fleet: Fleet) -> None:
     agree(fleet.servers["s2"], "c1", "workbench-s2-to-s3")
 
 
+def frozen(fleet: Fleet) -> None:
+    """Nothing is delivered: else what went back comes back, and all is well."""
+    for server in fleet.servers.values():
+        for link in server.links.values():
+            link.waited = -1000
+
+
 def mutations(kind: str, repair: Repair) -> Iterator[tuple[int, str, Mutation, bool]]:
     """Before which step, what happened, and whether progress is accepted."""
     for what, change in vectors_changed(repair):
-        yield 0, what, change, False
+        yield 0, what, lambda fleet, change=change: (change(fleet), frozen(fleet)), False
     special: dict[str, list[tuple[int, str, Mutation]]] = {
         "enable": [(at, *one) for at, of in enumerate(("s1", "s2")) for one in leads_changed(of)],
         "initialise": [
@@ -338,7 +345,7 @@ def mutations(kind: str, repair: Repair) -> Iterator[tuple[int, str, Mutation, b
     }
     for at, what, change in special[kind]:
         for accept in (False, True):
-            yield at, what, change, accept
+            yield at, what, lambda fleet, change=change: (change(fleet), fleet.settle()), accept
 
 
 @pytest.mark.parametrize("kind", REPAIRS)
@@ -357,14 +364,14 @@ def test_servers_that_are_no_longer_as_planned_are_refused(
             assert apply(plan, servers, folder, most_steps=at).state == STOPPED
         before = list(fleet.writes)
         change(fleet)
-        for server in fleet.servers.values():
-            for link in server.links.values():
-                link.waited = -1000  # else what went back comes back, and all is well
         try:
             outcome = apply(plan, servers, folder, resume=at > 0, accept_progress=accept, patience=20)
             assert at and outcome.state == FAILED, what
-        except Problem:
+            said = outcome.why
+        except Problem as problem:
             assert not at and state_of(folder, plan).state == NOT_BEGUN, what
+            said = str(problem)
+        assert "after the step" not in said, "it was taken for done"
         assert fleet.writes == before, what
         assert len(state_of(folder, plan).done) == at, what
         refused += 1
@@ -596,6 +603,22 @@ def test_an_initialisation_that_failed_is_begun_again_by_a_resume(tmp_path: Path
     assert repair.fleet.inits == 2
     del repair.fleet._initialise
     assert [what for _, what, _ in repair.fleet.writes] == ["modify", "modify", "modify", "add"]
+
+
+def test_a_second_request_is_refused_while_an_initialisation_waits_or_runs(tmp_path: Path) -> None:
+    repair = initialise()
+    servers = MemorySite(repair.plan, repair.fleet, tmp_path)
+    (step,) = (step for step in repair.plan.steps if step.repair == "initialise")
+    agreement(repair.fleet, "s1", "s3").values["nsds5ReplicaEnabled"] = encoded(["on"])
+    memo = servers.memo(step)
+    servers.apply(step, memo)
+    while servers.shortfall(step, memo):
+        assert servers.done(step, memo)
+        if repair.fleet.servers["s1"].links[agreement(repair.fleet, "s1", "s3").dn.lower()].refresh >= 0:
+            with pytest.raises(Problem, match="attributeOrValueExists"):
+                servers.apply(step, memo)
+    repair.fleet.settle()
+    assert repair.fleet.inits == 1 and len(repair.fleet.writes) == 1
 
 
 def test_changes_that_arrive_late_are_no_obstacle_and_new_ones_are(tmp_path: Path) -> None:

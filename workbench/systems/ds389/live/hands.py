@@ -110,11 +110,11 @@ class Wake(_Plain):
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
-        return {"own": site.own(step)}
+        return {"own": _last_own(site, step)}
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if the server made any change since: whichever it was wakes its sessions as well."""
-        return (site.own(step) or "") > (memo["own"] or "")
+        return (site.own(step) or "") > memo["own"]
 
 
 class Start(_Plain):
@@ -197,7 +197,7 @@ class Rewrite(_Plain):
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
-        return {"own": site.own(step)}
+        return {"own": _last_own(site, step)}
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if every one of the attributes was written by a later change of this server.
@@ -208,7 +208,7 @@ class Rewrite(_Plain):
         filled = [name for name in _names(step) if step.details["values"].get(name) != []]
         with site.connected(step.on) as server:
             written = written_by(server, step.details["dn"], rid)
-        return all(written.get(_base(name), "") > (memo["own"] or "") for name in filled or [_MODIFIED])
+        return all(written.get(_base(name), "") > memo["own"] for name in filled or [_MODIFIED])
 
     def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
         """Of what the plan does not show, the values are read here, sent, and kept nowhere."""
@@ -384,11 +384,10 @@ class Clean(_Plain):
                 yield f"{name} has a change of {rid} up to {now}, the plan knows them to {known}: it is alive"
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if its own RUV lacks it, or the task runs."""
+        """True if no RUV has it, or the task runs."""
         begun = site.setting(step.on, step.details["task"], "cn") is not None
         ended = site.setting(step.on, step.details["task"], "nsTaskExitCode") is not None
-        vector = site.vectors(step.suffix).get(step.on)  # None: it does not answer, and nobody knows
-        return (begun and not ended) or (vector is not None and step.details["origin"] not in vector)
+        return (begun and not ended) or not any(self.shortfall(site, step, memo))
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """No RUV has it."""
@@ -414,6 +413,12 @@ HANDS: Mapping[str, Hand] = {
     "clean": Clean(),
 }
 """Kind of step -> what does it."""
+
+
+def _last_own(site: DirectorySite, step: Step) -> str:
+    """The last change of the server's own that was known; if it went back since the plan, what it had then does not count."""
+    planned = site.planned(step.suffix, step.on).get(site.origin(step.suffix, step.on) or "", "")
+    return max(site.own(step) or "", planned)
 
 
 def _names(step: Step) -> list[str]:
