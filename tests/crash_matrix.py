@@ -141,6 +141,7 @@ def run(
             # Before anything was done: nothing may have been.
             assert fault, "a run without a fault was refused"
             assert "step" not in moments.seen
+    assert fault is None or fault[1] in WAYS[moments.seen[fault[0]]], "this is another run than the one without faults"
     return moments.seen
 
 

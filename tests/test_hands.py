@@ -79,7 +79,8 @@ def started_by(fleet: Fleet) -> Callable[..., None]:
 
 # Cut short everywhere
 
-State = tuple[bytes, Fleet]
+State = tuple[dict[str, bytes], Fleet]
+"""What is in the folder, and the servers."""
 
 
 class Crashes:
@@ -88,7 +89,7 @@ class Crashes:
     def __init__(self, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.repair, self.folder, self.patch = REPAIRS[kind](), folder, monkeypatch
         self.id, self.chance = self.repair.plan.id, random.Random(kind)
-        self.begin: State = (b"", self.repair.fleet)
+        self.begin: State = ({JOURNAL: b""}, self.repair.fleet)
         self.finished: dict[Any, list[str]] = {}
 
     def run(self, state: State, fault: Fault | None) -> tuple[State, list[str]]:
@@ -101,7 +102,8 @@ class Crashes:
 
         seen = run(plan, self.id, self.folder, MemorySite(plan, fleet, self.folder), fault, connect)
         fleet.moment = Fleet.moment
-        return ((self.folder / JOURNAL).read_bytes(), fleet), seen
+        files = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.name != OWNER}
+        return (files, fleet), seen
 
     def finish(self, state: State) -> list[str]:
         """What is left is done, and everything was done once; returns the moments that this took."""
@@ -117,19 +119,21 @@ class Crashes:
         return self.finished[alike]
 
     def _is_now(self, state: State) -> None:
-        (self.folder / JOURNAL).write_bytes(state[0])
-        (self.folder / OWNER).unlink(missing_ok=True)
+        for path in self.folder.iterdir():
+            path.unlink()
+        for name, content in state[0].items():
+            (self.folder / name).write_bytes(content)
 
     def _alike(self, state: State) -> Any:
         """What tells two states apart for whoever goes on from there."""
         told = []
-        for line in state[0].splitlines():
+        for line in state[0][JOURNAL].splitlines():
             try:
                 record = json.loads(line)
                 told.append((record["what"], record.get("step"), str(record.get("memo"))))
             except ValueError:
                 told.append(("torn", None, ""))
-        return tuple(told), state[0].endswith(b"\n"), str(state[1])
+        return tuple(told), state[0][JOURNAL].endswith(b"\n"), tuple(state[0]), str(state[1])
 
 
 @pytest.mark.parametrize("kind", REPAIRS)
