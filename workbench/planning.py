@@ -99,18 +99,16 @@ class _Planned:
         """Plan for one suffix."""
         codes = {(one.code, one.server, one.link) for one in self.findings if one.suffix in (None, suffix)}
         model = model_of(self.situation, suffix, codes)
-        first = model.copy()
-        self.before += _state(first, suffix)
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         self._healed(view)
+        self.before += _state(model, suffix)
+        self._on_the_way(model)
         passed: set[str] = set()
+        begun = len(self.steps)
         while need := next((one for one in self._needs(view) if one.name not in passed and _wanted(one, only)), None):
             passed.add(need.name)
             view = replace(view, model=self._mended(view, need))
-        done = view.model.copy()
-        done.go_on()
-        self.after += _state(done, suffix, range(len(first.lots)))
-        self._promised(first, done, suffix)
+        self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         for need in self._needs(view):
             if need.name in passed:
                 self.unmended += 1
@@ -126,6 +124,32 @@ class _Planned:
             self.open.append(
                 f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
             )
+
+    def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
+        """All steps together, on the model as the case shows it: what they promise, and what is there afterwards.
+
+        Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
+        """
+        whole, done = achieved(model, effects)
+        if whole.unsaid:
+            count = model.changes(whole.unsaid)
+            raise Problem(f"the steps together would hide {count:,} changes", str(suffix), "plan for one need: --for")
+        self.promise += _rows(model, whole.restored, suffix, self.system)
+        done.go_on()
+        self.after += _state(done, suffix, range(len(model.lots)))
+
+    def _on_the_way(self, model: Model) -> None:
+        """Say what needs no repair because links that run will bring it."""
+        later = model.copy()
+        later.settle()
+        for name in sorted(model.servers):
+            mine = [lack for lack in model.pending() & later.held() if lack.server == name]
+            if mine:
+                count = model.changes(mine)
+                self.open.append(
+                    f"{count:,} changes are on their way to {name}, over links that run: if they do not arrive in some "
+                    "minutes, collect again, load both snapshots and plan anew"
+                )
 
     def _healed(self, view: View) -> None:
         """Let the model hold what is missing by the record only, because a later change brought the same."""
@@ -214,12 +238,6 @@ class _Planned:
         for step in draft.steps:
             self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
         return after
-
-    def _promised(self, before: Model, after: Model, suffix: str | None) -> None:
-        first = before.copy()
-        first.settle()
-        lacking = first.missing() | first.pending()
-        self.promise += _rows(before, lacking & after.held(), suffix, self.system)
 
     def plan(self, case: Case) -> Plan:
         """All of it."""

@@ -318,7 +318,7 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             on=server,
             suffix=view.suffix,
             says=f"{count:,} changes that only {server} holds are written to a file, for whoever decides about them.{lacks}",
-            expects="the file is there",
+            expects="the file is there: once all servers are alike, send what of it is still right to a supplier (ldapmodify -f)",
             risk="none: nothing is written to a server",
             undo="delete the file",
             ldif=text,
