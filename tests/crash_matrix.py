@@ -29,6 +29,10 @@ WAYS = {
     "step": ("before", "after", "landed but failed", "timed out", "failed"),
     # A part of a step, when it is taken: the run over; the rest failed.
     "part": ("killed", "failed"),
+    # A connection to a server: it does not come about.
+    "look": ("unreachable",),
+    # A write to a server. Not taken: the run over, the connection broken, refused. Taken: the run over, the connection broken.
+    "write": ("killed before", "lost", "refused", "killed", "landed but failed"),
 }
 
 
@@ -58,8 +62,8 @@ class Cut:
     def vectors(self, suffix: str | None) -> Vectors:
         return self.site.vectors(suffix)
 
-    def obstacles(self, step: Step) -> list[str]:
-        return self.site.obstacles(step)
+    def obstacles(self, step: Step, begun: bool) -> list[str]:
+        return self.site.obstacles(step, begun)
 
     def memo(self, step: Step) -> dict[str, Any]:
         return self.site.memo(step)
@@ -137,6 +141,7 @@ def run(
             # Before anything was done: nothing may have been.
             assert fault, "a run without a fault was refused"
             assert "step" not in moments.seen
+    assert fault is None or fault[1] in WAYS[moments.seen[fault[0]]], "this is another run than the one without faults"
     return moments.seen
 
 

@@ -99,7 +99,7 @@ class Toy:
             found[server] = {key: at for key, at in {**found[server], **changes}.items() if at}
         return {server: held for server, held in found.items() if server not in down}
 
-    def obstacles(self, step: Step) -> list[str]:
+    def obstacles(self, step: Step, begun: bool) -> list[str]:
         return self.in_the_way
 
     def memo(self, step: Step) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def step(number: int, kind: str) -> Step:
         still=(("c", "3"),) if repair == "refill" else (),
         details={
             "what": "x" if number == 1 else f"x{number}",
-            "down": ["b"] if server == "a" or repair == "start" else [],
+            "down": ["b"] if server == "a" or repair in ("stop", "start") else [],
         },
     )
 

@@ -360,6 +360,29 @@ def test_an_effect_that_is_not_seen_everywhere_stops_the_plan_and_is_looked_for_
     check_done_once(plan, toy.log, [])
 
 
+def test_the_next_step_stands_on_what_every_server_claims(tmp_path: Path) -> None:
+    """A server that is silent for a moment when a step is done is asked again: its own change is in no other vector."""
+
+    class Silent(Toy):
+        silent = False
+
+        def vectors(self, suffix: str | None) -> Any:
+            found = super().vectors(suffix)
+            found = {name: held if name == "b" else {**held, "2": VECTOR["2"]} for name, held in found.items()}
+            if self.silent:
+                self.silent = False
+                del found["b"]
+            return found
+
+        def apply(self, step: Any, memo: Any) -> None:
+            super().apply(step, memo)
+            self.silent = True
+
+    plan, toy = plan_of("write", "write"), Silent()
+    assert apply(plan, toy, tmp_path).state == FINISHED
+    check_done_once(plan, toy.log, [])
+
+
 # Brakes
 
 

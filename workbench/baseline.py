@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from workbench.plans import Vectors
@@ -17,6 +17,7 @@ class Allowed:
     down       servers that need not answer: the plan has taken them down
     ours       servers whose data a step that was begun already may have changed in part: how they stand is its work
     origins    origins that may have become known where they were not
+    delivered  what servers claimed after the last step that was done: it may reach others of which that step did not wait
     """
 
     progress: bool = False
@@ -24,6 +25,7 @@ class Allowed:
     down: Collection[str] = ()
     ours: Collection[str] = ()
     origins: Collection[str] = ()
+    delivered: Collection[Mapping[str, str]] = ()
 
 
 def not_as_planned(
@@ -60,6 +62,8 @@ def _may(
         return server in allowed.ours and _forward(after, before, order)
     if server in allowed.ours:
         return True
+    if _forward(before, after, order) and any(_within(after, held.get(origin), order) for held in allowed.delivered):
+        return True
     if before is None:
         return origin in allowed.origins
     return allowed.progress and _forward(before, after, order)
@@ -70,6 +74,10 @@ def _forward(before: str | None, after: str | None, order: Callable[[str], str |
         return before is None
     first, second = order(before), order(after)
     return first is not None and second is not None and first < second
+
+
+def _within(position: str | None, limit: str | None, order: Callable[[str], str | None]) -> bool:
+    return position is not None and limit is not None and (position == limit or _forward(position, limit, order))
 
 
 def _moved(origin: str, before: str | None, after: str | None) -> str:

@@ -233,7 +233,7 @@ class Rehearsal:
             for name, server in self._models[suffix].servers.items()
         }
 
-    def obstacles(self, step: Step) -> list[str]:
+    def obstacles(self, step: Step, begun: bool) -> list[str]:
         """None: the model is what the plan was made on."""
         return []
 

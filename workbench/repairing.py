@@ -60,8 +60,11 @@ class Site(Protocol):
     def vectors(self, suffix: str | None) -> Vectors:
         """What every server of the suffix that can be reached claims to hold now."""
 
-    def obstacles(self, step: Step) -> list[str]:
-        """Why the step may not be done: what is no longer as it was planned on, but for the vectors. Writes nothing."""
+    def obstacles(self, step: Step, begun: bool) -> list[str]:
+        """Why the step may not be done: what is no longer as it was planned on, but for the vectors. Writes nothing.
+
+        begun    a run before this one may have done a part of it: what that part changed is no obstacle
+        """
 
     def memo(self, step: Step) -> dict[str, Any]:
         """What has to be known from before the step to tell later whether it is done; goes into the journal."""
@@ -250,8 +253,7 @@ class _Run:
             self._write(APPLYING, step=step.key)
             self.brakes.count(step)
             self._apply(step, memo)
-        self._verify(step, memo)
-        vectors = as_rows({suffix: self.site.vectors(suffix) for suffix in self._suffixes(step)})
+        vectors = as_rows(self._verify(step, memo))
         self._write(DONE, step=step.key, already=step.key not in self.so_far.touched, vectors=vectors)
         self.told(f"{step.key} is done")
 
@@ -276,6 +278,7 @@ class _Run:
                 down=step.details.get("down", ()),
                 ours=(step.server,) if begun else (),
                 origins={origin for held in planned.values() for origin in held} if begun else (),
+                delivered=tuple(left.values()),
             )
             changed += not_as_planned(baseline, self.site.vectors(suffix), self._order, allowed)
         if changed:
@@ -283,7 +286,7 @@ class _Run:
             if self.so_far.touched:
                 do = "see what changed it; then resume, accepting progress if it is that, or give this plan up and plan again"
             raise Problem(f"the servers are no longer as they were planned on: {few(changed)}", f"step {step.key}", do)
-        obstacles = self.site.obstacles(step)
+        obstacles = self.site.obstacles(step, begun)
         if obstacles:
             raise Problem(f"the step may not be done now: {few(obstacles)}", f"step {step.key}", "mend that first")
 
@@ -303,16 +306,22 @@ class _Run:
                 raise
             self.told(f"{step.key} was reported as failed, but has taken effect: {error}")
 
-    def _verify(self, step: Step, memo: Mapping[str, Any]) -> None:
-        """Wait until the effect is seen everywhere; raises Problem if it is not in time."""
+    def _verify(self, step: Step, memo: Mapping[str, Any]) -> dict[str | None, Vectors]:
+        """Wait until the effect is seen everywhere, and return what the servers claim then, by suffix.
+
+        Raises Problem if it is not seen in time. Of every server is waited for: the next step stands on what each claims now.
+        """
         until, pause, before = time.monotonic() + self.patience, 0.05, None
         while True:
             try:
                 lacking = self.site.shortfall(step, memo)
+                if not lacking:
+                    vectors = {suffix: self.site.vectors(suffix) for suffix in self._suffixes(step)}
+                    lacking = list(self._silent(step, vectors))
+                    if not lacking:
+                        return vectors
             except (Problem, OSError) as error:  # a server that is starting again
                 lacking = [str(error)]
-            if not lacking:
-                return
             if lacking != before:
                 self.told(f"waiting: {few(lacking)}")
                 before = lacking
@@ -325,6 +334,13 @@ class _Run:
             self.brakes.look_for_stop()
             time.sleep(min(pause, left))
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _silent(self, step: Step, vectors: Mapping[str | None, Vectors]) -> Iterable[str]:
+        """The servers that do not say what they hold, and that the plan has not taken down."""
+        for suffix, found in vectors.items():
+            for server in self.plan.vectors(suffix):
+                if server not in found and server not in step.details.get("down", ()):
+                    yield f"{server} cannot be asked what it holds"
 
 
 def few(sentences: Iterable[str], most: int = 5) -> str:

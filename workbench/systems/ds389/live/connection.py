@@ -22,7 +22,7 @@ from ldap3.core.exceptions import (
 
 from workbench.boundary import printable
 from workbench.collecting import Access
-from workbench.model import Problem
+from workbench.model import REMOVED, Problem
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.native import Record, modify
 from workbench.systems.ds389.secrets import SECRETS
@@ -98,7 +98,8 @@ class Connection:
     def send(self, record: Record) -> None:
         """Send one change record; what the server refuses is a Problem with its result code."""
         dn, kind = record["dn"], record["change"]
-        with _sentences(self.place):
+        untold = _secrets_of(record)
+        with _sentences(self.place, untold=untold):
             if kind == "modify":
                 changes: dict[str, list[tuple[str, list[Any]]]] = {}
                 for what, name, values in record["mods"]:
@@ -109,11 +110,11 @@ class Connection:
             else:
                 done = self._ldap.delete(dn)
         if not done:
-            raise self._refused(f"the {kind} of {dn}")
+            raise self._refused(f"the {kind} of {dn}", untold)
 
-    def _refused(self, what: str) -> Problem:
+    def _refused(self, what: str, untold: Sequence[str] = ()) -> Problem:
         said = self._ldap.result
-        more = f": {_harmless(said['message'])}" if said.get("message") else ""
+        more = f": {_harmless(said['message'], untold)}" if said.get("message") else ""
         text = f"{_harmless(what)} was refused, {said.get('description')} ({said.get('result')}){more}"
         right = said.get("result") in (8, 50)
         do = "ask for the right to do this, or give another --bind-dn" if right else "look at its errors log"
@@ -189,17 +190,17 @@ def _not_taken(place: Place, access: Access, result: dict[str, Any]) -> Problem:
 
 
 @contextmanager
-def _sentences(place: Place, access: Access | None = None) -> Iterator[None]:
-    """What the library raises, as a Problem."""
+def _sentences(place: Place, access: Access | None = None, untold: Sequence[str] = ()) -> Iterator[None]:
+    """What the library raises, as a Problem; `untold` are values that it may repeat and must not."""
     try:
         yield
     except (LDAPException, OSError, ssl.SSLError) as error:
-        raise _problem(place, error, access) from None
+        raise _problem(place, error, access, untold) from None
 
 
-def _problem(place: Place, error: BaseException, access: Access | None) -> Problem:
+def _problem(place: Place, error: BaseException, access: Access | None, untold: Sequence[str] = ()) -> Problem:
     whole = str(error)
-    said = _harmless(_gist(whole))
+    said = _harmless(_gist(whole), untold)
     lower = whole.lower()
     if isinstance(error, LDAPSSLConfigurationError):
         return Problem("the file of --ca cannot be used", str(access.ca_file if access else ""), "give one in PEM")
@@ -224,7 +225,17 @@ def _gist(text: str) -> str:
     return (found[1] or found[2]).strip() if found else text
 
 
-def _harmless(text: str) -> str:
+def _secrets_of(record: Record) -> list[str]:
+    """The values of a record that nobody may be told, the longest first."""
+    named = [*record.get("values", {}).items(), *((name, values) for _, name, values in record.get("mods", ()))]
+    found = {value for name, values in named if SECRETS.is_secret(name) for value in values}
+    texts = {value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in found}
+    return sorted(texts - {""}, key=len, reverse=True)
+
+
+def _harmless(text: str, untold: Sequence[str] = ()) -> str:
+    for value in untold:  # a server may repeat what it was sent, and then nothing around it says that it is a secret
+        text = text.replace(value, REMOVED)
     return printable(SECRETS.redact(text.replace("\n", " ")))[:300]
 
 

@@ -29,18 +29,19 @@ def entry_of(connection: Connection, dn: str, also: Iterable[str] = ()) -> Entry
     return next(iter(connection.search(dn, attributes=wanted, absent=True)), None)
 
 
-def values_of(entry: Entry) -> Values:
-    """What users wrote: attribute -> values, sorted; the names in lower case."""
+def values_of(entry: Entry, also: Iterable[str] = ()) -> Values:
+    """What users wrote: attribute -> values, sorted; the names in lower case. `also`: attributes that the server may write."""
     found: Values = {}
+    wanted = {name.lower() for name in also}
     for name, value in entry.lines[1:]:
-        if name.lower() not in _BY_SERVER:
+        if name.lower() not in _BY_SERVER or name.lower() in wanted:
             found.setdefault(name.lower(), []).append(value)
     return {name: sorted(values) for name, values in found.items()}
 
 
 def differing(entry: Entry, planned: Mapping[str, Iterable[str]]) -> list[str]:
     """The attributes of which the entry has other values than planned."""
-    there = values_of(entry)
+    there = values_of(entry, planned)
     wanted = {name.lower(): sorted(value.encode() for value in values) for name, values in planned.items()}
     return sorted(name for name, values in wanted.items() if there.get(name, []) != values)
 

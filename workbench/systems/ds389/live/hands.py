@@ -2,15 +2,18 @@
 
 Each knows what stands in the way, what has to be remembered from before, whether it is done already, how it is done, and
 what is still lacking afterwards. All but `apply` only read.
+
+What remains: the server has no condition on a write, so a request that it takes only after a later run has looked is not
+known to that run. An agreement, a task, an added entry and a running initialisation refuse a second one. Writing the same
+values twice, or one harmless change, harms nothing, unless a user changed the entry in between: then those values are
+the old ones. A deletion that is taken after the entry was added again deletes it again; its tombstone has the values.
 """
 
 from __future__ import annotations
 
-import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from workbench.boundary import printable
@@ -26,7 +29,7 @@ from workbench.systems.ds389.live.entries import (
     values_of,
     written_by,
 )
-from workbench.systems.ds389.native import CREDENTIALS, ENABLED, REFRESH
+from workbench.systems.ds389.native import CREDENTIALS, ENABLED, REFRESH, delete
 
 if TYPE_CHECKING:
     from workbench.systems.ds389.live.site import DirectorySite
@@ -34,14 +37,14 @@ if TYPE_CHECKING:
 Memo = Mapping[str, Any]
 
 _POLL = 0.2
-_FIRST = re.compile(r"[^,]+")
+_MODIFIED = "modifyTimestamp"
 
 
 class Hand(Protocol):
     """One kind of step."""
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
-        """Why it may not be done."""
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+        """Why it may not be done; what a part of it that may be done already has changed does not count."""
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """What has to be known from before."""
@@ -59,7 +62,7 @@ class Hand(Protocol):
 class _Plain:
     """Sends its records, and is level when those named in `level` are."""
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         return ()
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
@@ -77,15 +80,16 @@ class _Plain:
 class Enable(_Plain):
     """An agreement is switched on."""
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         """It has to lead where the plan says."""
         return site.leads_elsewhere(step.on, step.details["records"][0]["dn"], step.details["to"])
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if it is there, and on."""
+        """True if it is on, and leads where the plan says."""
         dn = step.details["records"][0]["dn"]
-        there = site.setting(step.on, dn, "cn") is not None
-        return there and (site.setting(step.on, dn, ENABLED) or "on").lower() == "on"
+        if any(site.leads_elsewhere(step.on, dn, step.details["to"])):
+            return False
+        return (site.setting(step.on, dn, ENABLED) or "on").lower() == "on"
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """The consumer has all of the supplier, where that comes at once."""
@@ -97,7 +101,7 @@ class Enable(_Plain):
 class Wake(_Plain):
     """One harmless change."""
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         """The server's own entry has to be there."""
         dn = step.details["records"][0]["dn"]
         with site.connected(step.on) as server:
@@ -106,11 +110,11 @@ class Wake(_Plain):
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
-        return {"own": site.own(step)}
+        return {"own": _last_own(site, step)}
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if the server made any change since: whichever it was wakes its sessions as well."""
-        return (site.own(step) or "") > (memo["own"] or "")
+        return (site.own(step) or "") > memo["own"]
 
 
 class Start(_Plain):
@@ -149,8 +153,10 @@ class Start(_Plain):
         """It has made no change since it was restored."""
         origin = step.details["origin"]
         planned = site.planned(step.suffix, step.server).get(origin)
-        now = site.vectors(step.suffix).get(step.server, {}).get(origin)
-        if now != planned:
+        vector = site.vectors(step.suffix).get(step.server)
+        if vector is None:
+            yield f"{step.server} does not answer"
+        elif (now := vector.get(origin)) != planned:
             yield f"{step.server} made changes of its own up to {now}, the plan knows them to {planned}: plan anew"
 
 
@@ -159,39 +165,57 @@ class Save(_Plain):
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if the file has this text."""
-        with suppress(OSError):
-            return (site.folder / step.details["file"]).read_text(encoding="utf-8") == step.ldif
-        return False
+        return self._there(site, step) == step.ldif.encode()
+
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+        """What an earlier plan saved may be all that is left of it: it is not written over."""
+        if self._there(site, step) is not None:
+            yield f"{step.details['file']} is there, with other changes: move it out of {site.folder}"
 
     def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
         """Write it, whole or not at all."""
         write_whole(site.folder / step.details["file"], step.ldif)
 
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """The file is there."""
+        if not self.done(site, step, memo):
+            yield f"{step.details['file']} is not there"
+
+    def _there(self, site: DirectorySite, step: Step) -> bytes | None:
+        try:
+            return (site.folder / step.details["file"]).read_bytes()
+        except FileNotFoundError:
+            return None
+
 
 class Rewrite(_Plain):
     """The present values of an entry are written once more."""
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         """The entry has to be the same, with the values that the plan shows."""
         yield from _not_the_entry(site, step, step.details["values"])
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
-        return {"own": site.own(step)}
+        return {"own": _last_own(site, step)}
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if every one of the attributes was written by a later change of this server."""
+        """True if every one of the attributes was written by a later change of this server.
+
+        Emptying what is empty leaves no mark on the attribute: then that of the whole entry tells.
+        """
         rid = site.origin(step.suffix, step.on) or ""
+        filled = [name for name in _names(step) if step.details["values"].get(name) != []]
         with site.connected(step.on) as server:
             written = written_by(server, step.details["dn"], rid)
-        return all(written.get(_base(name), "") > (memo["own"] or "") for name in _names(step))
+        return all(written.get(_base(name), "") > memo["own"] for name in filled or [_MODIFIED])
 
     def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
         """Of what the plan does not show, the values are read here, sent, and kept nowhere."""
         dn = step.details["dn"]
         with site.connected(step.on) as server:
             entry = entry_of(server, dn, _names(step))
-            there = values_of(entry) if entry else {}
+            there = values_of(entry, _names(step)) if entry else {}
             mods = [["replace", name, there.get(name.lower(), [])] for name in _names(step)]
             server.send({"dn": dn, "change": "modify", "mods": mods})
 
@@ -204,25 +228,27 @@ class Rewrite(_Plain):
 class Recreate(_Plain):
     """An entry is deleted and added again. Between the two its values are in its tombstone, secrets included."""
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         """The entry has to be the same, with the values that the plan shows, and nothing below it."""
         with site.connected(step.on) as server:
             entry = entry_of(server, step.details["dn"])
-            if entry is None and tombstone_of(server, step.suffix or "", step.details["entry"]):
+            if entry is None and begun:
                 return  # the first half is done
         if entry is not None and (entry.text("numSubordinates") or "0") != "0":
             yield f"{step.details['dn']} has entries below it by now: it cannot be deleted"
         yield from _not_the_entry(site, step, step.details["values"])
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
-        """Nothing: the unique ID tells."""
-        return {}
-
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if the entry is there under another unique ID."""
+        """The unique ID that the entry had: one that somebody else added in its place is not our work."""
         with site.connected(step.on) as server:
             entry = entry_of(server, step.details["dn"])
-        return entry is not None and entry.text("nsUniqueId") != step.details["entry"]
+        return {"entry": entry.text("nsUniqueId") if entry else None}
+
+    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+        """True if the entry is there under another unique ID than before."""
+        with site.connected(step.on) as server:
+            entry = entry_of(server, step.details["dn"])
+        return entry is not None and entry.text("nsUniqueId") not in (step.details["entry"], memo["entry"])
 
     def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
         """Delete, unless that is done, and add."""
@@ -230,13 +256,17 @@ class Recreate(_Plain):
         with site.connected(step.on) as server:
             entry = entry_of(server, dn)
             if entry is not None:
-                server.send({"dn": dn, "change": "delete"})
+                server.send(delete(dn))
             else:
                 entry = tombstone_of(server, step.suffix or "", unique)
             if entry is None:
-                do = "add the entry by hand with the values that the plan shows"
-                raise Problem(f"{dn} is gone, and so is its tombstone", step.on, do)
-            server.send(addition(dn, entry))
+                do = "add the entry by hand with the values that the plan shows, set its secrets again, and resume"
+                raise Problem(f"{dn} is deleted, and its tombstone is purged", step.on, do)
+            try:
+                server.send(addition(dn, entry))
+            except Problem as problem:
+                do = "mend that and resume: its values, secrets too, are in its tombstone until the purge delay is over"
+                raise Problem(f"{dn} is deleted and was not added again: {problem.what}", problem.where, do) from None
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """Every server has the entry with the same values."""
@@ -249,7 +279,7 @@ class Initialise(_Plain):
 
     _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         """The agreement has to lead to the server whose data is replaced, and to be on."""
         agreement = step.details["agreement"]
         yield from site.leads_elsewhere(step.on, agreement, step.server)
@@ -259,12 +289,18 @@ class Initialise(_Plain):
             yield "an initialisation over this agreement runs already, and it is none of ours"
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
-        """When the last one began."""
-        return {"began": site.setting(step.on, step.details["agreement"], self._STARTED)}
+        """When the last one began, and whether it runs."""
+        began = site.setting(step.on, step.details["agreement"], self._STARTED)
+        return {"began": began, "running": self._running(site, step)}
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if one began since, and runs or has ended well: it must not be begun twice."""
-        return self._begun(site, step, memo) and (self._running(site, step) or self._ended_well(site, step))
+        """True if one was asked for since, and waits, runs or has ended well: it must not be begun twice.
+
+        The request stands in the agreement from when the server took it; when it begins is told only some time later.
+        """
+        if self._running(site, step):
+            return not memo["running"]
+        return self._begun(site, step, memo) and self._ended_well(site, step)
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """It has ended, well, and the server claims what its source does."""
@@ -290,9 +326,14 @@ class Initialise(_Plain):
 class Feed(_Plain):
     """A temporary agreement is made."""
 
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+        """No other agreement may have its name."""
+        if site.setting(step.on, step.details["dn"], "cn") is not None:
+            yield from site.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
+
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if it is there."""
-        return site.setting(step.on, step.details["dn"], "cn") is not None
+        """True if it is there, and leads where the plan says."""
+        return not any(site.leads_elsewhere(step.on, step.details["dn"], step.details["to"]))
 
     def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
         """With the password that its consumer knows; it is asked for, and goes nowhere but to the supplier."""
@@ -304,6 +345,10 @@ class Feed(_Plain):
 
 class Unfeed(_Plain):
     """A temporary agreement is deleted."""
+
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+        """It has to be the one that was made: somebody may use its name for another."""
+        yield from site.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if it is gone."""
@@ -327,22 +372,30 @@ class Task(_Plain):
 class Clean(_Plain):
     """A replica ID is taken out of every RUV."""
 
-    def obstacles(self, site: DirectorySite, step: Step) -> Iterable[str]:
-        """No server may make changes as it."""
-        rid = step.details["origin"]
-        for name in site.names(step.suffix):
-            if site.answers(name) and site.identity(step.suffix, name)[0] == rid:
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+        """No server may make changes as it, and nobody may have made one since the plan."""
+        rid, names = step.details["origin"], site.names(step.suffix)
+        for name in names:
+            if site.identity(step.suffix, name)[0] == rid:
                 yield f"{name} makes changes as {rid}: it is alive"
+        known = max((site.planned(step.suffix, name).get(rid, "") for name in names), default="")
+        for name, vector in sorted(site.vectors(step.suffix).items()):
+            if (now := vector.get(rid, "")) > known:
+                yield f"{name} has a change of {rid} up to {now}, the plan knows them to {known}: it is alive"
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if its own RUV lacks it, or the task runs."""
+        """True if no RUV has it, or the task runs."""
         begun = site.setting(step.on, step.details["task"], "cn") is not None
-        return begun or step.details["origin"] not in site.vectors(step.suffix).get(step.on, {})
+        ended = site.setting(step.on, step.details["task"], "nsTaskExitCode") is not None
+        return (begun and not ended) or not any(self.shortfall(site, step, memo))
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """No RUV has it."""
-        for name, vector in sorted(site.vectors(step.suffix).items()):
-            if step.details["origin"] in vector:
+        vectors = site.vectors(step.suffix)
+        for name in site.names(step.suffix):
+            if name not in vectors:
+                yield f"{name} does not answer"
+            elif step.details["origin"] in vectors[name]:
                 yield f"{name} still has {step.details['origin']} in its RUV"
 
 
@@ -360,6 +413,12 @@ HANDS: Mapping[str, Hand] = {
     "clean": Clean(),
 }
 """Kind of step -> what does it."""
+
+
+def _last_own(site: DirectorySite, step: Step) -> str:
+    """The last change of the server's own that was known; if it went back since the plan, what it had then does not count."""
+    planned = site.planned(step.suffix, step.on).get(site.origin(step.suffix, step.on) or "", "")
+    return max(site.own(step) or "", planned)
 
 
 def _names(step: Step) -> list[str]:

@@ -67,10 +67,10 @@ class DirectorySite:
         with ThreadPoolExecutor(max(1, min(16, len(names)))) as pool:  # one that is down costs a whole time-out
             return {name: vector for name, vector in pool.map(one, names) if vector is not None}
 
-    def obstacles(self, step: Step) -> list[str]:
+    def obstacles(self, step: Step, begun: bool) -> list[str]:
         """Why the step may not be done: servers that are not those of the plan, and what its kind looks at."""
         found = list(self._strangers(step))
-        return found or list(self._hand(step).obstacles(self, step))
+        return found or list(self._hand(step).obstacles(self, step, begun))
 
     def memo(self, step: Step) -> dict[str, Any]:
         """What has to be known from before the step to tell later whether it is done."""
@@ -179,11 +179,12 @@ class DirectorySite:
         where = host_named(found[0].text("nsDS5ReplicaHost") or ""), int(port) if port.isdecimal() else 0
         if not self.answers(to):
             return
-        reached = self._reached[to]
-        with self.connected(to) as server:
-            known = known_as(reached, server)
-        # A host may have names that it does not know of itself: its port has to be right, and no other server's.
-        if where not in known and where[1] not in {port for _, port in known}:
+        known = self._known_as(to)
+        if where in known:
+            return
+        # A host may have names that it does not know of itself: its port has to be right, and it is no other server.
+        others = [other for other in self._reached if other != to and self.answers(other)]
+        if where[1] not in {port for _, port in known} or any(where in self._known_as(other) for other in others):
             yield f"the agreement {dn} on {name} leads to {where[0]}:{where[1]}, which is not {to}"
 
     def behind(self, suffix: str | None, names: Sequence[str], vectors: Vectors | None = None) -> list[str]:
@@ -214,7 +215,7 @@ class DirectorySite:
                 entry = entry_of(server, dn, also)
             if entry is None:
                 return None
-            return {key: values for key, values in values_of(entry).items() if names is None or key in names}
+            return {key: values for key, values in values_of(entry, also).items() if names is None or key in names}
 
         wanted = shown(right)
         for name in self.names(suffix):
@@ -226,6 +227,10 @@ class DirectorySite:
                     yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"
 
     # --- inside
+
+    def _known_as(self, name: str) -> set[tuple[str, int]]:
+        with self.connected(name) as server:
+            return known_as(self._reached[name], server)
 
     def _know_them(self, step: Step) -> None:
         """Raise Problem if a server is not the one that the plan calls so: what it shows would prove nothing."""
@@ -244,8 +249,15 @@ class DirectorySite:
             planned = self._about(step.suffix, name)
             if origin != planned["origin"]:
                 yield f"the server reached as {name} makes changes as {origin}, that of the plan as {planned['origin']}"
-            elif planned["generation"] and generation and generation != planned["generation"]:
+            elif planned["generation"] and generation and generation not in self._generations(step.suffix, name):
                 yield f"{name} was initialised anew since the plan was made"
+
+    def _generations(self, suffix: str | None, name: str) -> set[str]:
+        """Those that the data of a server may have: the planned one, and that of whom the plan has it initialised from."""
+        sources = [
+            one.on for one in self.plan.steps if (one.repair, one.server, one.suffix) == ("initialise", name, suffix)
+        ]
+        return {self._about(suffix, one)["generation"] for one in (name, *sources)}
 
     def _hand(self, step: Step) -> Hand:
         hand = HANDS.get(step.repair)

@@ -244,7 +244,8 @@ class Initialise:
             steps += _saving(view, server, only)
         if off(view, link):
             steps.append(enabling(view, link, False))
-        records = [modify(agreement_dn(suffix, link.name), ("replace", REFRESH, ["start"]))]
+        # To add, not to replace: while one runs the value is there, and a second request is refused instead of queued.
+        records = [modify(agreement_dn(suffix, link.name), ("add", REFRESH, ["start"]))]
         feeds = sorted(
             one.consumer for one in model.links if one.supplier == server and model.servers[one.consumer].origin is None
         )
