@@ -22,7 +22,7 @@ from slow_mending import Slow, Tie, World
 from workbench import Case, Problem, planning
 from workbench.bundles import write_bundle
 from workbench.cli import main
-from workbench.plans import ASKED_FOR, Draft, Need, Plan, Step, View, as_json, read_plan
+from workbench.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
 from workbench.rehearsal import Rehearsal
 from workbench.rules import mending
 
@@ -231,7 +231,7 @@ def run_bundle(folder: Path, script: str, plan: Plan, tmp_path: Path) -> str:
     tools = tmp_path / "tools"
     tools.mkdir(exist_ok=True)
     for file in folder.glob("*.ldif"):
-        file.write_text(file.read_text().replace(ASKED_FOR, "typed by hand"))
+        file.write_text(file.read_text().replace(ASKED_FOR, "typed by hand").replace(READ_THERE, "typed by hand"))
     for name in ("dsconf", "dsctl", "ldapmodify", "ldapdelete"):
         (tools / name).write_text(f'#!/bin/sh\necho "ran {name}"\n')
         (tools / name).chmod(0o755)
@@ -263,7 +263,7 @@ def test_a_bundle_is_a_script_that_a_shell_reads_and_holds_no_secret(name: str, 
             assert value == ASKED_FOR
         assert not re.search(r"\{(SSHA|PBKDF2|AES)", text)
     said = run_bundle(tmp_path / "bundle", "repair.sh", plan, tmp_path)
-    assert said.count("expect: ") == sum(step.repair != "save" for step in plan.steps)
+    assert said.count("expect: ") == len(plan.steps)
     with pytest.raises(Problem):
         write_bundle(plan, tmp_path / "bundle")
 
@@ -273,6 +273,15 @@ def test_a_script_ends_before_it_sends_what_stands_for_a_password(tmp_path: Path
     script = str(tmp_path / "bundle" / "repair.sh")
     ran = subprocess.run(["sh", script], input="s2\n" * 2, capture_output=True, text=True, check=False)
     assert (ran.returncode, "write the password into 1-feed-s3-from-s2.ldif" in ran.stdout) == (4, True), ran
+
+
+def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp_path: Path) -> None:
+    plan = planned(planning, "missed, another way")
+    step = next(step for step in plan.steps if step.details["hidden"])
+    write_bundle(replace(plan, steps=(step,)), tmp_path / "bundle")
+    script = str(tmp_path / "bundle" / "repair.sh")
+    ran = subprocess.run(["sh", script], input="s1\n", capture_output=True, text=True, check=False)
+    assert (ran.returncode, "the values that no file may hold" in ran.stdout) == (4, True), ran
 
 
 HOSTILE = [
@@ -327,7 +336,7 @@ def test_a_hostile_agreement_is_planned_and_bundled_as_a_name(tmp_path: Path) ->
     }
     plan = planning.plan(case_of(tmp_path, files))
     assert plan.steps[0].commands[0][-1] == evil
-    assert "cn=x'\\3B touch pwned\\3B $(touch pwned),cn=replica" in plan.steps[0].ldif
+    assert "cn=x'\\3B touch pwned\\3B $(touch pwned),cn=replica" in plan.steps[0].sends
     write_bundle(plan, tmp_path / "bundle")
     for script in ("repair.sh", "undo.sh"):
         assert "ran dsconf" in run_bundle(tmp_path / "bundle", script, plan, tmp_path)

@@ -14,8 +14,8 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.collecting import check_free
 from workbench.journal import write_together
-from workbench.plan_text import plan_text, step_text
-from workbench.plans import ASKED_FOR, Plan, Step
+from workbench.plan_text import file_of, plan_text, step_text, words_of
+from workbench.plans import ASKED_FOR, READ_THERE, Plan, Step
 
 _HEAD = """\
 #!/bin/sh
@@ -39,13 +39,13 @@ def write_bundle(plan: Plan, folder: Path) -> list[str]:
     texts: dict[str, str] = {"README.md": _readme(plan), "plan.txt": plan_text(plan) + "\n"}
     todo, undo = [_head(plan, "the repair")], [_head(plan, "the way back, last step first")]
     for step in plan.steps:
-        if step.ldif:
-            texts[f"{step.key}.ldif"] = step.ldif
-        todo.append(_todo(step))
+        if step.sends:
+            texts[file_of(plan, step)] = step.sends
+        todo.append(_todo(step, file_of(plan, step)))
     for step in reversed(plan.steps):
-        if step.undo_ldif:
-            texts[f"undo-{step.key}.ldif"] = step.undo_ldif
-        undo.append(_undo(step))
+        if step.undo_sends:
+            texts[f"undo-{file_of(plan, step)}"] = step.undo_sends
+        undo.append(_undo(step, f"undo-{file_of(plan, step)}"))
     checks = [_head(plan, "how the servers stand: run it before and after"), *map(shlex.join, plan.checks), ""]
     texts |= {"check.sh": "\n".join(checks), "repair.sh": "\n".join(todo), "undo.sh": "\n".join(undo)}
     write_together({folder / name: [text] for name, text in texts.items()})
@@ -62,44 +62,35 @@ def _comment(text: str) -> str:
     return printable(text).replace("\n", " ").replace("\r", " ")
 
 
-def _todo(step: Step) -> str:
-    told = "\n".join(f"# {_comment(line)}" for line in step_text(step).splitlines() if not line.startswith("  | "))
+def _todo(step: Step, file: str) -> str:
+    told = "\n".join(
+        f"# {_comment(line)}" for line in step_text(step, file).splitlines() if not line.startswith("  | ")
+    )
     lines = [told, f"confirm {shlex.quote(step.says)} {shlex.quote(step.server)}"]
-    if step.repair == "save":
-        lines.append(f"echo {shlex.quote(f'the changes stand in {step.key}.ldif: keep that file')}")
-        return "\n".join(lines) + "\n"
-    lines += _secret_first(f"{step.key}.ldif", step.ldif)
-    for command in step.commands:
-        words = shlex.join(command)
-        lines.append(f"{words} -f {shlex.quote(f'{step.key}.ldif')}" if command[0] == "ldapmodify" else words)
-    if not step.commands:
-        lines.append(f"echo {shlex.quote(f'send {step.key}.ldif to {step.on}')}; exit 4")
+    lines += _not_yet(file, step.sends)
+    lines += [shlex.join(words_of(command, file)) for command in step.commands]
     lines.append(f"echo {shlex.quote(f'expect: {step.expects}')}")
     return "\n".join(lines) + "\n"
 
 
-def _secret_first(name: str, text: str) -> list[str]:
-    """Without its password an agreement would be made all the same, and fail: the script ends before that."""
-    if ASKED_FOR not in text:
-        return []
-    what = shlex.quote(
-        f"write the password into {name} in place of {ASKED_FOR}, and run this again; delete the file afterwards"
-    )
-    return [f"if grep -qF {shlex.quote(ASKED_FOR)} {shlex.quote(name)}; then echo {what}; exit 4; fi"]
+def _not_yet(file: str, text: str) -> list[str]:
+    """The script ends before it sends what is not whole: an entry without its password, an agreement that cannot bind."""
+    lines = []
+    for mark, what in ((ASKED_FOR, "the password"), (READ_THERE, "the values that no file may hold")):
+        if mark in text:
+            do = f"write {what} into {file} in place of {mark}, and run this again; delete the file afterwards"
+            lines.append(
+                f"if grep -qF {shlex.quote(mark)} {shlex.quote(file)}; then echo {shlex.quote(do)}; exit 4; fi"
+            )
+    return lines
 
 
-def _undo(step: Step) -> str:
+def _undo(step: Step, file: str) -> str:
     if not step.undo:
         return f"# {_comment(step.key)} cannot be undone: {_comment(step.cannot_undo)}\n"
     lines = [f"# {_comment(step.undo)}", f"confirm {shlex.quote(step.undo)} {shlex.quote(step.server)}"]
-    if step.undo_commands:
-        lines += [shlex.join(command) for command in step.undo_commands]
-    elif step.undo_ldif:
-        lines += _secret_first(f"undo-{step.key}.ldif", step.undo_ldif)
-        url = f"ldapi://%2Frun%2Fslapd-{step.on}.socket"
-        lines.append(
-            f"{shlex.join(('ldapmodify', '-Y', 'EXTERNAL', '-H', url))} -f {shlex.quote(f'undo-{step.key}.ldif')}"
-        )
+    lines += _not_yet(file, step.undo_sends)
+    lines += [shlex.join(words_of(command, file)) for command in step.undo_commands]
     return "\n".join(lines) + "\n"
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from workbench.boundary import printable
 from workbench.plain import aligned, one_cell
-from workbench.plans import Course, Plan, Step
+from workbench.plans import SENT, Course, Plan, Step
 
-_LDIF_SHOWN = 40
+_LINES_SHOWN = 40
 _LOSSES_SHOWN = 8
 
 
@@ -20,7 +20,7 @@ def plan_text(plan: Plan) -> str:
     if plan.courses:
         parts.append("\n".join(_courses(plan)))
     if plan.steps:
-        parts += [step_text(step) for step in plan.steps]
+        parts += [step_text(step, file_of(plan, step)) for step in plan.steps]
     elif not plan.courses:
         parts.append("Nothing needs mending.")
     if plan.open:
@@ -69,16 +69,26 @@ def _effect(course: Course) -> str:
     return one_cell("; ".join(told))
 
 
-def step_text(step: Step) -> str:
-    """One step, with everything that is sent."""
+def file_of(plan: Plan, step: Step) -> str:
+    """The name of the file that holds what a step sends."""
+    return f"{step.key}.{plan.ending}"
+
+
+def words_of(command: Sequence[str], file: str) -> list[str]:
+    """The words of a command, with the file of what is sent."""
+    return [file if word == SENT else word for word in command]
+
+
+def step_text(step: Step, file: str) -> str:
+    """One step, with everything that is sent, which `file` holds."""
     lines = [f"Step {one_cell(step.key)} (changes {one_cell(step.server)}, is done on {one_cell(step.on)})"]
     lines.append(f"  {one_cell(step.says)}")
     lines.append(f"  expect: {one_cell(step.expects)}")
     lines.append(f"  risk:   {one_cell(step.risk)}")
     lines.append(f"  undo:   {one_cell(step.undo) if step.undo else f'cannot be undone: {one_cell(step.cannot_undo)}'}")
-    lines += [f"  $ {printable(shlex.join(command))}" for command in step.commands]
-    shown = printable(step.ldif).splitlines()
-    lines += [f"  | {line}" for line in shown[:_LDIF_SHOWN]]
-    if len(shown) > _LDIF_SHOWN:
-        lines.append(f"  | ... {len(shown) - _LDIF_SHOWN:,} more lines: see the plan, or make a bundle of it")
+    lines += [f"  $ {printable(shlex.join(words_of(command, file)))}" for command in step.commands]
+    shown = printable(step.sends).splitlines()
+    lines += [f"  | {line}" for line in shown[:_LINES_SHOWN]]
+    if len(shown) > _LINES_SHOWN:
+        lines.append(f"  | ... {len(shown) - _LINES_SHOWN:,} more lines: see the plan, or make a bundle of it")
     return "\n".join(lines)

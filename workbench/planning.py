@@ -290,6 +290,7 @@ class _Planned:
             tuple(self.open),
             self.unmended,
             tuple(self.repairs.checks(servers)) if self.steps else (),
+            self.repairs.ending,
         )
 
 

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 SCHEMA = 1
 NAME = "plan.json"
 
+SENT = "(what is sent)"
+"""Stands in a command for the file with what the step sends."""
+
+READ_THERE = "(read on the server when it is run)"
+"""Stands in what is sent for values that no file may hold."""
+
 ASKED_FOR = "(asked for when it is run)"
 """Stands where a password is sent. Text that LDIF shows as it is: in base64 nobody would see that it is none."""
 
@@ -43,8 +49,8 @@ class Step:
     expects    what is to be seen afterwards
     risk       what may go wrong, or what it costs
     undo       how it is taken back; empty if it cannot be: then `cannot_undo` says why
-    commands   the native commands, as lists of words; none of them goes through a shell
-    ldif       the same as change records, which is what is sent
+    commands   the native commands, as lists of words, SENT for the file of what is sent; none goes through a shell
+    sends      what is sent to the server, in its own language
     changes    changes to data that it makes: what a run may be limited to
     still      (server, origin) whose position may not move at all before it, whatever else goes on
     effects    what it does, in the words of the model on which the plan was proven
@@ -62,9 +68,9 @@ class Step:
     undo: str = ""
     cannot_undo: str = ""
     commands: tuple[tuple[str, ...], ...] = ()
-    ldif: str = ""
+    sends: str = ""
     undo_commands: tuple[tuple[str, ...], ...] = ()
-    undo_ldif: str = ""
+    undo_sends: str = ""
     changes: int = 0
     still: tuple[tuple[str, str], ...] = ()
     effects: tuple[Mapping[str, Any], ...] = ()
@@ -117,6 +123,7 @@ class Plan:
     open       what the plan does not mend, in sentences
     unmended   how many needs are left for which no proven way was found
     checks     native commands that show how the servers stand: to be run before and after
+    ending     how the name of a file ends that holds what a step sends
     """
 
     case: str
@@ -132,6 +139,7 @@ class Plan:
     open: tuple[str, ...] = ()
     unmended: int = 0
     checks: tuple[tuple[str, ...], ...] = ()
+    ending: str = "txt"
 
     @property
     def id(self) -> str:
@@ -256,11 +264,13 @@ class Repairs:
     ladder  the gentlest first
     healed  of what a server misses, what needs no repair any more: a later change brought the same
     checks  the servers of a plan -> native commands that show how they stand
+    ending  how the name of a file ends that holds what a step sends
     """
 
     ladder: Sequence[Repair]
     healed: Callable[[View, Need], frozenset[Lack]]
     checks: Callable[[Sequence[Mapping[str, Any]]], Iterable[tuple[str, ...]]]
+    ending: str
 
 
 class Repair(Protocol):

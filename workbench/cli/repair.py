@@ -17,7 +17,7 @@ from workbench.cli.servers import access_of, addresses_of, ended_in_order, passw
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
-from workbench.plan_text import plan_text, step_text
+from workbench.plan_text import file_of, plan_text, step_text
 from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.systems import system_named
 
@@ -157,7 +157,8 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     check_turn(so_far, resume, folder)
     site = _site(plan, folder, options)
     left = [step for step in plan.steps if step.key not in so_far.done]
-    click.echo(f"{so_far}; what is left:\n\n" + "\n\n".join(map(step_text, left)) if so_far.done else plan_text(plan))
+    steps = [step_text(step, file_of(plan, step)) for step in left]
+    click.echo("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
     _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
     with ended_in_order():
         outcome = applied(

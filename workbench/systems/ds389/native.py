@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.plans import SENT
+
 Record = Mapping[str, Any]
 """`dn`; `change`: add, modify or delete; `mods`: lists of operation, attribute and values; of an add its `values`."""
 
@@ -101,4 +103,4 @@ def checks(servers: Iterable[Mapping[str, Any]]) -> Iterator[Command]:
 
 def ldapmodify(server: str) -> Command:
     """What sends LDIF to a server, as the user of its socket on its own machine."""
-    return "ldapmodify", "-Y", "EXTERNAL", "-H", f"ldapi://%2Frun%2Fslapd-{server}.socket"
+    return "ldapmodify", "-Y", "EXTERNAL", "-H", f"ldapi://%2Frun%2Fslapd-{server}.socket", "-f", SENT

@@ -165,7 +165,7 @@ class Save(_Plain):
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if the file has this text."""
-        return self._there(site, step) == step.ldif.encode()
+        return self._there(site, step) == step.sends.encode()
 
     def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         """What an earlier plan saved may be all that is left of it: it is not written over."""
@@ -174,7 +174,7 @@ class Save(_Plain):
 
     def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
         """Write it, whole or not at all."""
-        write_whole(site.folder / step.details["file"], step.ldif)
+        write_whole(site.folder / step.details["file"], step.sends)
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """The file is there."""

@@ -41,4 +41,4 @@ _LADDER = (
 """In the order in which they are considered. A way that gives something up comes behind one that does not, whatever stands
 here: delete and add takes an entry's identity from it on every server, so it stands behind an initialisation."""
 
-REPAIRS = Repairs(_LADDER, healed, checks)
+REPAIRS = Repairs(_LADDER, healed, checks, ending="ldif")

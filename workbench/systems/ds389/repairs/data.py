@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
+from workbench.plans import DEAD, HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 MEMBER_OF = "memberof"
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
-
-_LIVE = "its values are read on {server} when this is run: the case does not hold them"
 
 
 def _right_servers(view: View, need: Need) -> list[str]:
@@ -150,7 +148,7 @@ def _rewriting(
         hidden = sorted(names[low] for low in names if low in {name.lower() for name in there.hidden})
         wanted = {names[low]: some for low, some in values.items() if names[low] not in hidden}
         records = [modify(there.dn, *(("replace", name, some) for name, some in wanted.items()))]
-        notes = "".join(f"# replace {name}: {_LIVE.format(server=server)}\n" for name in hidden)
+        notes = "".join(f"# replace {name}: {READ_THERE}\n" for name in hidden)
         steps.append(
             Step(
                 key=f"rewrite-{len(steps) + 1}-on-{server}",
@@ -163,7 +161,7 @@ def _rewriting(
                 risk="a later change of the entry made elsewhere meanwhile is overwritten: it is compared before it is written",
                 cannot_undo="the values stay as they are on every server that had them; only their change number is new",
                 commands=(ldapmodify(server),),
-                ldif=(ldif(records) if wanted else "") + notes,
+                sends=(ldif(records) if wanted else "") + notes,
                 changes=1,
                 effects=({"do": "rewrite", "server": server, "lots": sorted(one.numbers), "entry": there.dn.lower()},),
                 details={"entry": one.entry, "dn": there.dn, "values": wanted, "hidden": hidden, "level": [server, to]},
@@ -176,7 +174,7 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
     values = {name: some for name, some in there.values.items() if name.lower() not in OPERATIONAL}
     values = {name: some for name, some in values.items() if name.lower() != MEMBER_OF}
     hidden = sorted(name for name in there.hidden if name.lower() not in OPERATIONAL)
-    notes = "".join(f"# {name}: {_LIVE.format(server=server)}\n" for name in hidden)
+    notes = "".join(f"# {name}: {READ_THERE}\n" for name in hidden)
     record = add(there.dn, {name: some for name, some in values.items() if name not in hidden})
     effect = {
         "do": "rewrite",
@@ -196,11 +194,8 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         risk="the entry gets a new unique ID and loses its operational attributes and memberships, on every server; "
         "between the two changes it is absent",
         cannot_undo="the old unique ID does not come back; the values do, they are those that were there",
-        commands=(
-            ("ldapdelete", "-Y", "EXTERNAL", "-H", f"ldapi://%2Frun%2Fslapd-{server}.socket", there.dn),
-            ldapmodify(server),
-        ),
-        ldif=f"dn: {there.dn}\nchangetype: delete\n\n{ldif([record])}{notes}",
+        commands=(ldapmodify(server),),
+        sends=f"dn: {there.dn}\nchangetype: delete\n\n{ldif([record])}{notes}",
         changes=2,
         effects=(effect,),
         details={
@@ -265,7 +260,7 @@ class Initialise:
                     dsconf(source, "repl-agmt", "init", "--suffix", suffix, link.name),
                     dsconf(source, "repl-agmt", "init-status", "--suffix", suffix, link.name),
                 ),
-                ldif=ldif(records),
+                sends=ldif(records),
                 effects=({"do": "initialise", "source": source, "server": server},),
                 details={
                     "records": records,
@@ -321,7 +316,7 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             expects="the file is there: once all servers are alike, send what of it is still right to a supplier (ldapmodify -f)",
             risk="none: nothing is written to a server",
             undo="delete the file",
-            ldif=text,
+            sends=text,
             effects=({"do": "save", "lots": sorted(told)},),
             details={"file": f"stranded-on-{server}.ldif"},
         )
@@ -355,7 +350,7 @@ def _fixing(view: View, server: str) -> Step:
         risk="it reads every group, and writes every member that differs",
         cannot_undo="it restores what the groups say; nothing is lost by it",
         commands=(dsconf(server, "plugin", "memberof", "fixup", suffix),),
-        ldif=ldif(records),
+        sends=ldif(records),
         details={"records": records, "task": dn},
     )
 
@@ -405,7 +400,7 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         else "servers that lack changes of it never get them",
         cannot_undo="its changes leave every changelog",
         commands=(dsconf(on, *words),),
-        ldif=ldif(records),
+        sends=ldif(records),
         effects=({"do": "forget", "origin": rid},),
         details={"records": records, "task": dn, "origin": rid},
     )

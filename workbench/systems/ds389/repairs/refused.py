@@ -76,7 +76,7 @@ class IgnoreMissing:
                 risk="whatever lies between is lost without a trace",
                 cannot_undo="the vector has passed what was left out",
                 commands=(ldapmodify(link.supplier),),
-                ldif=ldif(records),
+                sends=ldif(records),
                 effects=({"do": "skip", "supplier": link.supplier, "consumer": link.consumer},),
             )
             yield Draft(
