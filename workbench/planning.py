@@ -43,13 +43,9 @@ def plan(
     ladder says. Raises Problem for a name that nothing bears.
     """
     case = case_at(case, as_of)
-    situation, findings = situation_of(case)
-    system = situation.topology.system
-    if system.repairs is None:
-        raise Problem(f"no repairs are known for {system.title}", case.name, "the findings say what to do by hand")
-    planned = _Planned(situation, findings, system.repairs(), ways, made_at or datetime.now(UTC))
+    planned = _begun(case, ways, made_at)
     planned.check(only)
-    for suffix in dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims):
+    for suffix in planned.suffixes:
         planned.mend(suffix, only)
     if unknown := set(ways) - planned.proposed:
         raise Problem(
@@ -58,6 +54,20 @@ def plan(
             f"there are {', '.join(sorted(planned.proposed)) or 'none: nothing needs mending'}",
         )
     return planned.plan(case)
+
+
+def models_of(case: Case, as_of: str | None = None) -> Mapping[str | None, Model]:
+    """The models on which plans for the case are proven, by suffix."""
+    planned = _begun(case_at(case, as_of), (), None)
+    return {suffix: planned.view_of(suffix).model for suffix in planned.suffixes}
+
+
+def _begun(case: Case, ways: Sequence[str], made_at: datetime | None) -> _Planned:
+    situation, findings = situation_of(case)
+    system = situation.topology.system
+    if system.repairs is None:
+        raise Problem(f"no repairs are known for {system.title}", case.name, "the findings say what to do by hand")
+    return _Planned(situation, findings, system.repairs(), ways, made_at or datetime.now(UTC))
 
 
 class _Planned:
@@ -75,7 +85,7 @@ class _Planned:
         self.made_at = made_at
         self.system: System = situation.topology.system
         self.proposed: set[str] = set()
-        self.several = len({one.suffix for one in situation.topology.replicas if one.claims}) > 1
+        self.suffixes = list(dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims))
         self.courses: list[Course] = []
         self.steps: list[Step] = []
         self.promise: list[dict[str, Any]] = []
@@ -98,9 +108,8 @@ class _Planned:
 
     def mend(self, suffix: str | None, only: Sequence[str]) -> None:
         """Plan for one suffix."""
-        model = model_of(self.situation, suffix, _codes(self.findings, suffix))
-        view = View(self.situation, self.findings, suffix, model, self.made_at)
-        self._healed(view)
+        view = self.view_of(suffix)
+        model = view.model
         self.before += _state(model, suffix)
         self._on_the_way(model)
         passed: set[Need] = set()
@@ -156,19 +165,24 @@ class _Planned:
                     "minutes, collect again, load both snapshots and plan anew"
                 )
 
-    def _healed(self, view: View) -> None:
-        """Let the model hold what is missing by the record only, because a later change brought the same."""
+    def view_of(self, suffix: str | None) -> View:
+        """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
+        model = model_of(self.situation, suffix, _codes(self.findings, suffix))
+        view = View(self.situation, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()
             for lack in healed:
-                view.model.servers[lack.server].holds.add(lack.lot)
+                model.servers[lack.server].holds.add(lack.lot)
             if healed:
-                count = view.model.changes(healed)
-                self.open.append(f"{need.name}: {count:,} changes need no repair, a later change brought the same")
+                count = model.changes(healed)
+                self.open.append(
+                    f"{self._called(need)}: {count:,} changes need no repair, a later change brought the same"
+                )
+        return view
 
     def _called(self, need: Need) -> str:
         """Its name; with the suffix, if there is more than one."""
-        return f"{need.name} in {need.suffix or 'the suffix without a name'}" if self.several else need.name
+        return f"{need.name} in {need.suffix or 'the suffix without a name'}" if len(self.suffixes) > 1 else need.name
 
     def _needs(self, view: View) -> list[Need]:
         """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
@@ -292,13 +306,6 @@ class _Planned:
             tuple(self.repairs.checks(servers)) if self.steps else (),
             self.repairs.ending,
         )
-
-
-def models_of(case: Case, as_of: str | None = None) -> Mapping[str | None, Model]:
-    """The models on which plans for the case are proven, by suffix."""
-    situation, findings = situation_of(case_at(case, as_of))
-    suffixes = dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims)
-    return {suffix: model_of(situation, suffix, _codes(findings, suffix)) for suffix in suffixes}
 
 
 def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, str | None, str | None]]:

@@ -17,6 +17,7 @@ from workbench.plans import Plan, Step, Vectors
 from workbench.rules.mending import Link, Lot, Model, Server, maxima
 from workbench.rules.sending import SEND, SortedLog
 from workbench.rules.vectors import last, newer
+from workbench.rules.verdicts import TOTAL
 from workbench.situation import Situation
 from workbench.topology import Replica, Row
 
@@ -84,9 +85,21 @@ class _Filling:
                 {
                     one.server
                     for one in self.replicas
-                    if one.server not in lacking and (last(one.seen(), missed["origin"]) or "") >= position
+                    if one.server not in lacking
+                    and (last(one.seen(), missed["origin"]) or "") >= position
+                    and not self._thrown_away(one, position)
                 }
             )
+
+    def _thrown_away(self, one: Replica, position: str) -> bool:
+        """True for an own change made before the server was filled from another one: it never missed that, and has it not."""
+        made = self.system.moment(position)
+        if made is None or self.system.origin_of(position) != one.origin:
+            return False
+        resets = self.situation.verdicts.resets.get((one.server, one.suffix), [])
+        filled = any(reset.kind == TOTAL and made <= reset.ended for reset in resets)
+        stored = self.logs.get(one.server)
+        return filled and not (stored is not None and stored.holds(position))
 
     def _waited_for(self) -> None:
         """The changes of each origin between one server's last position and the next one's: who is further has them."""
