@@ -362,18 +362,27 @@ class Mesh:
             self.start(name)
 
     def edit_vector(self, name: str, origin: str, csn: str) -> None:
-        """Have a server claim to hold an origin's changes up to `csn`: what it lacks of them is hidden from then on."""
+        """Have a server claim to hold an origin's changes up to `csn`: what it lacks of them is hidden from then on.
+
+        Of its own changes it claims what a neighbour knows: a keep-alive update that nobody has yet would go with its
+        changelog, which begins anew, and no session of it could start again.
+        """
         file = Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "ldif" / "edited.ldif"
         file.unlink(missing_ok=True)
+        claims, own = {origin: csn}, self.rids.get(name)
         with self.stopped(name):
+            neighbour = next((to for by, to in self.feeds if by == name), None)
+            if own and neighbour and own != origin:
+                claims[own] = self.vector(neighbour)[own]
             self._tool("dsctl", self.instance(name), "db2ldif", "--replication", "userroot", file)
             text = file.read_text(encoding="utf-8").replace("\n ", "")
-            element = re.compile(
-                rf"^(nsds50ruv: {{replica {origin} [^}}]*}} [0-9a-f]{{20}}) [0-9a-f]{{20}}$", re.MULTILINE
-            )
-            edited, count = element.subn(rf"\1 {csn}", text)
-            assert count == 1, f"{count} elements of the vector of {name} are of the origin {origin}"
-            file.write_text(edited, encoding="utf-8")
+            for rid, last in claims.items():
+                element = re.compile(
+                    rf"^(nsds50ruv: {{replica {rid} [^}}]*}} [0-9a-f]{{20}}) [0-9a-f]{{20}}$", re.MULTILINE
+                )
+                text, count = element.subn(rf"\1 {last}", text)
+                assert count == 1, f"{count} elements of the vector of {name} are of the origin {rid}"
+            file.write_text(text, encoding="utf-8")
             self._tool("dsctl", self.instance(name), "ldif2db", "userroot", file)
         file.unlink()
 
