@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from workbench.boundary import printable
+from workbench.boundary import as_file_name, printable
 from workbench.plain import aligned, one_cell
 from workbench.plans import SENT, Course, Plan, Step
 
@@ -71,7 +71,7 @@ def _effect(course: Course) -> str:
 
 def file_of(plan: Plan, step: Step) -> str:
     """The name of the file that holds what a step sends."""
-    return f"{step.key}.{plan.ending}"
+    return f"{as_file_name(step.key)}.{plan.ending}"
 
 
 def words_of(command: Sequence[str], file: str) -> list[str]:

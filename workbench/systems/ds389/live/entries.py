@@ -48,15 +48,24 @@ def differing(entry: Entry, planned: Mapping[str, Iterable[str]]) -> list[str]:
 
 def written_by(connection: Connection, dn: str, rid: str) -> dict[str, str]:
     """Attribute in lower case -> the last change of this replica ID that wrote it, as the state of the entry tells."""
+    return {
+        name: max(mine)
+        for name, some in changes_of(connection, dn).items()
+        if (mine := [csn for csn in some if origin_of(csn) == rid])
+    }
+
+
+def changes_of(connection: Connection, dn: str) -> dict[str, set[str]]:
+    """Attribute in lower case -> the changes that made its values what they are, as the state of the entry tells."""
     found = connection.search(dn, attributes=("nscpEntryWSI",), absent=True)
-    last: dict[str, str] = {}
+    wrote: dict[str, set[str]] = {}
     for text in found[0].texts("nscpEntryWSI") if found else ():
         state = _STATE.match(text.encode())
         name = text.partition(":")[0].split(";", 1)[0].lower()
         for csn in _CSN.findall(state[0].decode(errors="replace") if state else ""):
-            if (known := csn_or_none(csn)) and origin_of(known) == rid:
-                last[name] = max(known, last.get(name, ""))
-    return last
+            if known := csn_or_none(csn):
+                wrote.setdefault(name, set()).add(known)
+    return wrote
 
 
 def tombstone_of(connection: Connection, suffix: str, unique: str) -> Entry | None:
