@@ -725,6 +725,20 @@ def test_what_was_delivered_of_an_origin_that_was_cleaned_is_not_told_as_lacking
     assert not all(one["kept"] for one in place.kept(plan))
 
 
+def test_a_rescued_server_that_wrote_before_it_got_its_own_changes_is_not_called_rescued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vector then claims all that others claim, and what it lost is hidden for good."""
+    repair = REPAIRS["rescue"]()
+    monkeypatch.setattr(subprocess, "run", started_by(repair.fleet))
+    place = MemorySite(repair.plan, repair.fleet, tmp_path)
+    before_the_last = len(repair.plan.steps) - 1
+    assert apply(repair.plan, place, tmp_path, most_steps=before_the_last).state == STOPPED
+    repair.fleet.servers["s3"].vector["3"] = csn(5000, "3")
+    outcome = apply(repair.plan, place, tmp_path, resume=True, patience=20)
+    assert outcome.state == FAILED and "s3 has made a change of its own" in outcome.why
+
+
 def test_the_tasks_of_two_suffixes_are_two() -> None:
     """What is there already counts as begun: the second suffix would be left as it is."""
     fleet = mesh()

@@ -224,6 +224,19 @@ def test_planning_writes_its_plan_and_nothing_else_and_a_rehearsal_nothing(tmp_p
     assert (everything(case.folder), everything(inputs)) == (after, read)
 
 
+def test_a_case_without_vectors_is_not_told_to_be_well(tmp_path: Path) -> None:
+    files = server("s1", 1, ALL, [*MADE, *OWN])
+    case = case_of(tmp_path, {"s1.changelog.ldif": files["s1.changelog.ldif"]})
+    told = CliRunner().invoke(main, ["plan", str(case.folder)])
+    assert (told.exit_code, "nothing can be planned" in told.output) == (2, True), told.output
+
+
+def test_servers_without_links_are_not_told_to_be_well(tmp_path: Path) -> None:
+    files = {**server("s1", 1, ALL, [*MADE, *OWN]), **server("s2", 2, {1: (MADE[0], MADE[3])}, [*MADE[:4], *OWN])}
+    told = CliRunner().invoke(main, ["plan", str(case_of(tmp_path, files).folder)])
+    assert (told.exit_code, "Nothing needs mending" in told.output) == (1, False), told.output
+
+
 def test_the_exit_code_tells_that_something_is_left(tmp_path: Path) -> None:
     case = case_of(tmp_path, PLANS["stranded and not all known"].source())  # type: ignore[operator]
     assert CliRunner().invoke(main, ["plan", str(case.folder)]).exit_code == 1

@@ -49,7 +49,11 @@ def plan(
         raise Problem(f"no repairs are known for {system.title}", case.name, "the findings say what to do by hand")
     planned = _Planned(situation, findings, system.repairs(), ways, made_at or datetime.now(UTC))
     planned.check(only)
-    for suffix in dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims):
+    suffixes = dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims)
+    if not suffixes:  # an empty plan would look as if all were well
+        do = "collect again, with what each server claims to hold"
+        raise Problem("nothing can be planned: of no server it is known what it claims", case.name, do)
+    for suffix in suffixes:
         planned.mend(suffix, only)
     if unknown := set(ways) - planned.proposed:
         raise Problem(

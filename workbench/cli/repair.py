@@ -224,7 +224,11 @@ def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError(f"nobody is there to confirm: give --confirm {' --confirm '.join(targets)}")
     for name in targets:
-        if click.prompt(f"this changes {printable(name)}; type its name to go on", err=True) != name:
+        try:
+            typed = click.prompt(f"this changes {printable(name)}; type its name to go on", err=True)
+        except click.Abort:  # Ctrl-C; its own exit code would be that of findings
+            typed = None
+        if typed != name:
             raise Problem("not confirmed", name, "nothing was done")
 
 

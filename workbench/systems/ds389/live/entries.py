@@ -14,7 +14,7 @@ Values = dict[str, list[bytes]]
 
 _STATE = re.compile(rb"[^:;]+(?:;[^:;]+)*")
 _CSN = re.compile(r"[a-z]{2}csn-([0-9a-f]{20})")
-_BY_SERVER = frozenset(
+BY_SERVER = frozenset(
     {
         *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
         *("entryuuid", "dsentrydn", "entrydn", "numsubordinates", "memberof", "nsds5replconflict"),
@@ -34,7 +34,7 @@ def values_of(entry: Entry, also: Iterable[str] = ()) -> Values:
     found: Values = {}
     wanted = {name.lower() for name in also}
     for name, value in entry.lines[1:]:
-        if name.lower() not in _BY_SERVER or name.lower() in wanted:
+        if name.lower() not in BY_SERVER or name.lower() in wanted:
             found.setdefault(name.lower(), []).append(value)
     return {name: sorted(values) for name, values in found.items()}
 
@@ -79,7 +79,7 @@ def addition(dn: str, entry: Entry) -> Record:
     values: dict[str, list[bytes]] = {}
     for name, value in entry.lines[1:]:
         low = name.lower()
-        if low not in _BY_SERVER and not (low == "objectclass" and value.lower() == b"nstombstone"):
+        if low not in BY_SERVER and not (low == "objectclass" and value.lower() == b"nstombstone"):
             values.setdefault(name, []).append(value)
     record = dict(add(dn, {}))
     record["values"] = values

@@ -23,6 +23,7 @@ from workbench.plans import Step
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.entries import (
+    BY_SERVER,
     addition,
     changes_of,
     differing,
@@ -117,6 +118,22 @@ class Wake(_Plain):
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if the server made any change since: whichever it was wakes its sessions as well."""
         return (site.own(step) or "") > memo["own"]
+
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """The consumers are level: a rescued server by what it was sent, not by a change of its own that hides it."""
+        yield from super().shortfall(site, step, memo)
+        rescued = step.details.get("rescued")
+        if rescued is None:
+            return
+        own = site.origin(step.suffix, rescued) or ""
+        others = (site.planned(step.suffix, name) for name in site.names(step.suffix) if name != rescued)
+        lost = max(held.get(own, "") for held in others)
+        now = site.vectors(step.suffix).get(rescued, {}).get(own, "")
+        if now > lost:
+            yield (
+                f"{rescued} has made a change of its own by now, {now}: whether what it lost was back before, nobody can "
+                "tell from its RUV: give this plan up, collect, and plan again"
+            )
 
 
 class Start(_Plain):
@@ -240,7 +257,7 @@ class Recreate(_Plain):
         if entry is not None and (entry.text("numSubordinates") or "0") != "0":
             yield f"{step.details['dn']} has entries below it by now: it cannot be deleted"
         yield from _not_the_entry(site, step, step.details["values"])
-        yield from _later_elsewhere(site, step, None)
+        yield from _later_elsewhere(site, step, set())
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """The unique ID that the entry had: one that somebody else added in its place is not our work."""
@@ -459,8 +476,11 @@ def _not_the_entry(site: DirectorySite, step: Step, planned: Mapping[str, list[s
         return list(looked(server))
 
 
-def _later_elsewhere(site: DirectorySite, step: Step, names: set[str] | None) -> Iterable[str]:
-    """Who has values of the entry that the server has yet to get: its own, written now, would undo them everywhere."""
+def _later_elsewhere(site: DirectorySite, step: Step, names: set[str]) -> Iterable[str]:
+    """Who has values of the entry that the server has yet to get: its own, written now, would undo them everywhere.
+
+    Without names it is about all that users write: memberOf is computed on every server, and may not be sent at all.
+    """
     dn, wrote = step.details["dn"], {}
     for name in site.names(step.suffix):
         if name != step.on and site.answers(name):
@@ -471,7 +491,8 @@ def _later_elsewhere(site: DirectorySite, step: Step, names: set[str] | None) ->
         late = sorted(
             attribute
             for attribute, some in there.items()
-            if (names is None or attribute in names) and any(csn > held.get(origin_of(csn), "") for csn in some)
+            if (attribute in names if names else attribute not in BY_SERVER)
+            and any(csn > held.get(origin_of(csn), "") for csn in some)
         )
         if late:
             yield f"{name} has a change of {', '.join(late)} of {dn} that {step.on} has not got: wait until it has, or plan anew"

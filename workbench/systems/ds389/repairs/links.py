@@ -178,6 +178,7 @@ class Rescue:
         wake = waking(view, senders[0].supplier, [server], flows=True)
         if wake is None:
             return
+        wake = replace(wake, details={**wake.details, "rescued": server})
         yield Draft(
             "rescue",
             f"start {server}, let {senders[0].supplier} feed it and make one change there, all before {server} writes by itself",
