@@ -30,7 +30,7 @@ from memory_servers import (
 
 from workbench.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
 from workbench.rules.sending import SEND
-from workbench.systems.ds389.native import agreement_dn, keep_alive_dn, stamp
+from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
 from workbench.systems.ds389.repairs import data
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite
 from workbench.systems.ds389.repairs.evidence import Missed, Present
@@ -90,6 +90,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     }
     lot = SimpleNamespace(origin="3", first="a", last="b", changes=1)
     model = SimpleNamespace(servers=servers, links=running, lots=[lot, lot], origin_of=lambda position: "3")
+    model.copy, model.settle = lambda: model, lambda: None
     topology = SimpleNamespace(links=links, snapshot="1", system=SimpleNamespace(typed=lambda position: position))
     verdicts = SimpleNamespace(stranded=list(stranded))
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
@@ -305,7 +306,7 @@ def initialise() -> Repair:
         steps = draft_of(Initialise().propose(view, need(HIDDEN)))
     assert [step.repair for step in steps] == ["save", "enable", "initialise", "task"]
     dn = agreement(fleet, "s1", "s3").dn
-    task = f"cn=workbench-{stamp(MADE_AT)},cn=memberof task,cn=tasks,cn=config"
+    task = f"cn={escaped(f'workbench fixup of {SUFFIX} {stamp(MADE_AT)}')},cn=memberof task,cn=tasks,cn=config"
     writes = [("s1", "modify", dn), ("s1", "modify", dn), ("s3", "add", task)]
 
     def check(end: Fleet) -> None:
@@ -327,7 +328,8 @@ def clean() -> Repair:
         alike(end)
         assert all("9" not in one.vector for one in end.servers.values())
 
-    return Repair(fleet, plan_of(fleet, steps), [("s1", "add", "cn=clean 9,cn=cleanallruv,cn=tasks,cn=config")], check)
+    task = f"cn={escaped(f'workbench clean 9 of {SUFFIX} {stamp(MADE_AT)}')},cn=cleanallruv,cn=tasks,cn=config"
+    return Repair(fleet, plan_of(fleet, steps), [("s1", "add", task)], check)
 
 
 REPAIRS: dict[str, Callable[[], Repair]] = {

@@ -8,19 +8,37 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crash_matrix import WAYS, Cut, Fault, Killed, faults, run
-from hand_plans import REPAIRS, Repair, clean, hidden_from_s3, initialise, recreate, rewrite, temporary
+from hand_plans import (
+    REPAIRS,
+    Repair,
+    clean,
+    draft_of,
+    evidence,
+    hidden_from_s3,
+    initialise,
+    missed,
+    need,
+    present_of,
+    recreate,
+    rewrite,
+    temporary,
+    view_of,
+    written,
+)
 from ldap3.core.exceptions import LDAPInvalidValueError, LDAPSocketReceiveError
 from memory_servers import (
     BIND_PASSWORD,
     INIT,
     PASSWORD,
     REPLICA,
+    SUFFIX,
     Fleet,
     MemorySite,
     Stored,
@@ -29,17 +47,19 @@ from memory_servers import (
     csn,
     dn_of,
     encoded,
+    mesh,
     person,
     switch,
 )
 
 from workbench.journal import OWNER
 from workbench.model import REMOVED, Problem
-from workbench.plans import Plan, as_json
+from workbench.plans import DEAD, HIDDEN, Need, Plan, as_json
 from workbench.repairing import FAILED, FINISHED, STOPPED, apply
 from workbench.standing import HALF_DONE, JOURNAL, NOT_BEGUN, state_of
 from workbench.systems.ds389.live import site
 from workbench.systems.ds389.native import REFRESH
+from workbench.systems.ds389.repairs import data
 
 
 class InTurn:
@@ -318,6 +338,25 @@ def others_agreement(fleet: Fleet) -> None:
     agree(fleet.servers["s2"], "c1", "workbench-s2-to-s3")
 
 
+def stranded_since(fleet: Fleet) -> None:
+    """A client wrote to the server that is to be filled, and nobody else got it."""
+    for to in ("s1", "s2"):
+        switch(fleet, "s3", to, "off")
+    written(fleet, "ann", server="s3")
+
+
+def later_on(name: str, server: str) -> Mutation:
+    """A client wrote to an entry elsewhere, and the server that is to write it again has not got that."""
+
+    def change(fleet: Fleet) -> None:
+        for to in ("s1", "s2", "s3"):
+            if to != server:
+                switch(fleet, server, to, "off")
+        written(fleet, name, server=server)
+
+    return change
+
+
 def frozen(fleet: Fleet) -> None:
     """Nothing is delivered: else what went back comes back, and all is well."""
     for server in fleet.servers.values():
@@ -335,10 +374,14 @@ def mutations(kind: str, repair: Repair) -> Iterator[tuple[int, str, Mutation, b
             *((1, *one) for one in leads_changed("s1")),
             *((2, *one) for one in leads_changed("s1")),
             (2, "one runs", initialising),
+            (2, "it holds what nobody has", stranded_since),
             (2, "off", lambda fleet: agreement(fleet, "s1", "s3").values.update(nsds5ReplicaEnabled=encoded(["off"]))),
         ],
-        "rewrite": [(at, *one) for at, of in enumerate(("ben", "ann", "cleo")) for one in list(entry_changed(of))[:3]],
-        "recreate": [(0, *one) for one in entry_changed("ann")],
+        "rewrite": [
+            *((at, *one) for at, of in enumerate(("ben", "ann", "cleo")) for one in list(entry_changed(of))[:3]),
+            *((0, f"later on {server}", later_on("ben", server)) for server in ("s2", "s3")),
+        ],
+        "recreate": [*((0, *one) for one in entry_changed("ann")), (0, "later on s2", later_on("ann", "s2"))],
         "clean": [
             (0, "alive", lambda fleet: as_another(fleet, "c1", "9")),
             (0, "it made changes", own_changes),
@@ -668,3 +711,55 @@ def test_a_read_only_server_refuses_with_a_referral(tmp_path: Path) -> None:
     with servers.connected("c1") as server, pytest.raises(Problem, match=r"was refused, referral \(10\)"):
         server.replace(dn_of("ann"), "description", "x")
     assert fleet.writes == []
+
+
+def test_what_was_delivered_of_an_origin_that_was_cleaned_is_not_told_as_lacking(tmp_path: Path) -> None:
+    repair = clean()
+    row = {"server": "s3", "suffix": SUFFIX, "origin": "9", "count": 2, "first": csn(79, "9"), "last": csn(80, "9")}
+    plan = replace(repair.plan, promise=({**row, "targets": [dn_of("ann")]},))
+    place = MemorySite(plan, repair.fleet, tmp_path)
+    for server in repair.fleet.servers.values():
+        server.vector.pop("9")
+    assert all(one["kept"] for one in place.kept(plan))
+    written(repair.fleet, "ann", server="s2")
+    assert not all(one["kept"] for one in place.kept(plan))
+
+
+def test_a_rescued_server_that_wrote_before_it_got_its_own_changes_is_not_called_rescued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vector then claims all that others claim, and what it lost is hidden for good."""
+    repair = REPAIRS["rescue"]()
+    monkeypatch.setattr(subprocess, "run", started_by(repair.fleet))
+    place = MemorySite(repair.plan, repair.fleet, tmp_path)
+    before_the_last = len(repair.plan.steps) - 1
+    assert apply(repair.plan, place, tmp_path, most_steps=before_the_last).state == STOPPED
+    repair.fleet.servers["s3"].vector["3"] = csn(5000, "3")
+    outcome = apply(repair.plan, place, tmp_path, resume=True, patience=20)
+    assert outcome.state == FAILED and "s3 has made a change of its own" in outcome.why
+
+
+def test_the_tasks_of_two_suffixes_are_two() -> None:
+    """What is there already counts as begun: the second suffix would be left as it is."""
+    fleet = mesh()
+    names = set()
+    for suffix in (SUFFIX, "o=other"):
+        view = view_of(fleet)
+        view.model.lots, view.suffix = [], suffix
+        (step,) = draft_of(data.Clean().propose(view, Need(DEAD, suffix, origin="9")))
+        names |= {step.details["task"], data._fixing(view, "s3").details["task"]}
+    assert len(names) == 4
+
+
+def test_who_lacks_anything_does_not_write_again() -> None:
+    """What it lacks may be a later change of the same entry, which its own would undo on all servers."""
+    found = {"unique-ann": missed("ann", "modify", "description")}
+    for lacking, by in (("s1", "s2"), ("s2", "s1"), ("both", None)):
+        fleet = hidden_from_s3()
+        view = view_of(fleet)
+        view.model.servers["s3"].holds = {1} if lacking == "both" else set()
+        for name in ("s1", "s2"):
+            view.model.servers[name].holds = {0} if lacking in (name, "both") else {0, 1}
+        with evidence(found, {"unique-ann": present_of(fleet, "ann")}):
+            drafts = list(data.Rewrite().propose(view, need(HIDDEN)))
+        assert [step.on for draft in drafts for step in draft.steps] == ([by] if by else [])

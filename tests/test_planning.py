@@ -24,7 +24,11 @@ from workbench.bundles import write_bundle
 from workbench.cli import main
 from workbench.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
 from workbench.rehearsal import Rehearsal
+from workbench.repairing import FINISHED, apply
 from workbench.rules import mending
+from workbench.systems import system_named
+
+show = system_named("ds389").show
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -47,6 +51,13 @@ def test_a_plan_done_on_its_model_keeps_its_promise_and_a_step_left_out_does_not
         f"{row['server']} still lacks {row['count']:,} of {row['count']:,} changes of origin {row['origin']}"
         for row in rows
     ]
+
+
+@pytest.mark.parametrize("name", [name for name, must in PLANS.items() if must.steps])
+def test_a_plan_can_be_rehearsed_whatever_is_on_its_way(name: str, tmp_path: Path) -> None:
+    """In `lag` a change is on its way over links that run: no reason to take the model for one that has moved on."""
+    plan = planned(planning, name)
+    assert apply(plan, Rehearsal(plan, models(planning, name), show), tmp_path, patience=0).state == FINISHED
 
 
 def test_names_that_nothing_bears_are_refused() -> None:
@@ -213,9 +224,33 @@ def test_planning_writes_its_plan_and_nothing_else_and_a_rehearsal_nothing(tmp_p
     assert (everything(case.folder), everything(inputs)) == (after, read)
 
 
+def test_a_case_without_vectors_is_not_told_to_be_well(tmp_path: Path) -> None:
+    files = server("s1", 1, ALL, [*MADE, *OWN])
+    case = case_of(tmp_path, {"s1.changelog.ldif": files["s1.changelog.ldif"]})
+    told = CliRunner().invoke(main, ["plan", str(case.folder)])
+    assert (told.exit_code, "nothing can be planned" in told.output) == (2, True), told.output
+
+
+def test_servers_without_links_are_not_told_to_be_well(tmp_path: Path) -> None:
+    files = {**server("s1", 1, ALL, [*MADE, *OWN]), **server("s2", 2, {1: (MADE[0], MADE[3])}, [*MADE[:4], *OWN])}
+    told = CliRunner().invoke(main, ["plan", str(case_of(tmp_path, files).folder)])
+    assert (told.exit_code, "Nothing needs mending" in told.output) == (1, False), told.output
+
+
 def test_the_exit_code_tells_that_something_is_left(tmp_path: Path) -> None:
     case = case_of(tmp_path, PLANS["stranded and not all known"].source())  # type: ignore[operator]
     assert CliRunner().invoke(main, ["plan", str(case.folder)]).exit_code == 1
+
+
+def test_a_half_done_plan_whose_file_is_lost_can_be_given_up(tmp_path: Path) -> None:
+    case = case_of(tmp_path, PLANS["trimmed here and kept there"].source())  # type: ignore[operator]
+    begun = {"n": 1, "at": "1", "what": "begun", "plan": "lost", "steps": 2}
+    (case.folder / "journal.jsonl").write_text(json.dumps(begun) + "\n")
+    (case.folder / "plan.json").write_text("{")
+    assert CliRunner().invoke(main, ["plan", str(case.folder)]).exit_code == 2
+    given_up = CliRunner().invoke(main, ["resume", str(case.folder), "--give-up"])
+    assert (given_up.exit_code, given_up.output) == (0, "given up: given up after 0 of 2\n")
+    assert CliRunner().invoke(main, ["plan", str(case.folder)]).exit_code == 0
 
 
 # --- bundles
@@ -282,6 +317,14 @@ def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp
     script = str(tmp_path / "bundle" / "repair.sh")
     ran = subprocess.run(["sh", script], input="s1\n", capture_output=True, text=True, check=False)
     assert (ran.returncode, "the values that no file may hold" in ran.stdout) == (4, True), ran
+
+
+def test_no_file_of_a_bundle_is_written_elsewhere(tmp_path: Path) -> None:
+    plan = planned(planning, "lag")
+    steps = tuple(replace(step, key=f"{step.key}/../../../x") for step in plan.steps)
+    (tmp_path / "bundle" / steps[0].key.partition("/")[0]).mkdir(parents=True)
+    write_bundle(replace(plan, steps=steps), tmp_path / "other")
+    assert {file.parent.name for file in tmp_path.rglob("*.ldif")} == {"other"}
 
 
 HOSTILE = [

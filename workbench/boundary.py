@@ -206,6 +206,15 @@ def _begins_inside_name(line: str, secrets: Secrets) -> bool:
     return (not sign.isspace() or len(rest) > 2) and any(name.endswith(rest) for name in secrets.attributes)
 
 
+def as_file_name(text: str) -> str:
+    """A name from the data as a part of a file's name: it leads to no other folder.
+
+    >>> as_file_name("save-../../s3")
+    'save-..-..-s3'
+    """
+    return re.sub(r"[^\w.@-]", "-", text)
+
+
 def printable(text: str) -> str:
     """Text for a terminal or a log: no control sequences, no characters that reorder the line."""
     return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}" if ord(m[0]) < 256 else f"\\u{ord(m[0]):04x}", text)

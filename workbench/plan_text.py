@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from workbench.boundary import printable
+from workbench.boundary import as_file_name, printable
 from workbench.plain import aligned, one_cell
 from workbench.plans import SENT, Course, Plan, Step
 
@@ -20,8 +20,10 @@ def plan_text(plan: Plan) -> str:
     if plan.courses:
         parts.append("\n".join(_courses(plan)))
     if plan.steps:
+        parts.append(_positions(plan))
+    if plan.steps:
         parts += [step_text(step, file_of(plan, step)) for step in plan.steps]
-    elif not plan.courses:
+    elif not plan.courses and not plan.unmended:
         parts.append("Nothing needs mending.")
     if plan.open:
         parts.append("Not mended by this plan:\n" + "\n".join(f"  {one_cell(one)}" for one in plan.open))
@@ -38,6 +40,17 @@ def states_text(plan: Plan) -> str:
         numbers = (one["missing"], one["pending"], then["missing"], then["pending"])
         rows.append((one["server"], one["suffix"] or "", *(f"{number:,}" for number in numbers)))
     return aligned([heads, *rows], right=(2, 3, 4, 5)) if rows else "No server with a vector was collected."
+
+
+def _positions(plan: Plan) -> str:
+    """What every server claimed: a step is done only if it stands there still, or where the steps before have left it."""
+    rows = [
+        (one["server"], one["suffix"] or "", origin, position)
+        for one in plan.servers
+        for origin, position in one["vector"].items()
+    ]
+    table = aligned([("SERVER", "SUFFIX", "ORIGIN", "CLAIMS"), *rows])
+    return f"Each step is done only if the servers stand where they stood, or where the steps before have left them:\n{table}"
 
 
 def _courses(plan: Plan) -> Iterator[str]:
@@ -71,7 +84,7 @@ def _effect(course: Course) -> str:
 
 def file_of(plan: Plan, step: Step) -> str:
     """The name of the file that holds what a step sends."""
-    return f"{step.key}.{plan.ending}"
+    return f"{as_file_name(step.key)}.{plan.ending}"
 
 
 def words_of(command: Sequence[str], file: str) -> list[str]:

@@ -45,6 +45,9 @@ def plan(
     case = case_at(case, as_of)
     planned = _begun(case, ways, made_at)
     planned.check(only)
+    if not planned.suffixes:  # an empty plan would look as if all were well
+        do = "collect again, with what each server claims to hold"
+        raise Problem("nothing can be planned: of no server it is known what it claims", case.name, do)
     for suffix in planned.suffixes:
         planned.mend(suffix, only)
     if unknown := set(ways) - planned.proposed:
@@ -361,7 +364,7 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         why = f"on the model {view.model.changes(left & result.left):,} changes stay missing for good"
     else:
         return result, after, replace(course, proven=not draft.refused)
-    return result, after, replace(course, refused=draft.refused or why)
+    return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))))
 
 
 def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
@@ -383,6 +386,8 @@ def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: Syste
 def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
     if draft.way in ways:
         return "you asked for it, and it is proven"
+    if not chosen.restored:
+        return "it is the gentlest way that was proven"
     lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
     return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 NAME = "plan.json"
 
+ALL = -1
+"""Of the changes of a step: all data of a server."""
+
 SENT = "(what is sent)"
 """Stands in a command for the file with what the step sends."""
 
@@ -51,7 +54,7 @@ class Step:
     undo       how it is taken back; empty if it cannot be: then `cannot_undo` says why
     commands   the native commands, as lists of words, SENT for the file of what is sent; none goes through a shell
     sends      what is sent to the server, in its own language
-    changes    changes to data that it makes: what a run may be limited to
+    changes    changes to data that it makes, what a run may be limited to; ALL: it replaces all data of the server
     still      (server, origin) whose position may not move at all before it, whatever else goes on
     effects    what it does, in the words of the model on which the plan was proven
     details    what the hands need

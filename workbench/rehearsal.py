@@ -234,9 +234,13 @@ class Rehearsal:
     def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
         self._plan, self._show = plan, show
         self._models = {suffix: model.copy() for suffix, model in models.items()}
-        for model in self._models.values():
-            model.settle()
-        self._lacked = {suffix: model.missing() | model.pending() for suffix, model in self._models.items()}
+        self._lacked = {}
+        for suffix, model in self._models.items():
+            # What is on its way counts as arrived. The model itself stays as the case shows it: the first step is checked
+            # against the vectors of the plan, and on those nothing has moved yet.
+            later = model.copy()
+            later.settle()
+            self._lacked[suffix] = later.missing() | later.pending()
         self._applied: set[str] = set()
 
     def vectors(self, suffix: str | None) -> Vectors:
@@ -259,7 +263,8 @@ class Rehearsal:
         return step.key in self._applied
 
     def apply(self, step: Step, memo: Mapping[str, Any]) -> None:
-        """Let the model do what the step does."""
+        """Let the model do what the step does, once what was on its way has arrived: so it was proven."""
+        self._models[step.suffix].settle()
         self._models[step.suffix].do(step.effects)
         self._applied.add(step.key)
 

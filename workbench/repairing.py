@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from workbench.baseline import Allowed, not_as_planned
 from workbench.journal import Journal, owned
 from workbench.model import Problem
-from workbench.plans import Plan, Step, Vectors
+from workbench.plans import ALL, Plan, Step, Vectors
 from workbench.standing import (
     APPLYING,
     BEGINS,
@@ -184,6 +184,10 @@ class _Brakes:
         self.look_for_stop()
         if self.most_steps is not None and self.steps >= self.most_steps:
             raise _Stop(f"this run has done {self.steps} steps, and may do no more")
+        if self.most_changes is not None and step.changes == ALL:
+            raise _Stop(
+                f"step {step.key} replaces all data of {step.server}: no limit on changes allows that, leave it out"
+            )
         if self.most_changes is not None and self.changes + step.changes > self.most_changes:
             over = f"step {step.key} makes {step.changes} changes; this run may make {self.most_changes}"
             raise _Stop(f"{over}, and has made {self.changes}")
@@ -194,7 +198,7 @@ class _Brakes:
 
     def count(self, step: Step) -> None:
         self.steps += 1
-        self.changes += step.changes
+        self.changes += max(step.changes, 0)
 
 
 @dataclass
@@ -221,6 +225,10 @@ class _Run:
                     self._do(step)
             self._write(FINISHED)
         except _Stop as stop:
+            if not self.so_far.touched:  # nothing was done: the plan is not begun, and another one may be made
+                with suppress(Problem):
+                    self._write(REFUSED, step=step.key if step else "", why=str(stop))
+                raise Problem(f"stopped before anything was done: {stop}", f"plan {self.so_far.plan}") from None
             return self._end(STOPPED, str(stop))
         except KeyboardInterrupt:
             return self._end(STOPPED, "it was interrupted")

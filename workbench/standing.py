@@ -70,6 +70,11 @@ def state_of(folder: Path, plan: Plan | str, journal: str = JOURNAL) -> Standing
     return standing(records_of(folder / journal, BEGINS), id_of(plan), folder / journal)
 
 
+def half_done(folder: Path, journal: str = JOURNAL) -> str:
+    """The id of the plan of a folder that is begun and not ended; empty if there is none."""
+    return state_of(folder, "", journal).other
+
+
 def id_of(plan: Plan | str) -> str:
     """The id of a plan whose file may be gone."""
     return plan if isinstance(plan, str) else plan.id

@@ -136,12 +136,15 @@ def apply(plan_file: Path, on_copy: bool, **options: Any) -> None:
 def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
     """Go on with a PLAN that was stopped or killed half way. Nothing is applied twice."""
     from workbench.repairing import give_up as given_up
+    from workbench.standing import half_done
 
-    plan = read_plan(plan_file)
     if give_up:
-        click.echo(f"given up: {given_up(plan, _folder(plan_file), dead_owner=options['dead_owner'])}")
+        folder = _folder(plan_file)
+        # The plan itself is not needed for it, and may be lost or damaged: without this no other could ever be made.
+        begun = half_done(folder)
+        click.echo(f"given up: {given_up(begun or read_plan(plan_file), folder, dead_owner=options['dead_owner'])}")
         return
-    _run(plan, plan_file, options, resume=True)
+    _run(read_plan(plan_file), plan_file, options, resume=True)
 
 
 def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> None:
@@ -221,7 +224,11 @@ def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError(f"nobody is there to confirm: give --confirm {' --confirm '.join(targets)}")
     for name in targets:
-        if click.prompt(f"this changes {printable(name)}; type its name to go on", err=True) != name:
+        try:
+            typed = click.prompt(f"this changes {printable(name)}; type its name to go on", err=True)
+        except click.Abort:  # Ctrl-C; its own exit code would be that of findings
+            typed = None
+        if typed != name:
             raise Problem("not confirmed", name, "nothing was done")
 
 

@@ -14,7 +14,7 @@ Values = dict[str, list[bytes]]
 
 _STATE = re.compile(rb"[^:;]+(?:;[^:;]+)*")
 _CSN = re.compile(r"[a-z]{2}csn-([0-9a-f]{20})")
-_BY_SERVER = frozenset(
+BY_SERVER = frozenset(
     {
         *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
         *("entryuuid", "dsentrydn", "entrydn", "numsubordinates", "memberof", "nsds5replconflict"),
@@ -34,7 +34,7 @@ def values_of(entry: Entry, also: Iterable[str] = ()) -> Values:
     found: Values = {}
     wanted = {name.lower() for name in also}
     for name, value in entry.lines[1:]:
-        if name.lower() not in _BY_SERVER or name.lower() in wanted:
+        if name.lower() not in BY_SERVER or name.lower() in wanted:
             found.setdefault(name.lower(), []).append(value)
     return {name: sorted(values) for name, values in found.items()}
 
@@ -48,15 +48,24 @@ def differing(entry: Entry, planned: Mapping[str, Iterable[str]]) -> list[str]:
 
 def written_by(connection: Connection, dn: str, rid: str) -> dict[str, str]:
     """Attribute in lower case -> the last change of this replica ID that wrote it, as the state of the entry tells."""
+    return {
+        name: max(mine)
+        for name, some in changes_of(connection, dn).items()
+        if (mine := [csn for csn in some if origin_of(csn) == rid])
+    }
+
+
+def changes_of(connection: Connection, dn: str) -> dict[str, set[str]]:
+    """Attribute in lower case -> the changes that made its values what they are, as the state of the entry tells."""
     found = connection.search(dn, attributes=("nscpEntryWSI",), absent=True)
-    last: dict[str, str] = {}
+    wrote: dict[str, set[str]] = {}
     for text in found[0].texts("nscpEntryWSI") if found else ():
         state = _STATE.match(text.encode())
         name = text.partition(":")[0].split(";", 1)[0].lower()
         for csn in _CSN.findall(state[0].decode(errors="replace") if state else ""):
-            if (known := csn_or_none(csn)) and origin_of(known) == rid:
-                last[name] = max(known, last.get(name, ""))
-    return last
+            if known := csn_or_none(csn):
+                wrote.setdefault(name, set()).add(known)
+    return wrote
 
 
 def tombstone_of(connection: Connection, suffix: str, unique: str) -> Entry | None:
@@ -70,7 +79,7 @@ def addition(dn: str, entry: Entry) -> Record:
     values: dict[str, list[bytes]] = {}
     for name, value in entry.lines[1:]:
         low = name.lower()
-        if low not in _BY_SERVER and not (low == "objectclass" and value.lower() == b"nstombstone"):
+        if low not in BY_SERVER and not (low == "objectclass" and value.lower() == b"nstombstone"):
             values.setdefault(name, []).append(value)
     record = dict(add(dn, {}))
     record["values"] = values

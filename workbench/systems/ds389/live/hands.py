@@ -20,9 +20,12 @@ from workbench.boundary import printable
 from workbench.journal import write_whole
 from workbench.model import Problem
 from workbench.plans import Step
+from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.entries import (
+    BY_SERVER,
     addition,
+    changes_of,
     differing,
     entry_of,
     tombstone_of,
@@ -116,6 +119,22 @@ class Wake(_Plain):
         """True if the server made any change since: whichever it was wakes its sessions as well."""
         return (site.own(step) or "") > memo["own"]
 
+    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+        """The consumers are level: a rescued server by what it was sent, not by a change of its own that hides it."""
+        yield from super().shortfall(site, step, memo)
+        rescued = step.details.get("rescued")
+        if rescued is None:
+            return
+        own = site.origin(step.suffix, rescued) or ""
+        others = (site.planned(step.suffix, name) for name in site.names(step.suffix) if name != rescued)
+        lost = max(held.get(own, "") for held in others)
+        now = site.vectors(step.suffix).get(rescued, {}).get(own, "")
+        if now > lost:
+            yield (
+                f"{rescued} has made a change of its own by now, {now}: whether what it lost was back before, nobody can "
+                "tell from its RUV: give this plan up, collect, and plan again"
+            )
+
 
 class Start(_Plain):
     """A server of this machine is started."""
@@ -192,8 +211,9 @@ class Rewrite(_Plain):
     """The present values of an entry are written once more."""
 
     def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
-        """The entry has to be the same, with the values that the plan shows."""
+        """The entry has to be the same, with the values that the plan shows, and they have to be the last ones."""
         yield from _not_the_entry(site, step, step.details["values"])
+        yield from _later_elsewhere(site, step, {_base(name) for name in _names(step)})
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
@@ -237,6 +257,7 @@ class Recreate(_Plain):
         if entry is not None and (entry.text("numSubordinates") or "0") != "0":
             yield f"{step.details['dn']} has entries below it by now: it cannot be deleted"
         yield from _not_the_entry(site, step, step.details["values"])
+        yield from _later_elsewhere(site, step, set())
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """The unique ID that the entry had: one that somebody else added in its place is not our work."""
@@ -287,6 +308,7 @@ class Initialise(_Plain):
             yield "the agreement is off: an initialisation would not begin"
         if self._running(site, step):
             yield "an initialisation over this agreement runs already, and it is none of ours"
+        yield from self._stranded_since(site, step)
 
     def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
         """When the last one began, and whether it runs."""
@@ -311,6 +333,14 @@ class Initialise(_Plain):
             yield f"the initialisation failed: {said}"
         else:
             yield from super().shortfall(site, step, memo)
+
+    def _stranded_since(self, site: DirectorySite, step: Step) -> Iterable[str]:
+        """What the server got since the plan, and nobody else has, no file of the plan holds: accepted progress or not."""
+        vectors, planned = site.vectors(step.suffix), site.planned(step.suffix, step.server)
+        for origin, now in sorted(vectors.get(step.server, {}).items()):
+            others = (held.get(origin, "") for name, held in vectors.items() if name != step.server)
+            if now > planned.get(origin, "") and now > max(others, default=""):
+                yield f"only {step.server} has the changes of {origin} up to {now}, and the plan does not know them: plan anew"
 
     def _running(self, site: DirectorySite, step: Step) -> bool:
         return site.setting(step.on, step.details["agreement"], REFRESH) is not None
@@ -444,3 +474,25 @@ def _not_the_entry(site: DirectorySite, step: Step, planned: Mapping[str, list[s
 
     with site.connected(step.on) as server:
         return list(looked(server))
+
+
+def _later_elsewhere(site: DirectorySite, step: Step, names: set[str]) -> Iterable[str]:
+    """Who has values of the entry that the server has yet to get: its own, written now, would undo them everywhere.
+
+    Without names it is about all that users write: memberOf is computed on every server, and may not be sent at all.
+    """
+    dn, wrote = step.details["dn"], {}
+    for name in site.names(step.suffix):
+        if name != step.on and site.answers(name):
+            with site.connected(name) as server:
+                wrote[name] = changes_of(server, dn)
+    held = site.vectors(step.suffix).get(step.on, {})  # asked last: what it got meanwhile is not later
+    for name, there in wrote.items():
+        late = sorted(
+            attribute
+            for attribute, some in there.items()
+            if (attribute in names if names else attribute not in BY_SERVER)
+            and any(csn > held.get(origin_of(csn), "") for csn in some)
+        )
+        if late:
+            yield f"{name} has a change of {', '.join(late)} of {dn} that {step.on} has not got: wait until it has, or plan anew"

@@ -112,9 +112,11 @@ class DirectorySite:
                     else "no conflict entries"
                 )
                 rows.append({**about, "says": what, "kept": not conflicts})
+            # What was delivered of an origin that the plan cleaned no vector tells any more: that its entries are alike does.
+            cleaned = {one.details["origin"] for one in plan.steps if (one.repair, one.suffix) == ("clean", suffix)}
             for row in plan.promise:
                 if row["suffix"] == suffix and row["server"] in vectors:
-                    rows.append(self._delivered(suffix, row, vectors))
+                    rows.append(self._delivered(suffix, row, vectors, row["origin"] in cleaned))
         return rows
 
     # --- what the hands ask
@@ -282,10 +284,10 @@ class DirectorySite:
                 for entry in server.search(suffix or "", BELOW, _CONFLICTS, ("nsds5ReplConflict",), absent=True)
             ]
 
-    def _delivered(self, suffix: str | None, row: Mapping[str, Any], vectors: Vectors) -> dict[str, Any]:
+    def _delivered(self, suffix: str | None, row: Mapping[str, Any], vectors: Vectors, cleaned: bool) -> dict[str, Any]:
         name, about = row["server"], {"server": row["server"], "suffix": suffix}
         what = f"{row['count']:,} changes of origin {row['origin']}, {row['first']} to {row['last']}"
-        if vectors[name].get(row["origin"], "") < row["last"]:
+        if not cleaned and vectors[name].get(row["origin"], "") < row["last"]:
             return {**about, "says": f"has not got {what}", "kept": False}
         others = [
             other for other in self.names(suffix) if other != name and other in vectors and self.origin(suffix, other)

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.plans import DEAD, HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
+from workbench.boundary import as_file_name
+from workbench.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
     agreement_dn,
+    delete,
     dsconf,
+    escaped,
     ldapmodify,
     ldif,
     modify,
@@ -23,6 +26,7 @@ from workbench.systems.ds389.repairs.evidence import (
     Present,
     children_on,
     missed_by_entry,
+    naming,
     present_on,
     stranded_ldif,
 )
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from workbench.topology import Link
 
 MEMBER_OF = "memberof"
+GROUPS_SHOWN = 5
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
 
@@ -44,6 +49,18 @@ def _right_servers(view: View, need: Need) -> list[str]:
     servers = view.model.servers.values()
     able = [one.name for one in servers if one.origin and one.up and lots <= one.holds and one.name != need.server]
     return sorted(able, key=lambda name: (name not in feeding, name))
+
+
+def _writers(view: View, need: Need) -> list[str]:
+    """Of the right servers those that lack nothing at all.
+
+    What is written again is newer than every change that the writer has yet to get, and would undo it on all servers. The
+    model does not tell which entries such changes are about.
+    """
+    now = view.model.copy()
+    now.settle()
+    anything = set[int]().union(*(one.holds for one in now.servers.values()))
+    return [name for name in _right_servers(view, need) if anything <= now.servers[name].holds]
 
 
 def healed(view: View, need: Need) -> frozenset[Lack]:
@@ -80,7 +97,7 @@ class Rewrite:
         found = missed_by_entry(view, (lack.lot for lack in need.lacks))
         if not found or any(one.operations != {"modify"} for one in found.values()):
             return
-        for server in _right_servers(view, need):
+        for server in _writers(view, need):
             present = present_on(view, server, found)
             if present is None:
                 continue
@@ -90,7 +107,7 @@ class Rewrite:
                 load = f"{len(found):,} changes on every server"
                 yield Draft("rewrite", says, steps, load=load)
                 return
-        if not any(present_on(view, server, found) for server in _right_servers(view, need)):
+        if not any(present_on(view, server, found) for server in _writers(view, need)):
             yield Draft(
                 "rewrite",
                 f"write the present values of {_entries(len(found))} once more",
@@ -112,7 +129,7 @@ class Recreate:
         again = [one for key, one in found.items() if key not in anew]
         if any("delete" in one.operations for one in found.values()):
             return  # the entry is gone on the suppliers: only an initialisation takes it from the server
-        for server in _right_servers(view, need):
+        for server in _writers(view, need):
             present = present_on(view, server, found)
             if present is None or any(key not in present or children_on(view, server, present[key].dn) for key in anew):
                 continue
@@ -183,6 +200,8 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         "entry": there.dn.lower(),
         "creates": True,
     }
+    named = naming(view, server, there.dn)
+    groups = f"{'; '.join(named[:GROUPS_SHOWN])} ({len(named):,} in all)" if named else "nothing: no entry names it"
     return Step(
         key=f"recreate-on-{server}",
         repair="recreate",
@@ -191,11 +210,11 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         suffix=view.suffix,
         says=f"{server} deletes {there.dn} and adds it again, so that {to} gets it",
         expects=f"{to} has {there.dn} with the same values as {server}",
-        risk="the entry gets a new unique ID and loses its operational attributes and memberships, on every server; "
-        "between the two changes it is absent",
+        risk="the entry gets a new unique ID and loses its operational attributes, on every server; between the two changes "
+        f"it is absent, and referential integrity takes it out of {groups}",
         cannot_undo="the old unique ID does not come back; the values do, they are those that were there",
         commands=(ldapmodify(server),),
-        sends=f"dn: {there.dn}\nchangetype: delete\n\n{ldif([record])}{notes}",
+        sends=ldif([delete(there.dn), record]) + notes,
         changes=2,
         effects=(effect,),
         details={
@@ -254,13 +273,14 @@ class Initialise:
                 suffix=view.suffix,
                 says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
                 expects=f"{server} holds what {source} holds, and claims the same",
-                risk=f"{server} gives no answers while it is filled; what only it holds is lost{then}",
+                risk=f"{server} gives no answers while it is filled; conflict entries are copied, what only it holds is lost{then}",
                 cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",
                 commands=(
                     dsconf(source, "repl-agmt", "init", "--suffix", suffix, link.name),
                     dsconf(source, "repl-agmt", "init-status", "--suffix", suffix, link.name),
                 ),
                 sends=ldif(records),
+                changes=ALL,
                 effects=({"do": "initialise", "source": source, "server": server},),
                 details={
                     "records": records,
@@ -318,7 +338,7 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             undo="delete the file",
             sends=text,
             effects=({"do": "save", "lots": sorted(told)},),
-            details={"file": f"stranded-on-{server}.ldif"},
+            details={"file": f"stranded-on-{as_file_name(server)}.ldif"},
         )
     ]
 
@@ -335,8 +355,9 @@ def _excluded(view: View, link: Link) -> set[str]:
 
 def _fixing(view: View, server: str) -> Step:
     suffix = view.suffix or ""
-    dn = f"cn=workbench-{stamp(view.made_at)},cn=memberof task,cn=tasks,cn=config"
-    values = {"objectClass": ["top", "extensibleObject"], "cn": [f"workbench-{stamp(view.made_at)}"]}
+    name = _task(view, "fixup")
+    dn = f"cn={escaped(name)},cn=memberof task,cn=tasks,cn=config"
+    values = {"objectClass": ["top", "extensibleObject"], "cn": [name]}
     values |= {"basedn": [suffix], "filter": ["(objectClass=*)"], "ttl": ["3600"]}
     records = [add(dn, values)]
     return Step(
@@ -355,6 +376,11 @@ def _fixing(view: View, server: str) -> Step:
     )
 
 
+def _task(view: View, what: str) -> str:
+    """The name of a task. That of another suffix, or of an earlier plan, may still be there: it must not look like this one."""
+    return f"workbench {what} of {view.suffix} {stamp(view.made_at)}"
+
+
 class Clean:
     """Take a replica ID that no server has any more out of every RUV and changelog."""
 
@@ -369,8 +395,9 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
     suffix = view.suffix or ""
     servers = [one.name for one in view.model.servers.values() if one.origin is not None and one.up]
     on = max(sorted(servers), key=lambda name: sum(link.supplier == name for link in view.model.links), default="")
-    dn = f"cn=clean {rid},cn=cleanallruv,cn=tasks,cn=config"
-    values = {"objectClass": ["top", "extensibleObject"], "cn": [f"clean {rid}"], "replica-base-dn": [suffix]}
+    name = _task(view, f"clean {rid}")
+    dn = f"cn={escaped(name)},cn=cleanallruv,cn=tasks,cn=config"
+    values = {"objectClass": ["top", "extensibleObject"], "cn": [name], "replica-base-dn": [suffix]}
     values |= {"replica-id": [rid], "replica-force-cleaning": ["yes" if force else "no"]}
     records = [add(dn, values)]
     words = (

@@ -141,6 +141,15 @@ def children_on(view: View, server: str, dn: str) -> bool:
     return False
 
 
+def naming(view: View, server: str, dn: str) -> list[str]:
+    """The entries of a server's export that name this one in a value, as groups name their members."""
+    situation = view.situation
+    where = (pc.utf8_lower(pc.field("value")) == dn.lower()) & (pc.field("state") == "present")
+    where &= pc.utf8_lower(pc.field("target")) != dn.lower()
+    rows = situation.rows("entry_states", ["target"], where, snapshot=situation.topology.snapshot, server=server)
+    return sorted({row for batch in rows for row in batch.column("target").to_pylist()})
+
+
 def stranded_ldif(view: View, server: str, positions: Iterable[str]) -> tuple[str, list[str]]:
     """Changes that only this server holds, as LDIF to be read by a person, and what of them is not in it."""
     wanted = sorted(set(positions))

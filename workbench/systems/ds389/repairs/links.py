@@ -178,6 +178,7 @@ class Rescue:
         wake = waking(view, senders[0].supplier, [server], flows=True)
         if wake is None:
             return
+        wake = replace(wake, details={**wake.details, "rescued": server})
         yield Draft(
             "rescue",
             f"start {server}, let {senders[0].supplier} feed it and make one change there, all before {server} writes by itself",
@@ -224,7 +225,7 @@ class TemporaryAgreement:
         name = f"workbench-{supplier}-to-{server}"
         dn = agreement_dn(suffix, name)
         here = host.lower() in ("localhost", "localhost.localdomain", "127.0.0.1", "::1")
-        transport = "SSL" if port == "636" else "LDAP" if here else "TLS"
+        transport = "SSL" if port.endswith("636") else "LDAP" if here else "TLS"
         values = {
             "objectClass": ["top", "nsds5replicationagreement"],
             "cn": [name],

@@ -83,6 +83,7 @@ class IgnoreMissing:
                 "ignore-missing",
                 f"have {link.supplier} ignore what it lacks (nsds5ReplicaIgnoreMissingChange)",
                 (step,),
+                refused="it is not to be done: what lies between is lost without a trace",
             )
             return
 
