@@ -201,7 +201,8 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         "creates": True,
     }
     named = naming(view, server, there.dn)
-    groups = f"{'; '.join(named[:GROUPS_SHOWN])} ({len(named):,} in all)" if named else "nothing: no entry names it"
+    shown = f"{'; '.join(named[:GROUPS_SHOWN])} ({len(named):,} in all)"
+    groups = f"referential integrity takes it out of {shown}" if named else "no entry names it"
     return Step(
         key=f"recreate-on-{server}",
         repair="recreate",
@@ -211,7 +212,7 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         says=f"{server} deletes {there.dn} and adds it again, so that {to} gets it",
         expects=f"{to} has {there.dn} with the same values as {server}",
         risk="the entry gets a new unique ID and loses its operational attributes, on every server; between the two changes "
-        f"it is absent, and referential integrity takes it out of {groups}",
+        f"it is absent; {groups}",
         cannot_undo="the old unique ID does not come back; the values do, they are those that were there",
         commands=(ldapmodify(server),),
         sends=ldif([delete(there.dn), record]) + notes,
@@ -273,7 +274,7 @@ class Initialise:
                 suffix=view.suffix,
                 says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
                 expects=f"{server} holds what {source} holds, and claims the same",
-                risk=f"{server} gives no answers while it is filled; conflict entries are copied, what only it holds is lost{then}",
+                risk=f"{server} gives no answers while it is filled; conflict entries come along, what only it holds goes{then}",
                 cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",
                 commands=(
                     dsconf(source, "repl-agmt", "init", "--suffix", suffix, link.name),
