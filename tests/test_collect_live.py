@@ -21,7 +21,7 @@ from workbench.cli.servers import PASSWORD
 from workbench.collecting import Access, Address, Wanted, collect
 from workbench.files import inspect_file
 from workbench.model import REMOVED, Problem
-from workbench.systems.ds389.live import servers
+from workbench.systems.ds389.live import reached, servers
 
 pytestmark = pytest.mark.live
 
@@ -128,7 +128,7 @@ def test_a_certificate_is_checked(mesh: Mesh, tmp_path: Path) -> None:
 def test_a_remote_server_gives_its_vectors_and_says_what_it_does_not_give(
     mesh: Mesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "instances", dict)  # as if the instance were on another machine
+    monkeypatch.setattr(reached, "instances", dict)  # as if the instance were on another machine
     into = tmp_path / "now"
     done = asked("--url", f"s2={mesh.url('s2')}", "--bind-dn", ROOT_DN, "--into", into, **{PASSWORD: ROOT_PASSWORD})
     assert done.exit_code == 0, done.output
