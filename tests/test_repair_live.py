@@ -214,7 +214,7 @@ def test_restored_and_written_since(mesh: Mesh, tmp_path: Path) -> None:
 def test_restored_and_rescued_in_time(mesh: Mesh, tmp_path: Path) -> None:
     mesh.wait_equal()
     mesh.backup("s3", "in-time")
-    own = writes(mesh, "s3", *people("own-1", "own-2"))
+    own = writes(mesh, "s3", *people("rescued-1", "rescued-2"))
     mesh.wait_equal()
     for feed in TO_S3:
         mesh.pause(*feed)
@@ -227,7 +227,7 @@ def test_restored_and_rescued_in_time(mesh: Mesh, tmp_path: Path) -> None:
     bench.apply()
     assert time.monotonic() - started < 30
     assert mesh.vector("s3")["3"] >= own[-1]
-    assert mesh.read("s3", dn("own-2"))
+    assert mesh.read("s3", dn("rescued-2"))
     bench.verify()
 
 
