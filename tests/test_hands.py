@@ -630,7 +630,9 @@ def test_an_attribute_that_the_server_may_write_is_written_again_if_the_plan_nam
     assert ben and ben.values["memberOf"] == encoded([dn_of("group")])
 
 
-def test_an_initialisation_that_failed_is_begun_again_by_a_resume(tmp_path: Path) -> None:
+def test_an_initialisation_that_failed_is_begun_again_by_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repair = initialise()
     servers = MemorySite(repair.plan, repair.fleet, tmp_path)
     assert apply(repair.plan, servers, tmp_path, most_steps=2).state == STOPPED
@@ -643,7 +645,7 @@ def test_an_initialisation_that_failed_is_begun_again_by_a_resume(tmp_path: Path
             entry.values["nsds5replicaLastInitStatus"] = encoded(["Error (-1) LDAP error: Can't contact LDAP server"])
             consumer.entries, consumer.vector = [], {}
 
-    repair.fleet._initialise = failing  # type: ignore[method-assign]
+    monkeypatch.setattr(repair.fleet, "_initialise", failing)
     outcome = apply(repair.plan, servers, tmp_path, resume=True, patience=60)
     assert outcome.state == FAILED and "the initialisation failed: Error (-1)" in outcome.why
     assert apply(repair.plan, servers, tmp_path, resume=True).state == FINISHED

@@ -95,7 +95,8 @@ def tried(world: World, server: str, *effects: dict[str, Any]) -> Any:
     model, _ = model_of(type("House", (), {"mending": mending}), world)
     model.settle()
     lacks = frozenset(lack for lack in model.missing() | model.pending() if lack.server == server)
-    view: Any = View(None, (), None, model, AT)  # type: ignore[arg-type]
+    nobody: Any = None  # the case is not asked
+    view = View(nobody, (), None, model, AT)
     return planning._tried(view, Need("MISSED_CHANGE", None, server, lacks=lacks), Offer(*effects).draft())[2]
 
 
@@ -212,7 +213,7 @@ def test_what_is_no_plan_is_told_without_a_traceback(plan_file: Path) -> None:
 
 def test_planning_writes_its_plan_and_nothing_else_and_a_rehearsal_nothing(tmp_path: Path) -> None:
     inputs = tmp_path / "1"
-    case = case_of(tmp_path, PLANS["trimmed here and kept there"].source())  # type: ignore[operator]
+    case = case_of(tmp_path, made_files("trimmed here and kept there"))
     before, read = everything(case.folder), everything(inputs)
     made = CliRunner().invoke(main, ["plan", str(case.folder)])
     assert made.exit_code == 0, made.output
@@ -238,12 +239,12 @@ def test_servers_without_links_are_not_told_to_be_well(tmp_path: Path) -> None:
 
 
 def test_the_exit_code_tells_that_something_is_left(tmp_path: Path) -> None:
-    case = case_of(tmp_path, PLANS["stranded and not all known"].source())  # type: ignore[operator]
+    case = case_of(tmp_path, made_files("stranded and not all known"))
     assert CliRunner().invoke(main, ["plan", str(case.folder)]).exit_code == 1
 
 
 def test_a_half_done_plan_whose_file_is_lost_can_be_given_up(tmp_path: Path) -> None:
-    case = case_of(tmp_path, PLANS["trimmed here and kept there"].source())  # type: ignore[operator]
+    case = case_of(tmp_path, made_files("trimmed here and kept there"))
     begun = {"n": 1, "at": "1", "what": "begun", "plan": "lost", "steps": 2}
     (case.folder / "journal.jsonl").write_text(json.dumps(begun) + "\n")
     (case.folder / "plan.json").write_text("{")
@@ -259,6 +260,13 @@ def test_a_half_done_plan_whose_file_is_lost_can_be_given_up(tmp_path: Path) -> 
 def shell_problem(script: Path) -> str:
     """What the shell says of a script that it only reads."""
     return subprocess.run(["sh", "-n", script], capture_output=True, text=True, check=False).stderr
+
+
+def made_files(name: str) -> Any:
+    """The files of a made-up case."""
+    source = PLANS[name].source
+    assert callable(source)
+    return source()
 
 
 def run_bundle(folder: Path, script: str, plan: Plan, tmp_path: Path) -> str:

@@ -21,7 +21,7 @@ from workbench.plan_text import file_of, plan_text, step_text
 from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.systems import system_named
 
-REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable
+REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable, not a password
 
 _PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, readable=False))
 

@@ -19,7 +19,7 @@ from workbench.boundary import printable
 from workbench.collecting import Access, Address
 from workbench.model import Problem
 
-PASSWORD = "WORKBENCH_LDAP_PASSWORD"  # noqa: S105 - the name of a variable
+PASSWORD = "WORKBENCH_LDAP_PASSWORD"  # noqa: S105 - the name of a variable, not a password
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
