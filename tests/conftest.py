@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,19 @@ class Elsewhere:
             text=True,
             timeout=300,
         )
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time goes on by itself, and threads take turns: a run with the same faults has to be the same run."""
+    from memory_servers import InTurn
+
+    from workbench.systems.ds389.live import site
+
+    clock = count(step=2)
+    monkeypatch.setattr(site, "ThreadPoolExecutor", InTurn)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
 
 @pytest.fixture

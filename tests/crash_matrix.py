@@ -58,6 +58,7 @@ class Cut:
 
     site: Site
     moments: Moments
+    down: tuple[str, ...] = ()
 
     def vectors(self, suffix: str | None) -> Vectors:
         return self.site.vectors(suffix)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -498,7 +498,8 @@ def mesh() -> Fleet:
         suppliers = {"nsDS5ReplicaType": ["3"], "nsDS5Flags": ["1"]}
         replica = {"objectClass": ["top", "nsds5replica"], "nsDS5ReplicaRoot": [SUFFIX], "nsDS5ReplicaId": [rid]}
         config = {"nsslapd-localhost": [f"{name}.test"], "nsslapd-port": ["389"]}
-        for dn, values in (("cn=config", config), (REPLICA, {**replica, **suppliers})):
+        fixups = "cn=memberof task,cn=tasks,cn=config", {"objectClass": ["top"], "cn": ["memberof task"]}
+        for dn, values in (("cn=config", config), (REPLICA, {**replica, **suppliers}), fixups):
             server.config[dn.lower()] = Stored(dn, values=encoded_all(values))
         for to in ("s1", "s2", "s3", *(["c1"] if name == "s1" else [])):
             if to != name and name != "c1":
@@ -535,10 +536,12 @@ def switch(fleet: Fleet, supplier: str, consumer: str, to: str) -> None:
 class MemorySite(DirectorySite):
     """The site as it is, over servers in memory. `at` says who answers where: name -> server, if not its own."""
 
-    def __init__(self, plan: Plan, fleet: Fleet, folder: Any, at: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, plan: Plan, fleet: Fleet, folder: Any, at: Mapping[str, str] | None = None, down: Collection[str] = ()
+    ) -> None:
         names = list(dict.fromkeys(one["server"] for one in plan.servers))
-        addresses = [Address(name, url=f"ldap://{name}.test:389") for name in names]
-        super().__init__(plan, addresses, Access(user="cn=dm", tls=False), folder, lambda: BIND_PASSWORD)
+        addresses = [Address(name, url=f"ldap://{name}.test:389") for name in names if name not in down]
+        super().__init__(plan, addresses, Access(user="cn=dm", tls=False), folder, lambda: BIND_PASSWORD, down)
         self.fleet, self.at = fleet, at or {}
 
     @contextmanager
@@ -548,3 +551,30 @@ class MemorySite(DirectorySite):
 
     def instance(self, name: str) -> str | None:
         return name
+
+
+class InTurn:
+    """What a pool of threads does, one after the other."""
+
+    def __init__(self, workers: int) -> None: ...
+
+    def __enter__(self) -> InTurn:
+        return self
+
+    def __exit__(self, *ended: object) -> None: ...
+
+    def map(self, do: Callable[[Any], Any], over: Any) -> Iterator[Any]:
+        return map(do, over)
+
+
+def started_by(fleet: Fleet) -> Callable[..., None]:
+    """What `dsctl` does."""
+
+    def started(words: list[str], **options: Any) -> None:
+        assert words[0] == "dsctl" and words[2] == "start"
+        try:
+            fleet.start(words[1])
+        except LDAPSocketReceiveError as error:
+            raise OSError(str(error)) from None
+
+    return started

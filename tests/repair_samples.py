@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.plans import Plan, Step, Vectors
+from workbench.repairing import EndedBadly
 
 SUFFIX = "dc=x"
 ORIGINS = {"a": "1", "b": "2", "c": "3"}
@@ -77,6 +78,8 @@ class Toy:
     moved: dict[str, dict[str, str | None]] = field(default_factory=dict)
     unreachable: set[str] = field(default_factory=set)
     in_the_way: list[str] = field(default_factory=list)
+    down: tuple[str, ...] = ()
+    ended_badly: str = ""
     looks: int = 0
 
     def vectors(self, suffix: str | None) -> Vectors:
@@ -118,6 +121,8 @@ class Toy:
 
     def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
         self.looks += 1
+        if self.ended_badly:
+            raise EndedBadly(self.ended_badly, "", "look at it")
         late = step.repair == "slow" and self.looks % 3
         return ["c has not got it yet"] if late or self._left(step, memo) else []
 
@@ -133,6 +138,7 @@ def step(number: int, kind: str) -> Step:
         on=server,
         suffix=SUFFIX,
         says=f"{repair} at {server}",
+        stands_on="nothing else",
         expects="it is there",
         risk="none",
         changes=len(PARTS[repair]),

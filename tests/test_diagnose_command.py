@@ -225,7 +225,7 @@ def test_what_cannot_be_done_is_one_sentence_and_exit_code_2(
     write(place / "foreign", {"x.txt": "hello\n", "y.bin": bytes(range(256))})
     shutil.copytree(behind_case, place / "broken")
     (place / "broken" / "evidence" / "manifest.json").unlink()
-    write(place / "bare", {"case.yaml": "layout: '3'\nname: bare\n"})
+    write(place / "bare", {"case.yaml": "layout: '4'\nname: bare\n"})
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     failed = run(*arguments)
     assert failed.exit_code == 2

@@ -1,20 +1,15 @@
-"""The hands that do repairs on Directory Servers: cut short everywhere, refused where it is no longer as planned, silent."""
+"""The hands that do repairs on Directory Servers: what they look at, what they keep to themselves, and single turns."""
 
 from __future__ import annotations
 
 import json
-import random
 import subprocess
-import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crash_matrix import WAYS, Cut, Fault, Killed, faults, run
+from crash_matrix import Killed
 from hand_plans import (
     REPAIRS,
     Repair,
@@ -32,23 +27,21 @@ from hand_plans import (
     view_of,
     written,
 )
-from ldap3.core.exceptions import LDAPInvalidValueError, LDAPSocketReceiveError
+from ldap3.core.exceptions import LDAPInvalidValueError
 from memory_servers import (
     BIND_PASSWORD,
-    INIT,
     PASSWORD,
-    REPLICA,
     SUFFIX,
     Fleet,
     MemorySite,
     Stored,
-    agree,
     agreement,
     csn,
     dn_of,
     encoded,
     mesh,
     person,
+    started_by,
     switch,
 )
 
@@ -56,396 +49,11 @@ from workbench.journal import OWNER
 from workbench.model import REMOVED, Problem
 from workbench.plans import DEAD, HIDDEN, Need, Plan, as_json
 from workbench.repairing import FAILED, FINISHED, STOPPED, apply
-from workbench.standing import HALF_DONE, JOURNAL, NOT_BEGUN, state_of
-from workbench.systems.ds389.live import site
-from workbench.systems.ds389.native import REFRESH
-from workbench.systems.ds389.repairs import data
-
-
-class InTurn:
-    """What a pool of threads does, one after the other: a run with the same faults has to be the same run."""
-
-    def __init__(self, workers: int) -> None: ...
-
-    def __enter__(self) -> InTurn:
-        return self
-
-    def __exit__(self, *ended: object) -> None: ...
-
-    def map(self, do: Callable[[Any], Any], over: Any) -> Iterator[Any]:
-        return map(do, over)
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = count(step=2)
-    monkeypatch.setattr(site, "ThreadPoolExecutor", InTurn)
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-
-
-def started_by(fleet: Fleet) -> Callable[..., None]:
-    """What `dsctl` does."""
-
-    def started(words: list[str], **options: Any) -> None:
-        assert words[0] == "dsctl" and words[2] == "start"
-        try:
-            fleet.start(words[1])
-        except LDAPSocketReceiveError as error:
-            raise OSError(str(error)) from None
-
-    return started
-
-
-# Cut short everywhere
-
-State = tuple[dict[str, bytes], Fleet]
-"""What is in the folder, and the servers."""
-
-
-class Crashes:
-    """Runs of one repair that end in faults, from any state that an earlier fault left."""
-
-    def __init__(self, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.repair, self.folder, self.patch = REPAIRS[kind](), folder, monkeypatch
-        self.id, self.chance = self.repair.plan.id, random.Random(kind)
-        self.begin: State = ({JOURNAL: b""}, self.repair.fleet)
-        self.finished: dict[Any, list[str]] = {}
-
-    def run(self, state: State, fault: Fault | None) -> tuple[State, list[str]]:
-        plan, fleet = self.repair.plan, state[1].copy()
-        self._is_now(state)
-        self.patch.setattr(subprocess, "run", started_by(fleet))
-
-        def connect(cut: Cut) -> None:
-            fleet.moment = cut.moments.now
-
-        seen = run(plan, self.id, self.folder, MemorySite(plan, fleet, self.folder), fault, connect)
-        fleet.moment = Fleet.moment
-        files = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.name != OWNER}
-        return (files, fleet), seen
-
-    def finish(self, state: State) -> list[str]:
-        """What is left is done, and everything was done once; returns the moments that this took."""
-        alike = self._alike(state)
-        if alike not in self.finished:
-            self._is_now(state)
-            end, seen = state, []
-            if state_of(self.folder, self.id).state != FINISHED:  # else the fault came after the last record
-                end, seen = self.run(state, None)
-            assert end[1].writes == self.repair.writes
-            self.repair.check(end[1].copy())
-            self.finished[alike] = seen
-        return self.finished[alike]
-
-    def _is_now(self, state: State) -> None:
-        for path in self.folder.iterdir():
-            path.unlink()
-        for name, content in state[0].items():
-            (self.folder / name).write_bytes(content)
-
-    def _alike(self, state: State) -> Any:
-        """What tells two states apart for whoever goes on from there."""
-        told = []
-        for line in state[0][JOURNAL].splitlines():
-            try:
-                record = json.loads(line)
-                told.append((record["what"], record.get("step"), str(record.get("memo"))))
-            except ValueError:
-                told.append(("torn", None, ""))
-        return tuple(told), state[0][JOURNAL].endswith(b"\n"), tuple(state[0]), str(state[1])
-
-
-@pytest.mark.parametrize("kind", REPAIRS)
-def test_no_fault_loses_a_write_or_does_it_twice(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    crashes = Crashes(kind, tmp_path, monkeypatch)
-    _, seen = crashes.run(crashes.begin, None)
-    assert seen.count("write") == len(crashes.repair.writes)
-    for fault in faults(seen):
-        state, _ = crashes.run(crashes.begin, fault)
-        crashes.finish(state)
-    assert len(seen) > 35 and len(crashes.finished) >= 15
-
-
-def two_faults(crashes: Crashes, first: Fault, second: Callable[[list[str]], Iterable[Fault]]) -> int:
-    state, _ = crashes.run(crashes.begin, first)
-    left = crashes.finish(state)
-    seconds = list(second(left))
-    for fault in seconds:
-        again, _ = crashes.run(state, fault)
-        crashes.finish(again)
-    return len(seconds)
-
-
-@pytest.mark.parametrize("kind", REPAIRS)
-def test_two_faults_by_chance_lose_no_write_and_do_none_twice(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crashes = Crashes(kind, tmp_path, monkeypatch)
-    chance = crashes.chance
-    _, seen = crashes.run(crashes.begin, None)
-    pairs = 0
-    for first in chance.sample(list(faults(seen)), 25):
-        pairs += two_faults(crashes, first, lambda left: chance.sample(list(faults(left)), min(4, len(left))))
-    assert pairs > 40
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", REPAIRS)
-def test_no_two_faults_lose_a_write_or_do_it_twice(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every pair, but for connections: of those each tenth is the second fault."""
-    crashes = Crashes(kind, tmp_path, monkeypatch)
-    _, seen = crashes.run(crashes.begin, None)
-    known: set[Any] = set()
-    pairs = 0
-    for first in faults(seen):
-        state, _ = crashes.run(crashes.begin, first)
-        alike = crashes._alike(state)
-        if alike not in known:
-            known.add(alike)
-            pairs += two_faults(
-                crashes, first, lambda left: (one for one in faults(left) if left[one[0]] != "look" or one[0] % 10 == 0)
-            )
-    assert pairs > 500
-
-
-@pytest.mark.parametrize("late", [1, 4, 8, 12, 20, 40])
-@pytest.mark.parametrize("kind", REPAIRS)
-def test_what_lands_after_the_next_run_has_looked_harms_nothing(
-    kind: str, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only what means the same when it is done twice is done twice; nothing tells a deletion that comes too late."""
-    monkeypatch.setitem(WAYS, "write", (*WAYS["write"], "lands late"))
-    for number in range(len(REPAIRS[kind]().writes)):
-        repair = REPAIRS[kind]()
-        fleet, folder = repair.fleet, tmp_path / f"{number}"
-        folder.mkdir()
-        monkeypatch.setattr(subprocess, "run", started_by(fleet))
-        seen = Counter[str]()
-
-        def moment(what: str, number: int = number, seen: Counter[str] = seen) -> str:
-            seen[what] += 1
-            return "lands late" if what == "write" and seen[what] == number + 1 else ""
-
-        fleet.moment, fleet.delay = moment, late
-        site_of = MemorySite(repair.plan, fleet, folder)
-        for _ in range(4):
-            so_far = state_of(folder, repair.plan).state
-            if so_far != FINISHED:
-                apply(repair.plan, site_of, folder, resume=so_far == HALF_DONE)
-        assert state_of(folder, repair.plan).state == FINISHED
-        fleet.settle()
-        twice = Counter(fleet.writes) - Counter(repair.writes)
-        assert not Counter(repair.writes) - Counter(fleet.writes)
-        if any(what == "delete" for _, what, _ in twice):
-            assert kind == "recreate" and [one for one in fleet.servers["s1"].entries if one.deleted]
-            continue
-        assert sum(twice.values()) <= 1 and all(what == "modify" for _, what, _ in twice)
-        if fleet.inits <= 1:
-            repair.check(fleet)
-
-
-# Refused
-
-Mutation = Callable[[Fleet], None]
-
-
-def vectors_changed(repair: Repair) -> Iterator[tuple[str, Mutation]]:
-    asked = [name for name in repair.fleet.servers if not repair.fleet.servers[name].down]
-
-    def become(name: str, origin: str, position: str | None) -> Mutation:
-        def change(fleet: Fleet) -> None:
-            vector = fleet.servers[name].vector
-            vector.pop(origin, None) if position is None else vector.update({origin: position})
-
-        return change
-
-    flows = any(step.details.get("flows") for step in repair.plan.steps[:1])
-    for name in asked:
-        for origin in repair.fleet.servers[name].vector:
-            yield f"{name} back in {origin}", become(name, origin, csn(0, origin))
-            yield f"{name} without {origin}", become(name, origin, None)
-            if not flows:
-                yield f"{name} forward in {origin}", become(name, origin, csn(5000, origin))
-        yield f"{name} with a foreign origin", become(name, "77", csn(5, "77"))
-        yield (
-            f"{name} of another generation",
-            lambda fleet, name=name: setattr(fleet.servers[name], "generation", "6" * 20),
-        )
-        yield f"{name} down", lambda fleet, name=name: setattr(fleet.servers[name], "down", True)
-        yield f"{name} with the ID of another", lambda fleet, name=name: as_another(fleet, name, "4")
-
-
-def as_another(fleet: Fleet, name: str, rid: str) -> None:
-    fleet.servers[name].config[REPLICA.lower()].values["nsDS5ReplicaId"] = encoded([rid])
-
-
-def entry_changed(name: str, on: str = "s1") -> Iterator[tuple[str, Mutation]]:
-    """What somebody may do to an entry; the vectors need not tell, if progress is accepted."""
-
-    def at(fleet: Fleet) -> Any:
-        return fleet.servers[on].find(dn_of(name))
-
-    def another(fleet: Fleet) -> None:
-        fleet.servers[on].make("delete", dn_of(name), f"unique-{name}")
-        fleet.servers[on].make("add", dn_of(name), "unique-other", person(name))
-
-    def child(fleet: Fleet) -> None:
-        fleet.servers[on].make("add", f"cn=below,{dn_of(name)}", "unique-below", person("below"))
-
-    yield (
-        "changed",
-        lambda fleet: fleet.servers[on].make(
-            "modify",
-            dn_of(name),
-            f"unique-{name}",
-            {"sn": encoded(["x"]), "description": encoded(["x"]), "mail": encoded(["x"])},
-        ),
-    )
-    yield "replaced", another
-    yield "deleted", lambda fleet: fleet.servers[on].make("delete", dn_of(name), f"unique-{name}")
-    yield "a child", child
-
-
-def leads_changed(supplier: str) -> Iterator[tuple[str, Mutation]]:
-    def elsewhere(fleet: Fleet, host: str, port: str, on: bool) -> None:
-        values = agreement(fleet, supplier, "s3").values
-        values |= {"nsDS5ReplicaHost": encoded([host]), "nsDS5ReplicaPort": encoded([port])}
-        if on:
-            values.pop("nsds5ReplicaEnabled", None)
-
-    def gone(fleet: Fleet) -> None:
-        dn = agreement(fleet, supplier, "s3").dn.lower()
-        del fleet.servers[supplier].config[dn], fleet.servers[supplier].links[dn]
-
-    for on in (False, True):
-        yield f"elsewhere, on: {on}", lambda fleet, on=on: elsewhere(fleet, "c1.test", "389", on)
-        yield f"another port, on: {on}", lambda fleet, on=on: elsewhere(fleet, "s3.test", "3890", on)
-    yield "gone", gone
-
-
-def initialising(fleet: Fleet) -> None:
-    one = agreement(fleet, "s1", "s3")
-    one.values[REFRESH] = encoded(["start"])
-    fleet.servers["s1"].links[one.dn.lower()].refresh = 1 - 1000 * INIT
-
-
-def own_changes(fleet: Fleet) -> None:
-    fleet.servers["s2"].vector["9"] = csn(5000, "9")
-
-
-def others_agreement(fleet: Fleet) -> None:
-    agree(fleet.servers["s2"], "c1", "workbench-s2-to-s3")
-
-
-def stranded_since(fleet: Fleet) -> None:
-    """A client wrote to the server that is to be filled, and nobody else got it."""
-    for to in ("s1", "s2"):
-        switch(fleet, "s3", to, "off")
-    written(fleet, "ann", server="s3")
-
-
-def later_on(name: str, server: str) -> Mutation:
-    """A client wrote to an entry elsewhere, and the server that is to write it again has not got that."""
-
-    def change(fleet: Fleet) -> None:
-        for to in ("s1", "s2", "s3"):
-            if to != server:
-                switch(fleet, server, to, "off")
-        written(fleet, name, server=server)
-
-    return change
-
-
-def frozen(fleet: Fleet) -> None:
-    """Nothing is delivered: else what went back comes back, and all is well."""
-    for server in fleet.servers.values():
-        for link in server.links.values():
-            link.waited = -1000
-
-
-def mutations(kind: str, repair: Repair) -> Iterator[tuple[int, str, Mutation, bool]]:
-    """Before which step, what happened, and whether progress is accepted."""
-    for what, change in vectors_changed(repair):
-        yield 0, what, lambda fleet, change=change: (change(fleet), frozen(fleet)), False
-    special: dict[str, list[tuple[int, str, Mutation]]] = {
-        "enable": [(at, *one) for at, of in enumerate(("s1", "s2")) for one in leads_changed(of)],
-        "initialise": [
-            *((1, *one) for one in leads_changed("s1")),
-            *((2, *one) for one in leads_changed("s1")),
-            (2, "one runs", initialising),
-            (2, "it holds what nobody has", stranded_since),
-            (2, "off", lambda fleet: agreement(fleet, "s1", "s3").values.update(nsds5ReplicaEnabled=encoded(["off"]))),
-        ],
-        "rewrite": [
-            *((at, *one) for at, of in enumerate(("ben", "ann", "cleo")) for one in list(entry_changed(of))[:3]),
-            *((0, f"later on {server}", later_on("ben", server)) for server in ("s2", "s3")),
-        ],
-        "recreate": [*((0, *one) for one in entry_changed("ann")), (0, "later on s2", later_on("ann", "s2"))],
-        "clean": [
-            (0, "alive", lambda fleet: as_another(fleet, "c1", "9")),
-            (0, "it made changes", own_changes),
-        ],
-        "temporary agreement": [(0, "the name is taken", others_agreement)],
-        "wake": [(0, "no keep-alive entry", lambda fleet: fleet.servers["s1"].entries.__delitem__(-3))],
-        "rescue": [(1, *one) for one in leads_changed("s1")],
-    }
-    for at, what, change in special[kind]:
-        for accept in (False, True):
-            yield at, what, lambda fleet, change=change: (change(fleet), fleet.settle()), accept
-
-
-@pytest.mark.parametrize("kind", REPAIRS)
-def test_servers_that_are_no_longer_as_planned_are_refused(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refused = 0
-    for number, (at, what, change, accept) in enumerate(mutations(kind, REPAIRS[kind]())):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        repair = REPAIRS[kind]()
-        fleet, plan = repair.fleet, repair.plan
-        monkeypatch.setattr(subprocess, "run", started_by(fleet))
-        servers = MemorySite(plan, fleet, folder)
-        if at:
-            assert apply(plan, servers, folder, most_steps=at).state == STOPPED
-        before = list(fleet.writes)
-        change(fleet)
-        try:
-            outcome = apply(plan, servers, folder, resume=at > 0, accept_progress=accept, patience=20)
-            assert at and outcome.state == FAILED, what
-            said = outcome.why
-        except Problem as problem:
-            assert not at and state_of(folder, plan).state == NOT_BEGUN, what
-            said = str(problem)
-        assert "after the step" not in said, "it was taken for done"
-        assert fleet.writes == before, what
-        assert len(state_of(folder, plan).done) == at, what
-        refused += 1
-    assert refused >= {"rescue": 20}.get(kind, 50)
-
-
-def test_servers_under_each_others_names_are_refused(tmp_path: Path) -> None:
-    names = ("s1", "s2", "s3", "c1")
-    for number, (one, other) in enumerate((one, other) for one in names for other in names if one < other):
-        for kind in ("enable", "rewrite", "initialise", "clean"):
-            repair = REPAIRS[kind]()
-            folder = tmp_path / f"{number}-{kind}"
-            folder.mkdir()
-            servers = MemorySite(repair.plan, repair.fleet, folder, {one: other, other: one})
-            with pytest.raises(Problem, match="check which address belongs to which name"):
-                apply(repair.plan, servers, folder, accept_progress=True)
-            assert repair.fleet.writes == []
-
-
-def test_a_file_that_an_earlier_plan_saved_is_not_written_over(tmp_path: Path) -> None:
-    repair = initialise()
-    (tmp_path / "stranded-on-s3.ldif").write_text("all that is left of something\n")
-    with pytest.raises(Problem, match="move it out of"):
-        apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
-    assert (tmp_path / "stranded-on-s3.ldif").read_text() == "all that is left of something\n"
-    assert repair.fleet.writes == []
-
+from workbench.rules.sending import SEND
+from workbench.standing import state_of
+from workbench.systems.ds389.repairs import data, links
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 # Looking
 
@@ -652,6 +260,58 @@ def test_an_initialisation_that_failed_is_begun_again_by_a_resume(
     assert repair.fleet.inits == 2
     del repair.fleet._initialise
     assert [what for _, what, _ in repair.fleet.writes] == ["modify", "modify", "modify", "add"]
+
+
+@pytest.mark.parametrize(("kind", "number"), [("initialise", 3), ("clean", 0)])
+def test_a_task_that_ended_badly_is_begun_again_when_the_server_has_forgotten_it(
+    kind: str, number: int, tmp_path: Path
+) -> None:
+    repair = REPAIRS[kind]()
+    servers = MemorySite(repair.plan, repair.fleet, tmp_path)
+
+    def failing(server: Any, dn: str) -> None:
+        server.config[dn].values["nsTaskExitCode"] = [b"53"]
+        del server.tasks[dn]
+
+    with pytest.MonkeyPatch.context() as fault:
+        fault.setattr(repair.fleet, "_work", failing)
+        outcome = apply(repair.plan, servers, tmp_path)
+    assert outcome.state == FAILED and "ended with 53" in outcome.why and "five minutes" in outcome.why
+    assert "entryAlreadyExists" in apply(repair.plan, servers, tmp_path, resume=True).why
+    step = repair.plan.steps[number]
+    del repair.fleet.servers[step.on].config[step.details["task"].lower()]
+    assert apply(repair.plan, servers, tmp_path, resume=True).state == FINISHED
+    repair.check(repair.fleet)
+
+
+def test_a_task_of_a_plug_in_that_is_off_is_not_asked_for(tmp_path: Path) -> None:
+    repair = initialise()
+    del repair.fleet.servers["s3"].config["cn=memberof task,cn=tasks,cn=config"]
+    outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
+    assert (outcome.state, outcome.applied) == (FAILED, 3) and "switch its plug-in on" in outcome.why
+
+
+def reaching(**known: str) -> Any:
+    """The way of a temporary agreement to s3, where a file shows how the agreement there is made."""
+    fleet = mesh()
+    dn = agreement(fleet, "s2", "s3").dn.lower()
+    del fleet.servers["s2"].config[dn], fleet.servers["s2"].links[dn]
+    pairs = [{"supplier": "s2", "consumer": "s3", "suffix": SUFFIX, "decision": SEND, "to_send": {}}]
+    view = view_of(fleet, pairs=pairs)
+    view.situation.statuses()["s1", SUFFIX, "s1-to-s3"] |= known
+    (draft,) = links.TemporaryAgreement().propose(view, need("PENDING_CHANGES"))
+    return draft
+
+
+def test_a_temporary_agreement_logs_in_as_those_do_that_are_there() -> None:
+    bare = reaching()
+    assert "nsDS5ReplicaBindDN: cn=replication manager,cn=config\n" in bare.steps[0].sends
+    alike = reaching(method="SIMPLE", login="uid=feeder,ou=services", transport="SSL")
+    for line in ("BindDN: uid=feeder,ou=services", "TransportInfo: SSL", "BindMethod: SIMPLE", "Host: s3.test"):
+        assert f"nsDS5Replica{line}\n" in alike.steps[0].sends
+    assert "uid=feeder,ou=services" in alike.steps[0].risk and "uid=feeder,ou=services" in alike.load
+    by_certificate = reaching(method="SSLCLIENTAUTH", transport="TLS")
+    assert not by_certificate.steps and "log in at s3 by SSLCLIENTAUTH" in by_certificate.refused
 
 
 def test_a_second_request_is_refused_while_an_initialisation_waits_or_runs(tmp_path: Path) -> None:

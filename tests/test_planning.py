@@ -86,7 +86,7 @@ class Offer:
         self.effects = effects
 
     def draft(self) -> Draft:
-        steps = [Step("x", "x", "s1", "s1", None, "", "", "", effects=(effect,)) for effect in self.effects]
+        steps = [Step("x", "x", "s1", "s1", None, "", "", "", "", effects=(effect,)) for effect in self.effects]
         return Draft("x", "x", tuple(steps))
 
 
@@ -358,6 +358,7 @@ def test_names_from_the_data_stay_words(evil: str, tmp_path: Path) -> None:
             on=evil,
             suffix=evil,
             says=evil,
+            stands_on=evil,
             expects=evil,
             risk=evil,
             undo=step.undo and evil,
@@ -379,15 +380,16 @@ def test_names_from_the_data_stay_words(evil: str, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("pwned*"))
 
 
-def test_a_hostile_agreement_is_planned_and_bundled_as_a_name(tmp_path: Path) -> None:
-    evil = "x'; touch pwned; $(touch pwned)"
+@pytest.mark.parametrize("evil", ["x'; touch pwned; $(touch pwned)", "--suffix"])
+def test_a_hostile_agreement_is_planned_and_bundled_as_a_name(evil: str, tmp_path: Path) -> None:
     files = {
         **server("s1", 1, ALL, [*MADE, *OWN], agreement(evil, 38902, enabled=False)),
         **server("s2", 2, {1: (MADE[0], MADE[3]), 2: (OWN[0], OWN[0])}, [*MADE[:4], *OWN]),
     }
     plan = planning.plan(case_of(tmp_path, files))
-    assert plan.steps[0].commands[0][-1] == evil
-    assert "cn=x'\\3B touch pwned\\3B $(touch pwned),cn=replica" in plan.steps[0].sends
+    words = plan.steps[0].commands[0]
+    assert words[-1] == evil and (words[-2] == "--") == evil.startswith("-")
+    assert f"cn={evil.replace(';', chr(92) + '3B')},cn=replica" in plan.steps[0].sends
     write_bundle(plan, tmp_path / "bundle")
     for script in ("repair.sh", "undo.sh"):
         assert "ran dsconf" in run_bundle(tmp_path / "bundle", script, plan, tmp_path)

@@ -1,44 +1,29 @@
 """Faults planted into the rules, one at a time: each must be noticed.
 
-A fault is a replacement in the source text of one module, made in memory and run as a fresh set of modules. The checks
-are those of the other tests, over the given cases and a fixed number of seeded random inputs. To add a module: name it in
-`MODULES` behind those it imports, give it its check in `CAUGHT_BY`, and list its faults.
+The checks are those of the other tests, over the given cases and a fixed number of seeded random inputs. To add a module:
+give it its checks in `CAUGHT_BY`, behind those that it imports, and list its faults.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from itertools import product
-from pathlib import Path
 from random import Random
-from types import CodeType, ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 import slow_sessions
-from conftest import ROOT
 from given_cases import given_cases
 from pending_checks import check_pending
+from planted import Check, Fault, check_noticed, name_of, run_checks
 from session_checks import ORACLES, check, check_expected
 from session_samples import CORNERS, random_session
 from test_vectors import check_vectors
 
 VECTORS, SENDING, DS389 = "workbench.rules.vectors", "workbench.rules.sending", "workbench.systems.ds389.rules.sending"
 PENDING = "workbench.rules.pending"
-MODULES = [VECTORS, SENDING, DS389, PENDING]
-"""In the order of their imports."""
-
 RANDOM_SESSIONS = 2_500
-
-
-class Fault(NamedTuple):
-    module: str
-    original: str
-    replacement: str
-    breaks: str
 
 
 FAULTS = [
@@ -406,32 +391,6 @@ FAULTS = [
 
 
 @cache
-def text_of(module: str) -> str:
-    return (ROOT / Path(*module.split(".")).with_suffix(".py")).read_text(encoding="utf-8")
-
-
-@cache
-def compiled(module: str) -> CodeType:
-    return compile(text_of(module), module, "exec")
-
-
-@contextmanager
-def fresh_modules(changed: str = "", text: str = "", names: Sequence[str] = MODULES) -> Iterator[dict[str, ModuleType]]:
-    """The modules, run anew and apart from those of the house; one of them may have another text."""
-    before = {name: sys.modules.get(name) for name in names}
-    try:
-        for name in names:
-            sys.modules[name] = ModuleType(name)
-            exec(compile(text, name, "exec") if name == changed else compiled(name), sys.modules[name].__dict__)
-        yield {name: sys.modules[name] for name in names}
-    finally:
-        for name, module in before.items():
-            sys.modules.pop(name)
-            if module is not None:
-                sys.modules[name] = module
-
-
-@cache
 def sessions() -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """(kind, inputs, what must come out): the given cases and the random ones."""
     given = [
@@ -458,7 +417,7 @@ def check_classes(modules: dict[str, ModuleType]) -> None:
         assert modules[DS389].missing_anchor_class(*row) == slow_sessions.missing_anchor_class(*row)
 
 
-CAUGHT_BY: dict[str, list[Callable[[dict[str, ModuleType]], None]]] = {
+CAUGHT_BY: dict[str, list[Check]] = {
     VECTORS: [lambda modules: check_vectors(modules[VECTORS]), check_sessions],
     SENDING: [check_sessions],
     DS389: [check_classes, check_sessions],
@@ -466,25 +425,11 @@ CAUGHT_BY: dict[str, list[Callable[[dict[str, ModuleType]], None]]] = {
 }
 
 
-def run_checks(module: str, text: str = "") -> None:
-    with fresh_modules(module if text else "", text) as modules:
-        for caught_by in CAUGHT_BY[module]:
-            caught_by(modules)
-
-
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", CAUGHT_BY)
 def test_without_a_fault_nothing_is_noticed(module: str) -> None:
-    run_checks(module)
+    run_checks(module, CAUGHT_BY)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.module.removeprefix('workbench.')}-{fault.breaks}")
+@pytest.mark.parametrize("fault", FAULTS, ids=name_of)
 def test_a_planted_fault_is_noticed(fault: Fault) -> None:
-    text = text_of(fault.module)
-    assert text.count(fault.original) == 1, "the place of the fault is gone, or there is more than one"
-    noticed: Exception | None = None
-    try:
-        run_checks(fault.module, text.replace(fault.original, fault.replacement))
-    except Exception as caught:  # a fault may show itself as anything: a wrong answer, a KeyError, an endless session
-        noticed = caught
-    assert noticed, "the fault is not noticed"
-    assert not isinstance(noticed, (SyntaxError, ImportError, NameError)), f"not a fault but a slip: {noticed}"
+    check_noticed(fault, CAUGHT_BY)

@@ -1,12 +1,10 @@
 """Faults planted into the model of repairs, into what fills it and into planning, one at a time: each must be noticed.
 
-As in `test_planted_faults`: a replacement in the source text of one module, run as fresh modules, against the checks of the
-other tests. The cases are loaded and diagnosed once.
+The checks are those of the other tests. The cases are loaded and diagnosed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from random import Random
 from types import ModuleType, SimpleNamespace
@@ -16,14 +14,13 @@ import pytest
 from mending_checks import check_achieved, check_effects, follow
 from mending_files import case_of, lots_as_changes, model_from
 from planning_checks import PLANS, a_folder, check_plan
+from planted import Check, Fault, check_noticed, name_of, run_checks
 from slow_mending import World
 from test_mending import shown_world
-from test_planted_faults import Fault, fresh_modules, text_of
 
 from workbench.diagnosis import situation_of
 
 MENDING, REHEARSAL, PLANNING = "workbench.rules.mending", "workbench.rehearsal", "workbench.planning"
-MODULES = [MENDING, REHEARSAL, PLANNING]
 
 FAULTS = [
     # the model
@@ -176,32 +173,18 @@ def check_plans(modules: dict[str, ModuleType]) -> None:
         check_plan(modules[PLANNING], name)
 
 
-CAUGHT_BY: dict[str, list[Callable[[dict[str, ModuleType]], None]]] = {
+CAUGHT_BY: dict[str, list[Check]] = {
     MENDING: [check_model, check_plans],
     REHEARSAL: [check_filling, check_plans],
     PLANNING: [check_plans],
 }
 
 
-def run_checks(module: str, text: str = "") -> None:
-    with fresh_modules(module if text else "", text, MODULES) as modules:
-        for caught_by in CAUGHT_BY[module]:
-            caught_by(modules)
-
-
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", CAUGHT_BY)
 def test_without_a_fault_nothing_is_noticed(module: str) -> None:
-    run_checks(module)
+    run_checks(module, CAUGHT_BY)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.module.removeprefix('workbench.')}-{fault.breaks}")
+@pytest.mark.parametrize("fault", FAULTS, ids=name_of)
 def test_a_planted_fault_is_noticed(fault: Fault) -> None:
-    text = text_of(fault.module)
-    assert text.count(fault.original) == 1, "the place of the fault is gone, or there is more than one"
-    noticed: Exception | None = None
-    try:
-        run_checks(fault.module, text.replace(fault.original, fault.replacement))
-    except Exception as caught:  # a fault may show itself as anything
-        noticed = caught
-    assert noticed, "the fault is not noticed"
-    assert not isinstance(noticed, (SyntaxError, ImportError, NameError)), f"not a fault but a slip: {noticed}"
+    check_noticed(fault, CAUGHT_BY)

@@ -17,6 +17,8 @@ from workbench.journal import write_together
 from workbench.plan_text import file_of, plan_text, step_text, words_of
 from workbench.plans import ASKED_FOR, READ_THERE, Plan, Step
 
+OWN_FOLDER = "each bundle has its own"
+
 _HEAD = """\
 #!/bin/sh
 # {title}
@@ -34,7 +36,7 @@ confirm() {{
 
 def write_bundle(plan: Plan, folder: Path) -> list[str]:
     """Write the bundle into a folder that is absent or empty; returns the names of its files."""
-    check_free(folder)
+    check_free(folder, OWN_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     texts: dict[str, str] = {"README.md": _readme(plan), "plan.txt": plan_text(plan) + "\n"}
     todo, undo = [_head(plan, "the repair")], [_head(plan, "the way back, last step first")]

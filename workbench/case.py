@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from workbench.engine.logs import StoredLog
 
-LAYOUT = 3
+LAYOUT = 4
 MANIFEST = "manifest.json"
 STAGING = ".load-"
 """A folder beside the tables where one load writes its parts until all of them are there."""

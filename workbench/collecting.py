@@ -279,22 +279,23 @@ def _appearing(into: Path) -> Iterator[Path]:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-            raise _taken(into) from None
+            raise _taken(into, _EACH) from None
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def check_free(into: Path) -> None:
+_EACH = "each collection has its own"
+
+
+def check_free(into: Path, why: str = _EACH) -> None:
     """Raise Problem unless the folder is absent or empty: one folder holds one moment."""
     if into.is_symlink() or (into.exists() and (not into.is_dir() or any(into.iterdir()))):
-        raise _taken(into)
+        raise _taken(into, why)
 
 
-def _taken(into: Path) -> Problem:
-    return Problem(
-        "this is there already", str(into), "give a folder that is absent or empty: each collection has its own"
-    )
+def _taken(into: Path, why: str) -> Problem:
+    return Problem("this is there already", str(into), f"give a folder that is absent or empty: {why}")
 
 
 def _now() -> datetime:

@@ -96,6 +96,7 @@ def step_text(step: Step, file: str) -> str:
     """One step, with everything that is sent, which `file` holds."""
     lines = [f"Step {one_cell(step.key)} (changes {one_cell(step.server)}, is done on {one_cell(step.on)})"]
     lines.append(f"  {one_cell(step.says)}")
+    lines.append(f"  before: {one_cell(step.stands_on)}")
     lines.append(f"  expect: {one_cell(step.expects)}")
     lines.append(f"  risk:   {one_cell(step.risk)}")
     lines.append(f"  undo:   {one_cell(step.undo) if step.undo else f'cannot be undone: {one_cell(step.cannot_undo)}'}")

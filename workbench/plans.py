@@ -49,6 +49,7 @@ class Step:
     server     whose data or settings it changes: this name is typed to confirm
     on         the server that it is done at
     says       the direction in one sentence: who will do what to whom
+    stands_on  what has to be so right before it, besides what the servers claim: it is looked at again, and refused if not
     expects    what is to be seen afterwards
     risk       what may go wrong, or what it costs
     undo       how it is taken back; empty if it cannot be: then `cannot_undo` says why
@@ -66,6 +67,7 @@ class Step:
     on: str
     suffix: str | None
     says: str
+    stands_on: str
     expects: str
     risk: str
     undo: str = ""

@@ -231,6 +231,8 @@ class _Fresh:
 class Rehearsal:
     """The model as a place where a plan is done (`workbench.repairing.Site`): it answers as the real servers should."""
 
+    down: tuple[str, ...] = ()
+
     def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
         self._plan, self._show = plan, show
         self._models = {suffix: model.copy() for suffix, model in models.items()}

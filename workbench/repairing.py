@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +54,16 @@ PATIENCE = 600.0
 LONGEST_PAUSE = 5.0
 
 
+class EndedBadly(Problem):
+    """A step took effect and not the one that was to come: there is nothing to wait for."""
+
+
 class Site(Protocol):
     """Where a plan is done: real servers, or the model of a case. What fails raises Problem."""
+
+    @property
+    def down(self) -> Collection[str]:
+        """Servers of the plan that somebody said are down: what does not need them is done without them."""
 
     def vectors(self, suffix: str | None) -> Vectors:
         """What every server of the suffix that can be reached claims to hold now."""
@@ -76,7 +84,10 @@ class Site(Protocol):
         """Do the step, as far as it is not done."""
 
     def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
-        """What is not yet as the step expects, on its server and on all others; empty if all is. Writes nothing."""
+        """What is not yet as the step expects, on its server and on all others; empty if all is. Writes nothing.
+
+        Raises EndedBadly if no waiting brings it.
+        """
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,7 @@ def apply(
     patience: float = PATIENCE,
     told: Callable[[str], None] = lambda sentence: None,
     dead_owner: str | None = None,
+    again: str = "",
     journal: str = JOURNAL,
 ) -> Outcome:
     """Do the plan, or what is left of it (`resume`), and keep its journal in the folder.
@@ -120,6 +132,7 @@ def apply(
     accept_progress    positions may have gone forward since the plan was made, but for those of `Step.still`
     told               is given a sentence for each thing that happens
     dead_owner         the owner on another machine, HOST:PID, that is known to be dead (`workbench.journal.owned`)
+    again              the command that would go on with it; default: `workbench resume` with the folder alone
     """
     plan_id = plan.id
     if len({step.key for step in plan.steps}) < len(plan.steps):
@@ -133,7 +146,7 @@ def apply(
         if taken_over_from:
             told(f"took over from {taken_over_from}, which has ended")
         brakes = _Brakes(stop_file or folder / STOP, most_steps, most_changes)
-        return _Run(plan, site, book, so_far, brakes, accept_progress, patience, told, _resume(folder)).go()
+        return _Run(plan, site, book, so_far, brakes, accept_progress, patience, told, again or _resume(folder)).go()
 
 
 def give_up(plan: Plan | str, folder: Path, *, dead_owner: str | None = None, journal: str = JOURNAL) -> Standing:
@@ -283,20 +296,24 @@ class _Run:
                 # A part of the step may have taken effect, and what it sets free flows on to other servers.
                 progress=self.accept_progress or begun or bool(step.details.get("flows")),
                 still=step.still,
-                down=step.details.get("down", ()),
+                down=self._down(step),
                 ours=(step.server,) if begun else (),
                 origins={origin for held in planned.values() for origin in held} if begun else (),
                 delivered=tuple(left.values()),
             )
             changed += not_as_planned(baseline, self.site.vectors(suffix), self._order, allowed)
         if changed:
-            do = "collect and plan again: what was proven is not what would be done now"
+            do = "collect and plan again; or, if it is only that clients write meanwhile, accept progress"
             if self.so_far.touched:
                 do = "see what changed it; then resume, accepting progress if it is that, or give this plan up and plan again"
             raise Problem(f"the servers are no longer as they were planned on: {few(changed)}", f"step {step.key}", do)
         obstacles = self.site.obstacles(step, begun)
         if obstacles:
             raise Problem(f"the step may not be done now: {few(obstacles)}", f"step {step.key}", "mend that first")
+
+    def _down(self, step: Step) -> Collection[str]:
+        """Who need not answer: whom the plan has taken down before the step, and who was said to be down."""
+        return {*step.details.get("down", ()), *self.site.down}
 
     def _order(self, position: str) -> str | None:
         from workbench.systems import system_named  # its readers are loaded only if something has moved
@@ -328,6 +345,8 @@ class _Run:
                     lacking = list(self._silent(step, vectors))
                     if not lacking:
                         return vectors
+            except EndedBadly as end:
+                raise EndedBadly(end.what, f"step {step.key}", end.do) from None
             except (Problem, OSError) as error:  # a server that is starting again
                 lacking = [str(error)]
             if lacking != before:
@@ -344,10 +363,10 @@ class _Run:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _silent(self, step: Step, vectors: Mapping[str | None, Vectors]) -> Iterable[str]:
-        """The servers that do not say what they hold, and that the plan has not taken down."""
+        """The servers that do not say what they hold, and have to."""
         for suffix, found in vectors.items():
             for server in self.plan.vectors(suffix):
-                if server not in found and server not in step.details.get("down", ()):
+                if server not in found and server not in self._down(step):
                     yield f"{server} cannot be asked what it holds"
 
 

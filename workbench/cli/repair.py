@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
-from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching
+from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching, words_of
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
@@ -24,6 +24,11 @@ from workbench.systems import system_named
 REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable, not a password
 
 _PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, readable=False))
+
+
+_DOWN = click.option(
+    "--down", metavar="NAME", multiple=True, help="A server of the plan that is down: the rest is done without it."
+)
 
 
 @main.command()
@@ -48,7 +53,7 @@ def plan(
     Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: something
     is left that no proven way mends.
     """
-    from workbench.bundles import write_bundle
+    from workbench.bundles import OWN_FOLDER, write_bundle
     from workbench.case import Case
     from workbench.cli.diagnosis import kept_of
     from workbench.collecting import check_free
@@ -59,7 +64,7 @@ def plan(
     case = Case.open(case_folder)
     check_outputs(json_to, None, [*kept_of(case), case.folder])
     if bundle:
-        check_free(bundle)
+        check_free(bundle, OWN_FOLDER)
     made = planned(case, only, ways, as_of)
     with owned(case.folder):
         standing = state_of(case.folder, made)
@@ -105,6 +110,7 @@ def _applying(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=click.Path(path_type=Path, exists=True, dir_okay=False),
                 help=f"For a temporary link: its first line is the password; else {REPLICATION_PASSWORD}, else asked for.",
             ),
+            _DOWN,
             click.option("--dead-owner", metavar="HOST:PID", help="The owner on another machine, known to have ended."),
         )
     ):
@@ -162,6 +168,11 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     left = [step for step in plan.steps if step.key not in so_far.done]
     steps = [step_text(step, file_of(plan, step)) for step in left]
     click.echo("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
+    if options["down"]:
+        names = ", ".join(options["down"])
+        click.echo(
+            f"\n{printable(names)} is left out: a change that only it has, of what is written again, is overwritten"
+        )
     _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
     with ended_in_order():
         outcome = applied(
@@ -176,6 +187,7 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
             patience=options["patience"],
             told=lambda sentence: click.echo(printable(sentence), err=True),
             dead_owner=options["dead_owner"],
+            again=again("resume", plan_file, options),
         )
     click.echo(printable(str(outcome)))
     if outcome.state != FINISHED:
@@ -183,11 +195,13 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     for row in site.kept(plan):
         if not row["kept"]:
             click.echo(one_cell(f"not yet: {row['server']} {row['says']}"))
-    click.echo(f"now, and again later: {_again('verify', plan_file)}")
+    click.echo(f"now, and again later: {printable(again('verify', plan_file, options))}")
 
 
-def _again(verb: str, plan_file: Path) -> str:
-    return printable(f"workbench {verb} {shlex.quote(str(plan_file))} ...")
+def again(verb: str, plan_file: Path, options: dict[str, Any]) -> str:
+    """The command with which the same servers are asked."""
+    down = (word for name in options["down"] for word in ("--down", name))
+    return shlex.join(["workbench", verb, str(plan_file), *words_of(options), *down])
 
 
 def _folder(plan_file: Path) -> Path:
@@ -207,7 +221,7 @@ def _site(plan: Plan, folder: Path, options: dict[str, Any]) -> Any:
         "the replication user",
         "--replication-password-file",
     )
-    site = system.site()(plan, addresses_of(options), access, folder, credentials)
+    site = system.site()(plan, addresses_of(options), access, folder, credentials, options["down"])
     if access.user:
         access.password()  # asked for before anything begins
     return site
@@ -253,6 +267,7 @@ def _rehearse(plan: Plan, plan_file: Path) -> None:
 @main.command()
 @_PLAN
 @reaching
+@_DOWN
 @JSON
 def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
     """Ask the servers again, and hold them against what a PLAN promised.

@@ -54,9 +54,9 @@ def _repairs() -> Any:
 
 
 def _site() -> Callable[..., Any]:
-    from workbench.systems.ds389.live.site import site_of
+    from workbench.systems.ds389.live.site import DirectorySite
 
-    return site_of
+    return DirectorySite
 
 
 SYSTEM = System(

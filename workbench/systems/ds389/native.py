@@ -86,9 +86,11 @@ def stamp(at: datetime) -> str:
     return f"{at:%Y%m%d%H%M%S}Z"
 
 
-def dsconf(server: str, *words: str) -> Command:
-    """The server's own tool; the name of the server stands for its instance or its URL."""
-    return "dsconf", server, *words
+def dsconf(server: str, *words: str, named: str | None = None) -> Command:
+    """The server's own tool; the name of the server stands for its instance or its URL. `named`: what it is about."""
+    if named is None:
+        return "dsconf", server, *words
+    return ("dsconf", server, *words, "--", named) if named.startswith("-") else ("dsconf", server, *words, named)
 
 
 def checks(servers: Iterable[Mapping[str, Any]]) -> Iterator[Command]:

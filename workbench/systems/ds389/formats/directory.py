@@ -114,7 +114,14 @@ def _agreement(entry: Entry, name: str) -> Row:
         "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
         "sent": clean(sent) if sent else None,
         "excluded": clean(attributes.strip()) or None if exclude else None,
+        "transport": _words(entry, "nsDS5ReplicaTransportInfo"),
+        "method": _words(entry, "nsDS5ReplicaBindMethod"),
+        "login": _words(entry, "nsDS5ReplicaBindDN"),
     }
+
+
+def _words(entry: Entry, attribute: str) -> str | None:
+    return clean(entry.text(attribute) or "").strip() or None
 
 
 def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:

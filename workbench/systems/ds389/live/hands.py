@@ -20,6 +20,7 @@ from workbench.boundary import printable
 from workbench.journal import write_whole
 from workbench.model import Problem
 from workbench.plans import Step
+from workbench.repairing import EndedBadly
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.entries import (
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 Memo = Mapping[str, Any]
 
 _POLL = 0.2
+_ANEW = "give this plan up, collect, and plan again"
+_TASK_AGAIN = "see its errors log; the server keeps the task for five minutes, after that resume begins it again"
 _MODIFIED = "modifyTimestamp"
 
 
@@ -126,14 +129,12 @@ class Wake(_Plain):
         if rescued is None:
             return
         own = site.origin(step.suffix, rescued) or ""
-        others = (site.planned(step.suffix, name) for name in site.names(step.suffix) if name != rescued)
+        others = (site.planned(step.suffix, name) for name in site.servers(step.suffix) if name != rescued)
         lost = max(held.get(own, "") for held in others)
         now = site.vectors(step.suffix).get(rescued, {}).get(own, "")
         if now > lost:
-            yield (
-                f"{rescued} has made a change of its own by now, {now}: whether what it lost was back before, nobody can "
-                "tell from its RUV: give this plan up, collect, and plan again"
-            )
+            what = f"{rescued} has made a change of its own by now, {now}: whether what it lost was back before, its RUV hides"
+            raise EndedBadly(what, "", _ANEW)
 
 
 class Start(_Plain):
@@ -176,7 +177,8 @@ class Start(_Plain):
         if vector is None:
             yield f"{step.server} does not answer"
         elif (now := vector.get(origin)) != planned:
-            yield f"{step.server} made changes of its own up to {now}, the plan knows them to {planned}: plan anew"
+            what = f"{step.server} made changes of its own up to {now}, the plan knows them to {planned}"
+            raise EndedBadly(what, "", _ANEW)
 
 
 class Save(_Plain):
@@ -330,7 +332,8 @@ class Initialise(_Plain):
             yield f"the initialisation of {step.server} has not ended"
         elif not self._ended_well(site, step):
             said = printable(site.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
-            yield f"the initialisation failed: {said}"
+            do = "see the errors logs of both; resume begins it again"
+            raise EndedBadly(f"the initialisation failed: {said}", "", do)
         else:
             yield from super().shortfall(site, step, memo)
 
@@ -388,15 +391,23 @@ class Unfeed(_Plain):
 class Task(_Plain):
     """A task of the server is begun, and has to end with 0."""
 
+    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+        """The server has to know such tasks: a plug-in that is off has none."""
+        place = step.details["task"].partition(",")[2]
+        if site.setting(step.on, place, "cn") is None:
+            yield f"{step.on} has no {place}: switch its plug-in on and restart the server, or give the rest up"
+
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
-        """True if it is there: what became of it, is seen afterwards."""
-        return site.setting(step.on, step.details["task"], "cn") is not None
+        """True if it is there, and runs or has ended well."""
+        return _task(site, step) in ("", "0")
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """It has ended well."""
-        code = site.setting(step.on, step.details["task"], "nsTaskExitCode")
-        if code != "0":
-            yield f"the task on {step.on} has not ended" if code is None else f"the task on {step.on} ended with {code}"
+        code = _task(site, step)
+        if not code:
+            yield f"the task on {step.on} has not ended"
+        elif code != "0":
+            raise EndedBadly(f"the task on {step.on} ended with {code}", "", _TASK_AGAIN)
 
 
 class Clean(_Plain):
@@ -404,9 +415,11 @@ class Clean(_Plain):
 
     def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
         """No server may make changes as it, and nobody may have made one since the plan."""
-        rid, names = step.details["origin"], site.names(step.suffix)
+        rid, names = step.details["origin"], site.servers(step.suffix)
         for name in names:
-            if site.identity(step.suffix, name)[0] == rid:
+            if name in site.down:
+                yield f"{name} is down: it would bring {rid} back"
+            elif site.identity(step.suffix, name)[0] == rid:
                 yield f"{name} makes changes as {rid}: it is alive"
         known = max((site.planned(step.suffix, name).get(rid, "") for name in names), default="")
         for name, vector in sorted(site.vectors(step.suffix).items()):
@@ -415,12 +428,16 @@ class Clean(_Plain):
 
     def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
         """True if no RUV has it, or the task runs."""
-        begun = site.setting(step.on, step.details["task"], "cn") is not None
-        ended = site.setting(step.on, step.details["task"], "nsTaskExitCode") is not None
-        return (begun and not ended) or not any(self.shortfall(site, step, memo))
+        return _task(site, step) == "" or not any(self._named(site, step))
 
     def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
         """No RUV has it."""
+        lacking = list(self._named(site, step))
+        if lacking and site.answers(step.on) and (code := _task(site, step)) not in (None, "", "0"):
+            raise EndedBadly(f"the task on {step.on} ended with {code}: {lacking[0]}", "", _TASK_AGAIN)
+        return lacking
+
+    def _named(self, site: DirectorySite, step: Step) -> Iterable[str]:
         vectors = site.vectors(step.suffix)
         for name in site.names(step.suffix):
             if name not in vectors:
@@ -443,6 +460,13 @@ HANDS: Mapping[str, Hand] = {
     "clean": Clean(),
 }
 """Kind of step -> what does it."""
+
+
+def _task(site: DirectorySite, step: Step) -> str | None:
+    """With which code the task of a step has ended; empty while it runs, None if there is none (any more)."""
+    if site.setting(step.on, step.details["task"], "cn") is None:
+        return None
+    return site.setting(step.on, step.details["task"], "nsTaskExitCode") or ""
 
 
 def _last_own(site: DirectorySite, step: Step) -> str:

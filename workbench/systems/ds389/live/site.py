@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -32,12 +32,19 @@ class DirectorySite:
 
     folder       where the plan is: files that a step writes go there
     credentials  gives the password with which suppliers bind at their consumers, when a step needs it
+    down         servers of the plan that are known to be down: they are not contacted
     """
 
     def __init__(
-        self, plan: Plan, addresses: Iterable[Address], access: Access, folder: Path, credentials: Callable[[], str]
+        self,
+        plan: Plan,
+        addresses: Iterable[Address],
+        access: Access,
+        folder: Path,
+        credentials: Callable[[], str],
+        down: Collection[str] = (),
     ) -> None:
-        self.plan, self.access, self.folder, self.credentials = plan, access, folder, credentials
+        self.plan, self.access, self.folder, self.credentials, self.down = plan, access, folder, credentials, down
         self._reached: dict[str, Reached] = {}
         for address in addresses:
             server = server_at(address)
@@ -45,10 +52,17 @@ class DirectorySite:
                 raise Problem(f"two servers are named {server.name}", server.place.url, "name them apart: NAME=URL")
             self._reached[server.name] = server
         planned = list(dict.fromkeys(one["server"] for one in plan.servers))
-        if lacking := [name for name in planned if name not in self._reached]:
-            do = f"say how each is reached: --instance NAME=INSTANCE or --url NAME=URL; the plan has {', '.join(planned)}"
+        if both := sorted(set(down) & set(self._reached)):
+            raise Problem(
+                f"{', '.join(both)} is said to be down, and has an address", plan.case, "leave one of the two away"
+            )
+        if lacking := [name for name in planned if name not in self._reached and name not in down]:
+            do = (
+                "say how each is reached: --instance NAME=INSTANCE or --url NAME=URL, or that it is down: --down NAME; "
+            )
+            do += f"the plan has {', '.join(planned)}"
             raise Problem(f"the plan speaks of {', '.join(lacking)}, and no address was given", plan.case, do)
-        if strange := sorted(set(self._reached) - set(planned)):
+        if strange := sorted({*self._reached, *down} - set(planned)):
             do = f"the plan has {', '.join(planned)}"
             raise Problem(f"the plan knows no server {', '.join(strange)}", plan.case, do)
 
@@ -95,10 +109,11 @@ class DirectorySite:
         rows: list[dict[str, Any]] = []
         for suffix in dict.fromkeys(one["suffix"] for one in plan.servers):
             vectors = self.vectors(suffix)
-            for name in self.names(suffix):
+            for name in self.servers(suffix):
                 about = {"server": name, "suffix": suffix}
                 if name not in vectors:
-                    rows.append({**about, "says": "does not answer", "kept": None})
+                    says = "was said to be down" if name in self.down else "does not answer"
+                    rows.append({**about, "says": says, "kept": None})
                     continue
                 ahead = sorted({other for other in vectors if self.behind(suffix, (other, name), vectors)})
                 level = (
@@ -121,9 +136,13 @@ class DirectorySite:
 
     # --- what the hands ask
 
-    def names(self, suffix: str | None) -> list[str]:
+    def servers(self, suffix: str | None) -> list[str]:
         """The servers of a suffix that the plan knows."""
         return [one["server"] for one in self.plan.servers if one["suffix"] == suffix]
+
+    def names(self, suffix: str | None) -> list[str]:
+        """Those of them that can be asked: all that are not known to be down."""
+        return [name for name in self.servers(suffix) if name not in self.down]
 
     def connected(self, name: str) -> AbstractContextManager[Connection]:
         """A connection to a server."""
@@ -131,6 +150,8 @@ class DirectorySite:
 
     def answers(self, name: str) -> bool:
         """True if the server can be asked."""
+        if name in self.down:
+            return False
         try:
             with self.connected(name):
                 return True
@@ -236,6 +257,10 @@ class DirectorySite:
 
     def _know_them(self, step: Step) -> None:
         """Raise Problem if a server is not the one that the plan calls so: what it shows would prove nothing."""
+        needs = {step.server, step.on, step.details.get("to"), *step.details.get("level", ())}
+        if lacking := sorted(needs & set(self.down)):
+            do = "go on when it is back, or plan for the others: `workbench plan CASE --for SERVER`"
+            raise Problem(f"{', '.join(lacking)} is down, and the step needs it", step.key, do)
         if strangers := list(self._strangers(step)):
             raise Problem(
                 strangers[0], step.key, "check which address belongs to which name; if they are right, plan anew"
@@ -247,7 +272,11 @@ class DirectorySite:
         for name in self.names(step.suffix):
             if name in down and not self.answers(name):
                 continue
-            origin, generation = self.identity(step.suffix, name)
+            try:
+                origin, generation = self.identity(step.suffix, name)
+            except Problem as problem:
+                do = f"if it is down and stays so, leave it out: --down {name} in place of its address"
+                raise Problem(f"{name} cannot be asked: {problem.what}", problem.where, do) from None
             planned = self._about(step.suffix, name)
             if origin != planned["origin"]:
                 yield f"the server reached as {name} makes changes as {origin}, that of the plan as {planned['origin']}"
@@ -298,10 +327,3 @@ class DirectorySite:
                 return {**about, "says": unlike[0], "kept": False}
         seen = f", and {len(row['targets']):,} entries are equal on all servers" if row["targets"] else ""
         return {**about, "says": f"has got {what}{seen}", "kept": True}
-
-
-def site_of(
-    plan: Plan, addresses: Iterable[Address], access: Access, folder: Path, credentials: Callable[[], str]
-) -> DirectorySite:
-    """The servers of a plan; none of them is contacted yet."""
-    return DirectorySite(plan, addresses, access, folder, credentials)

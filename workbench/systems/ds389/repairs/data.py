@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from workbench.topology import Link
 
 MEMBER_OF = "memberof"
+TASK_KEPT = "300"
+"""Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""
 GROUPS_SHOWN = 5
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
@@ -174,6 +176,7 @@ def _rewriting(
                 on=server,
                 suffix=view.suffix,
                 says=f"{server} writes {', '.join(sorted(names.values()))} of {there.dn} once more, so that {to} gets it",
+                stands_on=f"{_the_entry(one.entry, there)}, and no server has a later change of these attributes",
                 expects=f"{to} has the same values of {there.dn} as {server}",
                 risk="a later change of the entry made elsewhere meanwhile is overwritten: it is compared before it is written",
                 cannot_undo="the values stay as they are on every server that had them; only their change number is new",
@@ -185,6 +188,10 @@ def _rewriting(
             )
         )
     return tuple(steps)
+
+
+def _the_entry(unique: str, there: Present) -> str:
+    return f"{there.dn} is the entry {unique} with the values shown"
 
 
 def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -> Step:
@@ -210,6 +217,7 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         on=server,
         suffix=view.suffix,
         says=f"{server} deletes {there.dn} and adds it again, so that {to} gets it",
+        stands_on=f"{_the_entry(one.entry, there)}, nothing is below it, and no server has a later change of it",
         expects=f"{to} has {there.dn} with the same values as {server}",
         risk="the entry gets a new unique ID and loses its operational attributes, on every server; between the two changes "
         f"it is absent; {groups}",
@@ -273,12 +281,14 @@ class Initialise:
                 on=source,
                 suffix=view.suffix,
                 says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
+                stands_on=f"{link.name} leads to {server} and is on, no initialisation runs, and {server} got nothing since "
+                "that nobody else has",
                 expects=f"{server} holds what {source} holds, and claims the same",
                 risk=f"{server} gives no answers while it is filled; conflict entries come along, what only it holds goes{then}",
                 cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",
                 commands=(
-                    dsconf(source, "repl-agmt", "init", "--suffix", suffix, link.name),
-                    dsconf(source, "repl-agmt", "init-status", "--suffix", suffix, link.name),
+                    dsconf(source, "repl-agmt", "init", "--suffix", suffix, named=link.name),
+                    dsconf(source, "repl-agmt", "init-status", "--suffix", suffix, named=link.name),
                 ),
                 sends=ldif(records),
                 changes=ALL,
@@ -334,6 +344,7 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             on=server,
             suffix=view.suffix,
             says=f"{count:,} changes that only {server} holds are written to a file, for whoever decides about them.{lacks}",
+            stands_on="no file of that name is there",
             expects="the file is there: once all servers are alike, send what of it is still right to a supplier (ldapmodify -f)",
             risk="none: nothing is written to a server",
             undo="delete the file",
@@ -359,7 +370,7 @@ def _fixing(view: View, server: str) -> Step:
     name = _task(view, "fixup")
     dn = f"cn={escaped(name)},cn=memberof task,cn=tasks,cn=config"
     values = {"objectClass": ["top", "extensibleObject"], "cn": [name]}
-    values |= {"basedn": [suffix], "filter": ["(objectClass=*)"], "ttl": ["3600"]}
+    values |= {"basedn": [suffix], "filter": ["(objectClass=*)"], "ttl": [TASK_KEPT]}
     records = [add(dn, values)]
     return Step(
         key=f"memberof-{server}",
@@ -368,10 +379,11 @@ def _fixing(view: View, server: str) -> Step:
         on=server,
         suffix=view.suffix,
         says=f"{server} computes memberOf of all entries anew: the initialisation left it out",
+        stands_on=f"{server} answers",
         expects="the task ends with 0",
         risk="it reads every group, and writes every member that differs",
         cannot_undo="it restores what the groups say; nothing is lost by it",
-        commands=(dsconf(server, "plugin", "memberof", "fixup", suffix),),
+        commands=(dsconf(server, "plugin", "memberof", "fixup", named=suffix),),
         sends=ldif(records),
         details={"records": records, "task": dn},
     )
@@ -399,7 +411,7 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
     name = _task(view, f"clean {rid}")
     dn = f"cn={escaped(name)},cn=cleanallruv,cn=tasks,cn=config"
     values = {"objectClass": ["top", "extensibleObject"], "cn": [name], "replica-base-dn": [suffix]}
-    values |= {"replica-id": [rid], "replica-force-cleaning": ["yes" if force else "no"]}
+    values |= {"replica-id": [rid], "replica-force-cleaning": ["yes" if force else "no"], "ttl": [TASK_KEPT]}
     records = [add(dn, values)]
     words = (
         "repl-tasks",
@@ -422,6 +434,7 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         on=on,
         suffix=view.suffix,
         says=f"{on} has every server take replica ID {rid} out of its RUV and changelog",
+        stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know",
         expects=f"no RUV names {rid} any more",
         risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
         if not force

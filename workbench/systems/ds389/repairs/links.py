@@ -32,6 +32,9 @@ ROLLED_BACK = "ROLLED_BACK"
 MANAGER = "cn=replication manager,cn=config"
 """Who binds at a consumer in the name of its supplier, as the server's own tools call it."""
 
+HOST, PORT, TRANSPORT = "nsDS5ReplicaHost", "nsDS5ReplicaPort", "nsDS5ReplicaTransportInfo"
+METHOD, LOGIN, SIMPLE = "nsDS5ReplicaBindMethod", "nsDS5ReplicaBindDN", "SIMPLE"
+
 
 def links_to(view: View, server: str | None) -> list[Link]:
     """The agreements that lead to a server."""
@@ -58,12 +61,13 @@ def enabling(view: View, link: Link, arrives: bool) -> Step:
         on=link.supplier,
         suffix=view.suffix,
         says=f"{link.supplier} will feed {link.consumer} again: its agreement {link.name} is switched on",
+        stands_on=f"{link.name} leads to {link.consumer}",
         expects=f"{link.consumer} gets what {link.supplier} has for it" if arrives else f"{link.name} is enabled",
         risk=f"somebody may hold {link.consumer} back on purpose: ask who disabled {link.name}",
         undo=f"switch {link.name} off again; what was delivered stays",
-        commands=(dsconf(link.supplier, "repl-agmt", "enable", "--suffix", suffix, link.name),),
+        commands=(dsconf(link.supplier, "repl-agmt", "enable", "--suffix", suffix, named=link.name),),
         sends=ldif(records),
-        undo_commands=(dsconf(link.supplier, "repl-agmt", "disable", "--suffix", suffix, link.name),),
+        undo_commands=(dsconf(link.supplier, "repl-agmt", "disable", "--suffix", suffix, named=link.name),),
         undo_sends=ldif(back),
         effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
         details={"records": records, "to": link.consumer, "arrives": arrives},
@@ -85,6 +89,7 @@ def waking(view: View, sender: str, to: list[str], flows: bool = False) -> Step 
         on=by,
         suffix=view.suffix,
         says=f"{by} makes one change, of its own keep-alive entry, so that {sender} opens its sessions with {names}",
+        stands_on=f"{by} has its keep-alive entry",
         expects=f"{names} has all that {sender} has",
         risk="none for users: the entry is the server's own, which writes this attribute itself from time to time",
         cannot_undo="a change cannot be unmade; it means nothing to any user",
@@ -161,6 +166,7 @@ class Rescue:
             on=server,
             suffix=view.suffix,
             says=f"{server} is started, if it is down: what follows has to be done within half a minute",
+            stands_on=f"{server} is an instance of this machine, or answers already",
             expects=f"{server} answers, and has made no change of its own since it was restored",
             risk=f"{server} writes its keep-alive entry 30 s after its start, and hides what it lost if that is not back by then",
             undo=f"stop {server} again",
@@ -207,39 +213,58 @@ class TemporaryAgreement:
         if need.hidden or need.code == ROLLED_BACK or need.server is None:
             return
         linked = {link.supplier for link in links_to(view, need.server)}
-        address = next((link.address for link in links_to(view, need.server) if link.address), None)
-        if address is None or ":" not in address:
+        reaches = self._reaches(view, need.server)
+        if not reaches:
             return
         for row in view.situation.pairs:
             supplier = row["supplier"]
             if (row["consumer"], row["suffix"]) != (need.server, view.suffix) or supplier in linked:
                 continue
             if row["decision"] == SEND and view.model.servers[supplier].log is not None:
-                yield self._draft(view, supplier, need.server, address)
+                yield self._draft(view, supplier, need.server, reaches)
                 return
 
-    def _draft(self, view: View, supplier: str, server: str, address: str) -> Draft:
-        suffix = view.suffix or ""
+    @staticmethod
+    def _reaches(view: View, server: str) -> dict[str, list[str]]:
+        """As an agreement does that leads there already; where no file shows how it logs in, as the server's own tools do it."""
+        statuses = view.situation.statuses()
+        found = [
+            (link.address, statuses.get((link.supplier, link.suffix, link.name), {}))
+            for link in links_to(view, server)
+            if link.address and ":" in link.address
+        ]
+        if not found:
+            return {}
+        address, known = next((one for one in found if one[1].get("method")), found[0])
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
-        name = f"workbench-{supplier}-to-{server}"
-        dn = agreement_dn(suffix, name)
+        where = {HOST: [host], PORT: [port]}
+        if known.get("method"):
+            who = {LOGIN: [known["login"]]} if known.get("login") else {}
+            return {**where, TRANSPORT: [known.get("transport") or "LDAP"], METHOD: [known["method"]], **who}
         here = host.lower() in ("localhost", "localhost.localdomain", "127.0.0.1", "::1")
         transport = "SSL" if port.endswith("636") else "LDAP" if here else "TLS"
+        return {**where, TRANSPORT: [transport], METHOD: [SIMPLE], LOGIN: [MANAGER]}
+
+    def _draft(self, view: View, supplier: str, server: str, reaches: dict[str, list[str]]) -> Draft:
+        suffix = view.suffix or ""
+        name = f"workbench-{supplier}-to-{server}"
+        dn = agreement_dn(suffix, name)
+        says = f"let {supplier} feed {server} over a temporary agreement until it is level"
+        if reaches[METHOD][0].upper() != SIMPLE or LOGIN not in reaches:
+            why = f"suppliers log in at {server} by {reaches[METHOD][0]}: make it by hand, as the agreements there are made"
+            return Draft("temporary-agreement", says, refused=why)
+        (login,) = reaches[LOGIN]
         values = {
             "objectClass": ["top", "nsds5replicationagreement"],
             "cn": [name],
             "description": [f"temporary, until {server} is level with {supplier}"],
             "nsDS5ReplicaRoot": [suffix],
-            "nsDS5ReplicaHost": [host],
-            "nsDS5ReplicaPort": [port],
-            "nsDS5ReplicaTransportInfo": [transport],
-            "nsDS5ReplicaBindMethod": ["SIMPLE"],
-            "nsDS5ReplicaBindDN": [MANAGER],
+            **reaches,
         }
         records, shown = [add(dn, values)], [add(dn, {**values, CREDENTIALS: [ASKED_FOR]})]
         away = [delete(dn)]
-        remove = dsconf(supplier, "repl-agmt", "delete", "--suffix", suffix, name)
+        remove = dsconf(supplier, "repl-agmt", "delete", "--suffix", suffix, named=name)
         feed = Step(
             key=f"feed-{server}-from-{supplier}",
             repair="feed",
@@ -247,8 +272,9 @@ class TemporaryAgreement:
             on=supplier,
             suffix=view.suffix,
             says=f"{supplier} will feed {server} over a temporary agreement: it still has the record that the session begins at",
+            stands_on=f"no other agreement of {supplier} is named {name}",
             expects=f"{server} has all that {supplier} has",
-            risk=f"the password of {MANAGER} on {server} is needed; it is asked for, sent to {supplier}, and kept nowhere else",
+            risk=f"the password of {login} on {server} is needed; it is asked for, sent to {supplier}, and kept nowhere else",
             undo="delete the agreement; what was delivered stays",
             commands=(ldapmodify(supplier),),
             sends=ldif(shown),
@@ -264,6 +290,7 @@ class TemporaryAgreement:
             on=supplier,
             suffix=view.suffix,
             says=f"the temporary agreement from {supplier} to {server} is deleted",
+            stands_on=f"{name} leads to {server}",
             expects="the agreement is gone",
             risk=f"none, once {server} is level",
             undo="create it again as in the step before",
@@ -276,7 +303,7 @@ class TemporaryAgreement:
         )
         return Draft(
             "temporary-agreement",
-            f"let {supplier} feed {server} over a temporary agreement until it is level",
+            says,
             (feed, unfeed),
-            load=f"a session with what waits; the password of {MANAGER} on {server} is asked for",
+            load=f"a session with what waits; the password of {login} on {server} is asked for",
         )

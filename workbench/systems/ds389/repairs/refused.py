@@ -72,6 +72,7 @@ class IgnoreMissing:
                 on=link.supplier,
                 suffix=view.suffix,
                 says=f"{link.supplier} goes on behind what it lacks, and {link.consumer} never gets that",
+                stands_on=f"{link.supplier} stops at a record that it lacks",
                 expects="a session runs",
                 risk="whatever lies between is lost without a trace",
                 cannot_undo="the vector has passed what was left out",
