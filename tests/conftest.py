@@ -176,10 +176,10 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time goes on by itself, and threads take turns: a run with the same faults has to be the same run."""
     from memory_servers import InTurn
 
-    from workbench.systems.ds389.live import site
+    from workbench.systems.ds389.live import planned
 
     clock = count(step=2)
-    monkeypatch.setattr(site, "ThreadPoolExecutor", InTurn)
+    monkeypatch.setattr(planned, "ThreadPoolExecutor", InTurn)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
 

@@ -81,7 +81,7 @@ def test_looking_writes_nothing_at_any_time(kind: str, tmp_path: Path, monkeypat
                 servers.shortfall(step, memo)
             except Problem:
                 assert kind == "rescue"  # a server that is down
-        servers.kept(plan)
+        servers.kept()
         fleet.moment = Fleet.moment
         assert fleet.writes == before and sorted(tmp_path.rglob("*")) == files
 
@@ -90,7 +90,7 @@ def test_looking_writes_nothing_at_any_time(kind: str, tmp_path: Path, monkeypat
         apply(plan, servers, tmp_path, resume=number > 0, most_steps=1)
         look()
     assert state_of(tmp_path, plan).state == FINISHED or apply(plan, servers, tmp_path, resume=True).state == FINISHED
-    assert all(row["kept"] for row in servers.kept(plan))
+    assert all(row["kept"] for row in servers.kept())
 
 
 # Secrets
@@ -134,9 +134,7 @@ def test_no_secret_is_told_or_kept(kind: str, refused: bool, tmp_path: Path, mon
     ends.append(str(apply(repair.plan, servers, tmp_path, resume=refused, told=said.append)))
     assert state_of(tmp_path, repair.plan).state == FINISHED
     kept = [path.read_text() for path in tmp_path.iterdir()]
-    everything = "\n".join(
-        [*said, *ends, *kept, json.dumps(as_json(repair.plan)), *map(str, servers.kept(repair.plan))]
-    )
+    everything = "\n".join([*said, *ends, *kept, json.dumps(as_json(repair.plan)), *map(str, servers.kept())])
     for secret in (CLEAR, PASSWORD, "CanaryOfAUser", BIND_PASSWORD):
         assert secret not in everything
     if kind == "temporary agreement":
@@ -382,9 +380,9 @@ def test_what_was_delivered_of_an_origin_that_was_cleaned_is_not_told_as_lacking
     place = MemorySite(plan, repair.fleet, tmp_path)
     for server in repair.fleet.servers.values():
         server.vector.pop("9")
-    assert all(one["kept"] for one in place.kept(plan))
+    assert all(one["kept"] for one in place.kept())
     written(repair.fleet, "ann", server="s2")
-    assert not all(one["kept"] for one in place.kept(plan))
+    assert not all(one["kept"] for one in place.kept())
 
 
 def test_a_rescued_server_that_wrote_before_it_got_its_own_changes_is_not_called_rescued(

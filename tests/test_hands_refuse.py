@@ -254,7 +254,7 @@ def test_a_step_that_needs_a_server_that_is_down_is_refused_and_any_other_is_don
         place = MemorySite(repair.plan, repair.fleet, folder, down=("c1",))
         assert apply(repair.plan, place, folder).state == FINISHED
         assert repair.fleet.writes == repair.writes
-        assert {row["server"] for row in place.kept(repair.plan) if row["kept"] is None} == {"c1"}
+        assert {row["server"] for row in place.kept() if row["kept"] is None} == {"c1"}
         repair.fleet.servers["c1"].down = False
         repair.check(repair.fleet)
 

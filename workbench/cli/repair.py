@@ -192,7 +192,7 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     click.echo(printable(str(outcome)))
     if outcome.state != FINISHED:
         raise click.exceptions.Exit(4)
-    for row in site.kept(plan):
+    for row in site.kept():
         if not row["kept"]:
             click.echo(one_cell(f"not yet: {row['server']} {row['says']}"))
     click.echo(f"now, and again later: {printable(again('verify', plan_file, options))}")
@@ -278,7 +278,7 @@ def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
     folder = _folder(plan_file)
     check_outputs(json_to, None, [folder])
     site = _site(plan, folder, options)
-    rows = site.kept(plan)
+    rows = site.kept()
     if json_to:
         give(json.dumps({"schema": 1, "plan": plan.id, "kept": rows}, indent=1) + "\n", json_to)
     if json_to != "-":

@@ -36,7 +36,7 @@ from workbench.systems.ds389.live.entries import (
 from workbench.systems.ds389.native import CREDENTIALS, ENABLED, REFRESH, delete
 
 if TYPE_CHECKING:
-    from workbench.systems.ds389.live.site import DirectorySite
+    from workbench.systems.ds389.live.planned import PlannedServers
 
 Memo = Mapping[str, Any]
 
@@ -49,89 +49,89 @@ _MODIFIED = "modifyTimestamp"
 class Hand(Protocol):
     """One kind of step."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """Why it may not be done; what a part of it that may be done already has changed does not count."""
 
-    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """What has to be known from before."""
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it has taken effect where it is done."""
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
         """Do it."""
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """What is lacking still."""
 
 
 class _Plain:
     """Sends its records, and is level when those named in `level` are."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         return ()
 
-    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         return {}
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
-        with site.connected(step.on) as server:
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
+        with servers.connected(step.on) as server:
             for record in step.details["records"]:
                 server.send(record)
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
-        return site.behind(step.suffix, step.details.get("level", ()))
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
+        return servers.behind(step.suffix, step.details.get("level", ()))
 
 
 class Enable(_Plain):
     """An agreement is switched on."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """It has to lead where the plan says."""
-        return site.leads_elsewhere(step.on, step.details["records"][0]["dn"], step.details["to"])
+        return servers.leads_elsewhere(step.on, step.details["records"][0]["dn"], step.details["to"])
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it is on, and leads where the plan says."""
         dn = step.details["records"][0]["dn"]
-        if any(site.leads_elsewhere(step.on, dn, step.details["to"])):
+        if any(servers.leads_elsewhere(step.on, dn, step.details["to"])):
             return False
-        return (site.setting(step.on, dn, ENABLED) or "on").lower() == "on"
+        return (servers.setting(step.on, dn, ENABLED) or "on").lower() == "on"
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """The consumer has all of the supplier, where that comes at once."""
-        if not self.done(site, step, memo):
+        if not self.done(servers, step, memo):
             return [f"the agreement on {step.on} is off"]
-        return site.behind(step.suffix, (step.on, step.details["to"])) if step.details["arrives"] else ()
+        return servers.behind(step.suffix, (step.on, step.details["to"])) if step.details["arrives"] else ()
 
 
 class Wake(_Plain):
     """One harmless change."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The server's own entry has to be there."""
         dn = step.details["records"][0]["dn"]
-        with site.connected(step.on) as server:
+        with servers.connected(step.on) as server:
             if entry_of(server, dn) is None:
                 yield f"{step.on} has no entry {dn}: make any harmless change there by hand, then resume"
 
-    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
-        return {"own": _last_own(site, step)}
+        return {"own": _last_own(servers, step)}
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if the server made any change since: whichever it was wakes its sessions as well."""
-        return (site.own(step) or "") > memo["own"]
+        return (servers.own(step) or "") > memo["own"]
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """The consumers are level: a rescued server by what it was sent, not by a change of its own that hides it."""
-        yield from super().shortfall(site, step, memo)
+        yield from super().shortfall(servers, step, memo)
         rescued = step.details.get("rescued")
         if rescued is None:
             return
-        own = site.origin(step.suffix, rescued) or ""
-        others = (site.planned(step.suffix, name) for name in site.servers(step.suffix) if name != rescued)
+        own = servers.origin(step.suffix, rescued) or ""
+        others = (servers.planned(step.suffix, name) for name in servers.all_names(step.suffix) if name != rescued)
         lost = max(held.get(own, "") for held in others)
-        now = site.vectors(step.suffix).get(rescued, {}).get(own, "")
+        now = servers.vectors(step.suffix).get(rescued, {}).get(own, "")
         if now > lost:
             what = f"{rescued} has made a change of its own by now, {now}: whether what it lost was back before, its RUV hides"
             raise EndedBadly(what, "", _ANEW)
@@ -142,13 +142,13 @@ class Start(_Plain):
 
     SECONDS: ClassVar[float] = 90
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it answers."""
-        return site.answers(step.server)
+        return servers.answers(step.server)
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
         """By the server's own tool; a server elsewhere has to be started there."""
-        instance = site.instance(step.server)
+        instance = servers.instance(step.server)
         if instance is None:
             do = "start it on its own machine, then resume"
             raise Problem(f"{step.server} does not answer, and is no instance of this machine", "", do)
@@ -164,16 +164,16 @@ class Start(_Plain):
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Problem(f"dsctl {instance} start: {error}", "", "start it by hand, then resume") from None
         end = time.monotonic() + self.SECONDS
-        while not site.answers(step.server):
+        while not servers.answers(step.server):
             if time.monotonic() > end:
                 raise Problem(f"{step.server} was started and does not answer", "", "look at its errors log")
             time.sleep(_POLL)
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """It has made no change since it was restored."""
         origin = step.details["origin"]
-        planned = site.planned(step.suffix, step.server).get(origin)
-        vector = site.vectors(step.suffix).get(step.server)
+        planned = servers.planned(step.suffix, step.server).get(origin)
+        vector = servers.vectors(step.suffix).get(step.server)
         if vector is None:
             yield f"{step.server} does not answer"
         elif (now := vector.get(origin)) != planned:
@@ -184,27 +184,27 @@ class Start(_Plain):
 class Save(_Plain):
     """Changes are written to a file beside the plan."""
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if the file has this text."""
-        return self._there(site, step) == step.sends.encode()
+        return self._there(servers, step) == step.sends.encode()
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """What an earlier plan saved may be all that is left of it: it is not written over."""
-        if self._there(site, step) is not None:
-            yield f"{step.details['file']} is there, with other changes: move it out of {site.folder}"
+        if self._there(servers, step) is not None:
+            yield f"{step.details['file']} is there, with other changes: move it out of {servers.folder}"
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
         """Write it, whole or not at all."""
-        write_whole(site.folder / step.details["file"], step.sends)
+        write_whole(servers.folder / step.details["file"], step.sends)
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """The file is there."""
-        if not self.done(site, step, memo):
+        if not self.done(servers, step, memo):
             yield f"{step.details['file']} is not there"
 
-    def _there(self, site: DirectorySite, step: Step) -> bytes | None:
+    def _there(self, servers: PlannedServers, step: Step) -> bytes | None:
         try:
-            return (site.folder / step.details["file"]).read_bytes()
+            return (servers.folder / step.details["file"]).read_bytes()
         except FileNotFoundError:
             return None
 
@@ -212,71 +212,71 @@ class Save(_Plain):
 class Rewrite(_Plain):
     """The present values of an entry are written once more."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The entry has to be the same, with the values that the plan shows, and they have to be the last ones."""
-        yield from _not_the_entry(site, step, step.details["values"])
-        yield from _later_elsewhere(site, step, {_base(name) for name in _names(step)})
+        yield from _not_the_entry(servers, step, step.details["values"])
+        yield from _later_elsewhere(servers, step, {_base(name) for name in _names(step)})
 
-    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
-        return {"own": _last_own(site, step)}
+        return {"own": _last_own(servers, step)}
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if every one of the attributes was written by a later change of this server.
 
         Emptying what is empty leaves no mark on the attribute: then that of the whole entry tells.
         """
-        rid = site.origin(step.suffix, step.on) or ""
+        rid = servers.origin(step.suffix, step.on) or ""
         filled = [name for name in _names(step) if step.details["values"].get(name) != []]
-        with site.connected(step.on) as server:
+        with servers.connected(step.on) as server:
             written = written_by(server, step.details["dn"], rid)
         return all(written.get(_base(name), "") > memo["own"] for name in filled or [_MODIFIED])
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
         """Of what the plan does not show, the values are read here, sent, and kept nowhere."""
         dn = step.details["dn"]
-        with site.connected(step.on) as server:
+        with servers.connected(step.on) as server:
             entry = entry_of(server, dn, _names(step))
             there = values_of(entry, _names(step)) if entry else {}
             mods = [["replace", name, there.get(name.lower(), [])] for name in _names(step)]
             server.send({"dn": dn, "change": "modify", "mods": mods})
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """Every server has the values."""
-        yield from site.behind(step.suffix, step.details["level"])
-        yield from site.unlike(step.suffix, step.on, step.details["dn"], _names(step))
+        yield from servers.behind(step.suffix, step.details["level"])
+        yield from servers.unlike(step.suffix, step.on, step.details["dn"], _names(step))
 
 
 class Recreate(_Plain):
     """An entry is deleted and added again. Between the two its values are in its tombstone, secrets included."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The entry has to be the same, with the values that the plan shows, and nothing below it."""
-        with site.connected(step.on) as server:
+        with servers.connected(step.on) as server:
             entry = entry_of(server, step.details["dn"])
             if entry is None and begun:
                 return  # the first half is done
         if entry is not None and (entry.text("numSubordinates") or "0") != "0":
             yield f"{step.details['dn']} has entries below it by now: it cannot be deleted"
-        yield from _not_the_entry(site, step, step.details["values"])
-        yield from _later_elsewhere(site, step, set())
+        yield from _not_the_entry(servers, step, step.details["values"])
+        yield from _later_elsewhere(servers, step, set())
 
-    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """The unique ID that the entry had: one that somebody else added in its place is not our work."""
-        with site.connected(step.on) as server:
+        with servers.connected(step.on) as server:
             entry = entry_of(server, step.details["dn"])
         return {"entry": entry.text("nsUniqueId") if entry else None}
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if the entry is there under another unique ID than before."""
-        with site.connected(step.on) as server:
+        with servers.connected(step.on) as server:
             entry = entry_of(server, step.details["dn"])
         return entry is not None and entry.text("nsUniqueId") not in (step.details["entry"], memo["entry"])
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
         """Delete, unless that is done, and add."""
         dn, unique = step.details["dn"], step.details["entry"]
-        with site.connected(step.on) as server:
+        with servers.connected(step.on) as server:
             entry = entry_of(server, dn)
             if entry is not None:
                 server.send(delete(dn))
@@ -291,10 +291,10 @@ class Recreate(_Plain):
                 do = "mend that and resume: its values, secrets too, are in its tombstone until the purge delay is over"
                 raise Problem(f"{dn} is deleted and was not added again: {problem.what}", problem.where, do) from None
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """Every server has the entry with the same values."""
-        yield from site.behind(step.suffix, step.details["level"])
-        yield from site.unlike(step.suffix, step.on, step.details["dn"])
+        yield from servers.behind(step.suffix, step.details["level"])
+        yield from servers.unlike(step.suffix, step.on, step.details["dn"])
 
 
 class Initialise(_Plain):
@@ -302,108 +302,108 @@ class Initialise(_Plain):
 
     _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The agreement has to lead to the server whose data is replaced, and to be on."""
         agreement = step.details["agreement"]
-        yield from site.leads_elsewhere(step.on, agreement, step.server)
-        if (site.setting(step.on, agreement, ENABLED) or "on").lower() == "off":
+        yield from servers.leads_elsewhere(step.on, agreement, step.server)
+        if (servers.setting(step.on, agreement, ENABLED) or "on").lower() == "off":
             yield "the agreement is off: an initialisation would not begin"
-        if self._running(site, step):
+        if self._running(servers, step):
             yield "an initialisation over this agreement runs already, and it is none of ours"
-        yield from self._stranded_since(site, step)
+        yield from self._stranded_since(servers, step)
 
-    def memo(self, site: DirectorySite, step: Step) -> dict[str, Any]:
+    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """When the last one began, and whether it runs."""
-        began = site.setting(step.on, step.details["agreement"], self._STARTED)
-        return {"began": began, "running": self._running(site, step)}
+        began = servers.setting(step.on, step.details["agreement"], self._STARTED)
+        return {"began": began, "running": self._running(servers, step)}
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if one was asked for since, and waits, runs or has ended well: it must not be begun twice.
 
         The request stands in the agreement from when the server took it; when it begins is told only some time later.
         """
-        if self._running(site, step):
+        if self._running(servers, step):
             return not memo["running"]
-        return self._begun(site, step, memo) and self._ended_well(site, step)
+        return self._begun(servers, step, memo) and self._ended_well(servers, step)
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """It has ended, well, and the server claims what its source does."""
-        if self._running(site, step) or not self._begun(site, step, memo):
+        if self._running(servers, step) or not self._begun(servers, step, memo):
             yield f"the initialisation of {step.server} has not ended"
-        elif not self._ended_well(site, step):
-            said = printable(site.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
+        elif not self._ended_well(servers, step):
+            said = printable(servers.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
             do = "see the errors logs of both; resume begins it again"
             raise EndedBadly(f"the initialisation failed: {said}", "", do)
         else:
-            yield from super().shortfall(site, step, memo)
+            yield from super().shortfall(servers, step, memo)
 
-    def _stranded_since(self, site: DirectorySite, step: Step) -> Iterable[str]:
+    def _stranded_since(self, servers: PlannedServers, step: Step) -> Iterable[str]:
         """What the server got since the plan, and nobody else has, no file of the plan holds: accepted progress or not."""
-        vectors, planned = site.vectors(step.suffix), site.planned(step.suffix, step.server)
+        vectors, planned = servers.vectors(step.suffix), servers.planned(step.suffix, step.server)
         for origin, now in sorted(vectors.get(step.server, {}).items()):
             others = (held.get(origin, "") for name, held in vectors.items() if name != step.server)
             if now > planned.get(origin, "") and now > max(others, default=""):
                 yield f"only {step.server} has the changes of {origin} up to {now}, and the plan does not know them: plan anew"
 
-    def _running(self, site: DirectorySite, step: Step) -> bool:
-        return site.setting(step.on, step.details["agreement"], REFRESH) is not None
+    def _running(self, servers: PlannedServers, step: Step) -> bool:
+        return servers.setting(step.on, step.details["agreement"], REFRESH) is not None
 
-    def _begun(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def _begun(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         # The time has whole seconds: one that began in the second of the one before would look like it.
-        return site.setting(step.on, step.details["agreement"], self._STARTED) != memo["began"]
+        return servers.setting(step.on, step.details["agreement"], self._STARTED) != memo["began"]
 
-    def _ended_well(self, site: DirectorySite, step: Step) -> bool:
-        return "Total update succeeded" in (site.setting(step.on, step.details["agreement"], self._STATUS) or "")
+    def _ended_well(self, servers: PlannedServers, step: Step) -> bool:
+        return "Total update succeeded" in (servers.setting(step.on, step.details["agreement"], self._STATUS) or "")
 
 
 class Feed(_Plain):
     """A temporary agreement is made."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """No other agreement may have its name."""
-        if site.setting(step.on, step.details["dn"], "cn") is not None:
-            yield from site.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
+        if servers.setting(step.on, step.details["dn"], "cn") is not None:
+            yield from servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it is there, and leads where the plan says."""
-        return not any(site.leads_elsewhere(step.on, step.details["dn"], step.details["to"]))
+        return not any(servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"]))
 
-    def apply(self, site: DirectorySite, step: Step, memo: Memo) -> None:
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
         """With the password that its consumer knows; it is asked for, and goes nowhere but to the supplier."""
         (record,) = step.details["records"]
-        whole = {**record, "values": {**record["values"], CREDENTIALS: [site.credentials()]}}
-        with site.connected(step.on) as server:
+        whole = {**record, "values": {**record["values"], CREDENTIALS: [servers.credentials()]}}
+        with servers.connected(step.on) as server:
             server.send(whole)
 
 
 class Unfeed(_Plain):
     """A temporary agreement is deleted."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """It has to be the one that was made: somebody may use its name for another."""
-        yield from site.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
+        yield from servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it is gone."""
-        return site.setting(step.on, step.details["dn"], "cn") is None
+        return servers.setting(step.on, step.details["dn"], "cn") is None
 
 
 class Task(_Plain):
     """A task of the server is begun, and has to end with 0."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The server has to know such tasks: a plug-in that is off has none."""
         place = step.details["task"].partition(",")[2]
-        if site.setting(step.on, place, "cn") is None:
+        if servers.setting(step.on, place, "cn") is None:
             yield f"{step.on} has no {place}: switch its plug-in on and restart the server, or give the rest up"
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it is there, and runs or has ended well."""
-        return _task(site, step) in ("", "0")
+        return _task(servers, step) in ("", "0")
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """It has ended well."""
-        code = _task(site, step)
+        code = _task(servers, step)
         if not code:
             yield f"the task on {step.on} has not ended"
         elif code != "0":
@@ -413,33 +413,33 @@ class Task(_Plain):
 class Clean(_Plain):
     """A replica ID is taken out of every RUV."""
 
-    def obstacles(self, site: DirectorySite, step: Step, begun: bool) -> Iterable[str]:
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """No server may make changes as it, and nobody may have made one since the plan."""
-        rid, names = step.details["origin"], site.servers(step.suffix)
+        rid, names = step.details["origin"], servers.all_names(step.suffix)
         for name in names:
-            if name in site.down:
+            if name in servers.down:
                 yield f"{name} is down: it would bring {rid} back"
-            elif site.identity(step.suffix, name)[0] == rid:
+            elif servers.identity(step.suffix, name)[0] == rid:
                 yield f"{name} makes changes as {rid}: it is alive"
-        known = max((site.planned(step.suffix, name).get(rid, "") for name in names), default="")
-        for name, vector in sorted(site.vectors(step.suffix).items()):
+        known = max((servers.planned(step.suffix, name).get(rid, "") for name in names), default="")
+        for name, vector in sorted(servers.vectors(step.suffix).items()):
             if (now := vector.get(rid, "")) > known:
                 yield f"{name} has a change of {rid} up to {now}, the plan knows them to {known}: it is alive"
 
-    def done(self, site: DirectorySite, step: Step, memo: Memo) -> bool:
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if no RUV has it, or the task runs."""
-        return _task(site, step) == "" or not any(self._named(site, step))
+        return _task(servers, step) == "" or not any(self._named(servers, step))
 
-    def shortfall(self, site: DirectorySite, step: Step, memo: Memo) -> Iterable[str]:
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """No RUV has it."""
-        lacking = list(self._named(site, step))
-        if lacking and site.answers(step.on) and (code := _task(site, step)) not in (None, "", "0"):
+        lacking = list(self._named(servers, step))
+        if lacking and servers.answers(step.on) and (code := _task(servers, step)) not in (None, "", "0"):
             raise EndedBadly(f"the task on {step.on} ended with {code}: {lacking[0]}", "", _TASK_AGAIN)
         return lacking
 
-    def _named(self, site: DirectorySite, step: Step) -> Iterable[str]:
-        vectors = site.vectors(step.suffix)
-        for name in site.names(step.suffix):
+    def _named(self, servers: PlannedServers, step: Step) -> Iterable[str]:
+        vectors = servers.vectors(step.suffix)
+        for name in servers.names(step.suffix):
             if name not in vectors:
                 yield f"{name} does not answer"
             elif step.details["origin"] in vectors[name]:
@@ -462,17 +462,17 @@ HANDS: Mapping[str, Hand] = {
 """Kind of step -> what does it."""
 
 
-def _task(site: DirectorySite, step: Step) -> str | None:
+def _task(servers: PlannedServers, step: Step) -> str | None:
     """With which code the task of a step has ended; empty while it runs, None if there is none (any more)."""
-    if site.setting(step.on, step.details["task"], "cn") is None:
+    if servers.setting(step.on, step.details["task"], "cn") is None:
         return None
-    return site.setting(step.on, step.details["task"], "nsTaskExitCode") or ""
+    return servers.setting(step.on, step.details["task"], "nsTaskExitCode") or ""
 
 
-def _last_own(site: DirectorySite, step: Step) -> str:
+def _last_own(servers: PlannedServers, step: Step) -> str:
     """The last change of the server's own that was known; if it went back since the plan, what it had then does not count."""
-    planned = site.planned(step.suffix, step.on).get(site.origin(step.suffix, step.on) or "", "")
-    return max(site.own(step) or "", planned)
+    planned = servers.planned(step.suffix, step.on).get(servers.origin(step.suffix, step.on) or "", "")
+    return max(servers.own(step) or "", planned)
 
 
 def _names(step: Step) -> list[str]:
@@ -483,7 +483,7 @@ def _base(name: str) -> str:
     return name.split(";", 1)[0].lower()
 
 
-def _not_the_entry(site: DirectorySite, step: Step, planned: Mapping[str, list[str]]) -> Iterable[str]:
+def _not_the_entry(servers: PlannedServers, step: Step, planned: Mapping[str, list[str]]) -> Iterable[str]:
     dn = step.details["dn"]
 
     def looked(server: Connection) -> Iterable[str]:
@@ -496,21 +496,21 @@ def _not_the_entry(site: DirectorySite, step: Step, planned: Mapping[str, list[s
             for name in differing(entry, planned):
                 yield f"{name} of {dn} on {step.on} is no longer what the plan shows"
 
-    with site.connected(step.on) as server:
+    with servers.connected(step.on) as server:
         return list(looked(server))
 
 
-def _later_elsewhere(site: DirectorySite, step: Step, names: set[str]) -> Iterable[str]:
+def _later_elsewhere(servers: PlannedServers, step: Step, names: set[str]) -> Iterable[str]:
     """Who has values of the entry that the server has yet to get: its own, written now, would undo them everywhere.
 
     Without names it is about all that users write: memberOf is computed on every server, and may not be sent at all.
     """
     dn, wrote = step.details["dn"], {}
-    for name in site.names(step.suffix):
-        if name != step.on and site.answers(name):
-            with site.connected(name) as server:
+    for name in servers.names(step.suffix):
+        if name != step.on and servers.answers(name):
+            with servers.connected(name) as server:
                 wrote[name] = changes_of(server, dn)
-    held = site.vectors(step.suffix).get(step.on, {})  # asked last: what it got meanwhile is not later
+    held = servers.vectors(step.suffix).get(step.on, {})  # asked last: what it got meanwhile is not later
     for name, there in wrote.items():
         late = sorted(
             attribute

@@ -2,84 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.collecting import Access, Address
 from workbench.model import Problem
-from workbench.plans import Plan, Step, Vectors
-from workbench.systems.ds389.formats.directory import kind_of, suffix_of
-from workbench.systems.ds389.formats.ldif import Entry
-from workbench.systems.ds389.formats.values import suffix_named
-from workbench.systems.ds389.formats.vectors import READ_ONLY, vector_rows
-from workbench.systems.ds389.live import connection as ldap
-from workbench.systems.ds389.live.connection import BELOW, Connection
-from workbench.systems.ds389.live.entries import entry_of, values_of
+from workbench.plans import Step, Vectors
+from workbench.systems.ds389.live.connection import BELOW
 from workbench.systems.ds389.live.hands import HANDS, Hand
-from workbench.systems.ds389.live.reached import REPLICAS, Reached, host_named, known_as, server_at, vector_of
+from workbench.systems.ds389.live.planned import PlannedServers
 
-_REPLICA = "(objectClass=nsds5replica)"
-_ASKED = ("*", "nsds50ruv")
 _CONFLICTS = "(|(nsds5ReplConflict=*)(&(objectClass=ldapSubEntry)(nsds5ReplConflict=*)))"
 _SHOWN = 5
 
 
-class DirectorySite:
-    """The servers of a plan, by the names that the plan has for them.
-
-    folder       where the plan is: files that a step writes go there
-    credentials  gives the password with which suppliers bind at their consumers, when a step needs it
-    down         servers of the plan that are known to be down: they are not contacted
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        addresses: Iterable[Address],
-        access: Access,
-        folder: Path,
-        credentials: Callable[[], str],
-        down: Collection[str] = (),
-    ) -> None:
-        self.plan, self.access, self.folder, self.credentials, self.down = plan, access, folder, credentials, down
-        self._reached: dict[str, Reached] = {}
-        for address in addresses:
-            server = server_at(address)
-            if server.name in self._reached:
-                raise Problem(f"two servers are named {server.name}", server.place.url, "name them apart: NAME=URL")
-            self._reached[server.name] = server
-        planned = list(dict.fromkeys(one["server"] for one in plan.servers))
-        if both := sorted(set(down) & set(self._reached)):
-            raise Problem(
-                f"{', '.join(both)} is said to be down, and has an address", plan.case, "leave one of the two away"
-            )
-        if lacking := [name for name in planned if name not in self._reached and name not in down]:
-            do = (
-                "say how each is reached: --instance NAME=INSTANCE or --url NAME=URL, or that it is down: --down NAME; "
-            )
-            do += f"the plan has {', '.join(planned)}"
-            raise Problem(f"the plan speaks of {', '.join(lacking)}, and no address was given", plan.case, do)
-        if strange := sorted({*self._reached, *down} - set(planned)):
-            do = f"the plan has {', '.join(planned)}"
-            raise Problem(f"the plan knows no server {', '.join(strange)}", plan.case, do)
-
-    # --- workbench.repairing.Site
-
-    def vectors(self, suffix: str | None) -> Vectors:
-        """What every server of the suffix that answers claims to hold now."""
-
-        def one(name: str) -> tuple[str, Mapping[str, str] | None]:
-            try:
-                return name, vector_of(self._replica(suffix, name))
-            except Problem:
-                return name, None
-
-        names = self.names(suffix)
-        with ThreadPoolExecutor(max(1, min(16, len(names)))) as pool:  # one that is down costs a whole time-out
-            return {name: vector for name, vector in pool.map(one, names) if vector is not None}
+class DirectorySite(PlannedServers):
+    """The servers of a plan, and the hands that do its steps there."""
 
     def obstacles(self, step: Step, begun: bool) -> list[str]:
         """Why the step may not be done: servers that are not those of the plan, and what its kind looks at."""
@@ -104,12 +41,12 @@ class DirectorySite:
         """What is not yet as the step expects, on its server and on all others."""
         return list(self._hand(step).shortfall(self, step, memo))
 
-    def kept(self, plan: Plan) -> list[dict[str, Any]]:
+    def kept(self) -> list[dict[str, Any]]:
         """How the servers stand to what the plan promised: rows of `server`, `suffix`, `says` and `kept`; None: unknown."""
         rows: list[dict[str, Any]] = []
-        for suffix in dict.fromkeys(one["suffix"] for one in plan.servers):
+        for suffix in dict.fromkeys(one["suffix"] for one in self.plan.servers):
             vectors = self.vectors(suffix)
-            for name in self.servers(suffix):
+            for name in self.all_names(suffix):
                 about = {"server": name, "suffix": suffix}
                 if name not in vectors:
                     says = "was said to be down" if name in self.down else "does not answer"
@@ -128,132 +65,15 @@ class DirectorySite:
                 )
                 rows.append({**about, "says": what, "kept": not conflicts})
             # What was delivered of an origin that the plan cleaned no vector tells any more: that its entries are alike does.
-            cleaned = {one.details["origin"] for one in plan.steps if (one.repair, one.suffix) == ("clean", suffix)}
-            for row in plan.promise:
+            cleaned = {
+                one.details["origin"] for one in self.plan.steps if (one.repair, one.suffix) == ("clean", suffix)
+            }
+            for row in self.plan.promise:
                 if row["suffix"] == suffix and row["server"] in vectors:
                     rows.append(self._delivered(suffix, row, vectors, row["origin"] in cleaned))
         return rows
 
-    # --- what the hands ask
-
-    def servers(self, suffix: str | None) -> list[str]:
-        """The servers of a suffix that the plan knows."""
-        return [one["server"] for one in self.plan.servers if one["suffix"] == suffix]
-
-    def names(self, suffix: str | None) -> list[str]:
-        """Those of them that can be asked: all that are not known to be down."""
-        return [name for name in self.servers(suffix) if name not in self.down]
-
-    def connected(self, name: str) -> AbstractContextManager[Connection]:
-        """A connection to a server."""
-        return ldap.connected(self._reached[name].place, self.access)
-
-    def answers(self, name: str) -> bool:
-        """True if the server can be asked."""
-        if name in self.down:
-            return False
-        try:
-            with self.connected(name):
-                return True
-        except Problem:
-            return False
-
-    def instance(self, name: str) -> str | None:
-        """The name of the instance of this machine that the server is."""
-        found = self._reached[name].instance
-        return found.name if found else None
-
-    def identity(self, suffix: str | None, name: str) -> tuple[str | None, str | None]:
-        """The origin of the changes made there, and the generation of its data."""
-        replica = self._replica(suffix, name)
-        origin = replica.text("nsDS5ReplicaId")
-        rows = vector_rows(replica.texts("nsds50ruv"), (), offset=0, kind="server", holder="")
-        generation = next((row["generation"] for row in rows if row.get("generation")), None)
-        return (None if origin in (None, READ_ONLY) else origin), generation
-
-    def origin(self, suffix: str | None, name: str) -> str | None:
-        """The origin of a server, as the plan knows it."""
-        origin = self._about(suffix, name)["origin"]
-        return None if origin is None else str(origin)
-
-    def planned(self, suffix: str | None, name: str) -> Mapping[str, str]:
-        """What a server claimed when the plan was made."""
-        vector: Mapping[str, str] = self._about(suffix, name)["vector"]
-        return vector
-
-    def own(self, step: Step) -> str | None:
-        """The last change of the server's own at which the step is done."""
-        return vector_of(self._replica(step.suffix, step.on)).get(self.origin(step.suffix, step.on) or "")
-
-    def setting(self, name: str, dn: str, attribute: str) -> str | None:
-        """The value of an attribute of any entry of a server; None if there is none."""
-        with self.connected(name) as server:
-            found = server.search(dn, attributes=(attribute,), absent=True)
-        return found[0].text(attribute) if found else None
-
-    def leads_elsewhere(self, name: str, dn: str, to: str) -> Iterator[str]:
-        """Whether an agreement is gone, or leads to another server than the plan says."""
-        with self.connected(name) as server:
-            found = server.search(dn, attributes=("nsDS5ReplicaHost", "nsDS5ReplicaPort"), absent=True)
-        if not found:
-            yield f"{name} has no agreement {dn} any more"
-            return
-        port = found[0].text("nsDS5ReplicaPort") or ""
-        where = host_named(found[0].text("nsDS5ReplicaHost") or ""), int(port) if port.isdecimal() else 0
-        if not self.answers(to):
-            return
-        known = self._known_as(to)
-        if where in known:
-            return
-        # A host may have names that it does not know of itself: its port has to be right, and it is no other server.
-        others = [other for other in self._reached if other != to and self.answers(other)]
-        if where[1] not in {port for _, port in known} or any(where in self._known_as(other) for other in others):
-            yield f"the agreement {dn} on {name} leads to {where[0]}:{where[1]}, which is not {to}"
-
-    def behind(self, suffix: str | None, names: Sequence[str], vectors: Vectors | None = None) -> list[str]:
-        """Of the first server and the others: which of them do not yet claim what the first one does."""
-        if not names:
-            return []
-        vectors = self.vectors(suffix) if vectors is None else vectors
-        source, found = vectors.get(names[0]), []
-        if source is None:
-            return [f"{names[0]} does not answer"]
-        for name in names[1:]:
-            there = vectors.get(name)
-            if there is None:
-                found.append(f"{name} does not answer")
-                continue
-            late = sorted(origin for origin, position in source.items() if there.get(origin, "") < position)
-            if late:
-                found.append(f"{name} is behind {names[0]} in origin {', '.join(late)}")
-        return found
-
-    def unlike(self, suffix: str | None, right: str, dn: str, only: Sequence[str] | None = None) -> Iterator[str]:
-        """On which servers an entry is not as it is on the right one."""
-        names = None if only is None else {name.lower() for name in only}
-        also = () if only is None else tuple(only)
-
-        def shown(name: str) -> dict[str, list[bytes]] | None:
-            with self.connected(name) as server:
-                entry = entry_of(server, dn, also)
-            if entry is None:
-                return None
-            return {key: values for key, values in values_of(entry, also).items() if names is None or key in names}
-
-        wanted = shown(right)
-        for name in self.names(suffix):
-            if name != right and self.answers(name) and (there := shown(name)) != wanted:
-                if there is None or wanted is None:
-                    yield f"{name if there is None else right} has no {dn}"
-                else:
-                    differ = sorted(key for key in {*there, *wanted} if there.get(key) != wanted.get(key))
-                    yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"
-
     # --- inside
-
-    def _known_as(self, name: str) -> set[tuple[str, int]]:
-        with self.connected(name) as server:
-            return known_as(self._reached[name], server)
 
     def _know_them(self, step: Step) -> None:
         """Raise Problem if a server is not the one that the plan calls so: what it shows would prove nothing."""
@@ -277,7 +97,7 @@ class DirectorySite:
             except Problem as problem:
                 do = f"if it is down and stays so, leave it out: --down {name} in place of its address"
                 raise Problem(f"{name} cannot be asked: {problem.what}", problem.where, do) from None
-            planned = self._about(step.suffix, name)
+            planned = self.about(step.suffix, name)
             if origin != planned["origin"]:
                 yield f"the server reached as {name} makes changes as {origin}, that of the plan as {planned['origin']}"
             elif planned["generation"] and generation and generation not in self._generations(step.suffix, name):
@@ -288,23 +108,13 @@ class DirectorySite:
         sources = [
             one.on for one in self.plan.steps if (one.repair, one.server, one.suffix) == ("initialise", name, suffix)
         ]
-        return {self._about(suffix, one)["generation"] for one in (name, *sources)}
+        return {self.about(suffix, one)["generation"] for one in (name, *sources)}
 
     def _hand(self, step: Step) -> Hand:
         hand = HANDS.get(step.repair)
         if hand is None:
             raise Problem(f"nobody knows how to do {step.repair}", step.key, "make the plan again with this version")
         return hand
-
-    def _about(self, suffix: str | None, name: str) -> Mapping[str, Any]:
-        return next(one for one in self.plan.servers if (one["server"], one["suffix"]) == (name, suffix))
-
-    def _replica(self, suffix: str | None, name: str) -> Entry:
-        with self.connected(name) as server:
-            for entry in server.search(REPLICAS, BELOW, _REPLICA, _ASKED, absent=True):
-                if kind_of(entry) == "replica" and suffix_named(suffix_of(entry) or "") == suffix:
-                    return entry
-        raise Problem(f"{name} has no replica of {suffix}", self._reached[name].place.url, "check the address")
 
     def _conflicts(self, suffix: str | None, name: str) -> list[str]:
         with self.connected(name) as server:
