@@ -58,7 +58,6 @@ class Cut:
 
     site: Site
     moments: Moments
-    down: tuple[str, ...] = ()
 
     def vectors(self, suffix: str | None) -> Vectors:
         return self.site.vectors(suffix)

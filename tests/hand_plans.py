@@ -59,6 +59,7 @@ def plan_of(fleet: Fleet, steps: Iterable[Step], also: Iterable[Any] = ()) -> Pl
             "suffix": SUFFIX,
             "origin": None if one.rid == RIDS["c1"] else one.rid,
             "generation": one.generation,
+            "left_out": [],
             "vector": dict(one.vector),
         }
         for one in fleet.servers.values()
@@ -91,7 +92,12 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     lot = SimpleNamespace(origin="3", first="a", last="b", changes=1)
     model = SimpleNamespace(servers=servers, links=running, lots=[lot, lot], origin_of=lambda position: "3")
     model.copy, model.settle = lambda: model, lambda: None
-    topology = SimpleNamespace(links=links, snapshot="1", system=SimpleNamespace(typed=lambda position: position))
+    topology = SimpleNamespace(
+        links=links,
+        snapshot="1",
+        system=SimpleNamespace(typed=lambda position: position),
+        replicas=[SimpleNamespace(suffix=SUFFIX)],
+    )
     verdicts = SimpleNamespace(stranded=list(stranded))
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     situation.rows = lambda *what, **where: iter(())  # nobody's entries were collected

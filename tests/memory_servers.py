@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -268,6 +268,9 @@ class Fleet:
             self._initialise(server, consumer, agreement, link)
             return
         on = agreement.values.get("nsds5ReplicaEnabled", [b"on"]) == [b"on"]
+        if agreement.values.get("nsDS5ReplicaCredentials", encoded([BIND_PASSWORD])) != encoded([BIND_PASSWORD]):
+            agreement.values["nsds5replicaLastUpdateStatus"] = [b"Error (49) Problem connecting to replica"]
+            return
         new = [one for one in server.log if one.csn > consumer.vector.get(str(int(one.csn[12:16], 16)), "")]
         if link.asleep or not on or not new or consumer.generation != server.generation:
             link.waited = 0
@@ -536,12 +539,10 @@ def switch(fleet: Fleet, supplier: str, consumer: str, to: str) -> None:
 class MemorySite(DirectorySite):
     """The site as it is, over servers in memory. `at` says who answers where: name -> server, if not its own."""
 
-    def __init__(
-        self, plan: Plan, fleet: Fleet, folder: Any, at: Mapping[str, str] | None = None, down: Collection[str] = ()
-    ) -> None:
+    def __init__(self, plan: Plan, fleet: Fleet, folder: Any, at: Mapping[str, str] | None = None) -> None:
         names = list(dict.fromkeys(one["server"] for one in plan.servers))
-        addresses = [Address(name, url=f"ldap://{name}.test:389") for name in names if name not in down]
-        super().__init__(plan, addresses, Access(user="cn=dm", tls=False), folder, lambda: BIND_PASSWORD, down)
+        addresses = [Address(name, url=f"ldap://{name}.test:389") for name in names]
+        super().__init__(plan, addresses, Access(user="cn=dm", tls=False), folder, lambda: BIND_PASSWORD)
         self.fleet, self.at = fleet, at or {}
 
     @contextmanager

@@ -78,7 +78,6 @@ class Toy:
     moved: dict[str, dict[str, str | None]] = field(default_factory=dict)
     unreachable: set[str] = field(default_factory=set)
     in_the_way: list[str] = field(default_factory=list)
-    down: tuple[str, ...] = ()
     ended_badly: str = ""
     looks: int = 0
 

@@ -12,13 +12,11 @@ from hand_plans import (
     REPAIRS,
     Repair,
     initialise,
-    rewrite,
     written,
 )
 from memory_servers import (
     INIT,
     REPLICA,
-    SUFFIX,
     Fleet,
     MemorySite,
     agree,
@@ -31,11 +29,9 @@ from memory_servers import (
     switch,
 )
 
-from workbench.collecting import Access, Address
 from workbench.model import Problem
-from workbench.repairing import FAILED, FINISHED, STOPPED, apply
+from workbench.repairing import FAILED, STOPPED, apply
 from workbench.standing import NOT_BEGUN, state_of
-from workbench.systems.ds389.live.site import DirectorySite
 from workbench.systems.ds389.native import REFRESH
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -113,6 +109,7 @@ def leads_changed(supplier: str) -> Iterator[tuple[str, Mutation]]:
 
     for on in (False, True):
         yield f"elsewhere, on: {on}", lambda fleet, on=on: elsewhere(fleet, "c1.test", "389", on)
+        yield f"a host that nobody knows, on: {on}", lambda fleet, on=on: elsewhere(fleet, "other.test", "389", on)
         yield f"another port, on: {on}", lambda fleet, on=on: elsewhere(fleet, "s3.test", "3890", on)
     yield "gone", gone
 
@@ -229,50 +226,6 @@ def test_servers_under_each_others_names_are_refused(tmp_path: Path) -> None:
             with pytest.raises(Problem, match="check which address belongs to which name"):
                 apply(repair.plan, servers, folder, accept_progress=True)
             assert repair.fleet.writes == []
-
-
-def test_a_step_that_needs_a_server_that_is_down_is_refused_and_any_other_is_done(tmp_path: Path) -> None:
-    needed = {
-        "enable": ("s3", "s3 is down, and the step needs it"),
-        "rewrite": ("s1", "s1 is down, and the step needs it"),
-        "initialise": ("s3", "s3 is down, and the step needs it"),
-        "clean": ("c1", "c1 is down: it would bring 9 back"),
-    }
-    for kind, (down, why) in needed.items():
-        repair, folder = REPAIRS[kind](), tmp_path / kind
-        folder.mkdir()
-        repair.fleet.servers[down].down = True
-        with pytest.raises(Problem, match=why):
-            apply(repair.plan, MemorySite(repair.plan, repair.fleet, folder, down=(down,)), folder)
-        assert repair.fleet.writes == []
-    for kind in ("enable", "rewrite", "recreate"):
-        repair, folder = REPAIRS[kind](), tmp_path / f"{kind} without c1"
-        folder.mkdir()
-        repair.fleet.servers["c1"].down = True
-        with pytest.raises(Problem, match=r"c1 cannot be asked.*--down c1"):
-            apply(repair.plan, MemorySite(repair.plan, repair.fleet, folder), folder)
-        place = MemorySite(repair.plan, repair.fleet, folder, down=("c1",))
-        assert apply(repair.plan, place, folder).state == FINISHED
-        assert repair.fleet.writes == repair.writes
-        assert {row["server"] for row in place.kept() if row["kept"] is None} == {"c1"}
-        repair.fleet.servers["c1"].down = False
-        repair.check(repair.fleet)
-
-
-def test_who_is_down_is_one_of_the_plan_and_has_no_address() -> None:
-    repair = rewrite()
-    addresses = [Address(name, url=f"ldap://{name}.test:389") for name in ("s1", "s2", "s3", "c1")]
-
-    def place(some: list[Address], *down: str) -> DirectorySite:
-        return DirectorySite(repair.plan, some, Access(), Path(), lambda: "", down)
-
-    with pytest.raises(Problem, match="c1 is said to be down, and has an address"):
-        place(addresses, "c1")
-    with pytest.raises(Problem, match="the plan knows no server c2"):
-        place(addresses, "c2")
-    with pytest.raises(Problem, match=r"speaks of c1, and no address was given.*--down NAME"):
-        place(addresses[:3])
-    assert place(addresses[:3], "c1").names(SUFFIX) == ["s1", "s2", "s3"]
 
 
 def test_a_file_that_an_earlier_plan_saved_is_not_written_over(tmp_path: Path) -> None:

@@ -299,7 +299,6 @@ def test_a_purged_anchor_is_served_by_who_still_has_it(
     mesh: Mesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mesh.wait_equal()
-    monkeypatch.setenv(REPLICATION_PASSWORD, MANAGER_PASSWORD)
     for feed in TO_S3:
         mesh.pause(*feed)
     writes(mesh, "s1", *people("purged-1", "purged-2"))
@@ -310,7 +309,12 @@ def test_a_purged_anchor_is_served_by_who_still_has_it(
     mesh.resume("s1", "s3")
     try:
         bench = Bench(mesh, tmp_path)
-        planned = bench.mend()
+        planned = bench.collect().plan()
+        monkeypatch.setenv(REPLICATION_PASSWORD, "another one")
+        stopped = bench.apply("--accept-progress", code=4)
+        assert "s3 refuses cn=replication manager,cn=config with the password that was given" in stopped.output
+        monkeypatch.setenv(REPLICATION_PASSWORD, MANAGER_PASSWORD)
+        bench.apply("--accept-progress", verb="resume")
         assert chosen(planned) == ["temporary-agreement"]
         assert "import-changelog" in refused(planned)
         assert "ignore-missing" in refused(planned)
@@ -334,6 +338,11 @@ def test_a_dead_origin_is_cleaned(trio: Mesh, tmp_path: Path) -> None:
     bench.verify()
 
 
+def people_on(mesh: Mesh, name: str) -> dict[str, dict[str, list[str]]]:
+    """All people of a server. Its vector tells nothing here: the server moves it by itself, half a minute after its start."""
+    return {dn: entry for dn, entry in mesh.entries(name).items() if "ou=people" in dn}
+
+
 def test_servers_under_each_others_names_are_refused(mesh: Mesh, tmp_path: Path) -> None:
     """The direction that is mistaken most easily: the good server under the name of the bad one."""
     mesh.wait_equal()
@@ -342,11 +351,11 @@ def test_servers_under_each_others_names_are_refused(mesh: Mesh, tmp_path: Path)
         bench = Bench(mesh, tmp_path).collect()
         assert chosen(bench.plan()) == ["enable"]
         swapped = [word.replace("s1=", "sX=").replace("s3=", "s1=").replace("sX=", "s3=") for word in bench.servers]
-        before = {name: mesh.vector(name) for name in mesh.roles}
+        before = {name: people_on(mesh, name) for name in mesh.roles}
         done = bench.run("apply", str(bench.case), *swapped, "--confirm", "s1", "--accept-progress")
         assert done.exit_code == 2
         assert "check which address belongs to which name" in done.output
-        assert before == {name: mesh.vector(name) for name in mesh.roles}
+        assert before == {name: people_on(mesh, name) for name in mesh.roles}
         assert mesh.read("s1", f"cn=s1-to-s3,{REPLICA}", ["nsds5ReplicaEnabled"])["nsds5ReplicaEnabled"] == ["off"]
     finally:
         mesh.resume("s1", "s3")

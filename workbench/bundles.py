@@ -80,7 +80,7 @@ def _not_yet(file: str, text: str) -> list[str]:
     lines = []
     for mark, what in ((ASKED_FOR, "the password"), (READ_THERE, "the values that no file may hold")):
         if mark in text:
-            do = f"write {what} into {file} in place of {mark}, without the # before it if there is one, "
+            do = f"write {what} into {file} in place of {mark}, take the # from the beginning of these lines, "
             do += "and run this again; delete the file afterwards"
             lines.append(
                 f"if grep -qF {shlex.quote(mark)} {shlex.quote(file)}; then echo {shlex.quote(do)}; exit 4; fi"

@@ -18,10 +18,25 @@ from workbench.boundary import printable
 from workbench.case import Case
 from workbench.diagnosis import case_at, situation_of
 from workbench.model import Finding, Problem, System
-from workbench.plans import DEAD, DISABLED, HIDDEN, MISSED, PENDING, Course, Draft, Need, Plan, Repairs, Step, View
-from workbench.rehearsal import ROLLED_BACK, WAITING, model_of
+from workbench.plans import (
+    DEAD,
+    DISABLED,
+    HIDDEN,
+    MISSED,
+    PENDING,
+    ROLLED_BACK,
+    Course,
+    Draft,
+    Need,
+    Plan,
+    Repairs,
+    Step,
+    View,
+)
+from workbench.rehearsal import WAITING, model_of
 from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
 from workbench.situation import Situation
+from workbench.topology import Replica
 
 TARGETS_SHOWN = 100
 """Of what was restored, so many entries are compared afterwards, for each server and origin."""
@@ -278,6 +293,16 @@ class _Planned:
             self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
         return after
 
+    def _left_out(self, replica: Replica) -> list[str]:
+        """What the links to a server leave out, as far as their files show it."""
+        statuses = self.situation.statuses()
+        mine = [
+            (link.supplier, link.suffix, link.name)
+            for link in self.situation.topology.links
+            if (link.consumer, link.suffix) == (replica.server, replica.suffix)
+        ]
+        return sorted({word for key in mine for word in (statuses.get(key, {}).get("excluded") or "").lower().split()})
+
     def plan(self, case: Case) -> Plan:
         """All of it."""
         servers = [
@@ -286,6 +311,7 @@ class _Planned:
                 "suffix": one.suffix,
                 "origin": one.origin,
                 "generation": one.generation,
+                "left_out": self._left_out(one),
                 "vector": {
                     origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
                 },

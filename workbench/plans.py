@@ -121,9 +121,11 @@ class Course:
 class Plan:
     """An ordered list of steps, and on what it stands.
 
-    servers    of each server and suffix: `server`, `suffix`, `origin`, `generation`, `vector` (origin -> highest position)
+    servers    of each server and suffix: `server`, `suffix`, `origin`, `generation`, `vector` (origin -> highest position),
+               `left_out` (what the links to it do not send)
     courses    the ways that were compared, the chosen ones among them
-    promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`
+    promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`, and in `targets` what
+               the changes are about, as far as it is known
     before     what was missing and pending before, by server; `after`: the same on the model, all steps done, when life goes on
     open       what the plan does not mend, in sentences
     unmended   how many needs are left for which no proven way was found
@@ -155,11 +157,6 @@ class Plan:
         """What the servers of a suffix claimed when the plan was made."""
         return {one["server"]: one["vector"] for one in self.servers if one["suffix"] == suffix}
 
-    @property
-    def targets(self) -> list[str]:
-        """The servers whose data or settings are changed, in the order of the steps."""
-        return list(dict.fromkeys(step.server for step in self.steps))
-
 
 def as_json(plan: Plan) -> dict[str, Any]:
     """The plan as it is written to its file."""
@@ -189,7 +186,7 @@ def read_plan(path: Path) -> Plan:
         }
         plan = Plan(**whole)
         same = plan.id == found["id"]
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise Problem("this is no whole plan", where, "make it again: `workbench plan CASE`") from None
     if not same:
         do = "make it again: what is applied has to be what was proven"
@@ -209,7 +206,7 @@ def _frozen(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 # --- on the way to a plan
 
 MISSED, HIDDEN, PENDING = "MISSED_CHANGE", "OWN_CHANGES_HIDDEN", "PENDING_CHANGES"
-DISABLED, DEAD = "LINK_DISABLED", "DEAD_ORIGIN"
+DISABLED, DEAD, ROLLED_BACK = "LINK_DISABLED", "DEAD_ORIGIN", "ROLLED_BACK"
 
 
 @dataclass(frozen=True)

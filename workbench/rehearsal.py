@@ -13,7 +13,7 @@ from typing import Any
 from workbench.engine.known import LOWEST, Known, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.model import System
-from workbench.plans import Plan, Step, Vectors
+from workbench.plans import ROLLED_BACK, Plan, Step, Vectors
 from workbench.rules.mending import Link, Lot, Model, Server, maxima
 from workbench.rules.sending import SEND, SortedLog
 from workbench.rules.vectors import last, newer
@@ -23,8 +23,6 @@ from workbench.topology import Replica, Row
 
 WAITING = frozenset({"STALLED_BUT_GREEN", "NEVER_CONTACTED"})
 """Findings on a link that opens no session, though its consumer is behind."""
-
-ROLLED_BACK = "ROLLED_BACK"
 
 
 def model_of(situation: Situation, suffix: str | None, codes: Iterable[tuple[str, str | None, str | None]]) -> Model:
@@ -230,8 +228,6 @@ class _Fresh:
 
 class Rehearsal:
     """The model as a place where a plan is done (`workbench.repairing.Site`): it answers as the real servers should."""
-
-    down: tuple[str, ...] = ()
 
     def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
         self._plan, self._show = plan, show

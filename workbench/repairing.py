@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.baseline import Allowed, not_as_planned
 from workbench.journal import Journal, owned
 from workbench.model import Problem
-from workbench.plans import ALL, Plan, Step, Vectors
+from workbench.plans import ALL, NAME, Plan, Step, Vectors, read_plan
 from workbench.standing import (
     APPLYING,
     BEGINS,
@@ -58,12 +58,12 @@ class EndedBadly(Problem):
     """A step took effect and not the one that was to come: there is nothing to wait for."""
 
 
+class PlanFailed(EndedBadly):
+    """The same, and doing it again mends nothing: the plan has to be given up."""
+
+
 class Site(Protocol):
     """Where a plan is done: real servers, or the model of a case. What fails raises Problem."""
-
-    @property
-    def down(self) -> Collection[str]:
-        """Servers of the plan that somebody said are down: what does not need them is done without them."""
 
     def vectors(self, suffix: str | None) -> Vectors:
         """What every server of the suffix that can be reached claims to hold now."""
@@ -102,7 +102,8 @@ class Outcome:
 
     def __str__(self) -> str:
         how_far = f"{self.applied} of {self.total} applied"
-        return how_far if self.state == FINISHED else f"{how_far}, resume with `{self.resume}`: {self.why}"
+        on = "end it" if self.resume.endswith("--give-up") else "resume"
+        return how_far if self.state == FINISHED else f"{how_far}, {on} with `{self.resume}`: {self.why}"
 
 
 def apply(
@@ -138,6 +139,8 @@ def apply(
     if len({step.key for step in plan.steps}) < len(plan.steps):
         raise Problem("the plan has two steps of one key", plan_id, "make it again: `workbench plan CASE`")
     with owned(folder, dead_owner) as taken_over_from:
+        if (folder / NAME).exists() and read_plan(folder).id != plan_id:
+            raise Problem("the case has another plan by now", str(folder / NAME), "read that one, and apply it")
         book = Journal(folder / journal, BEGINS)
         so_far = standing(book.records, plan_id, folder / journal)
         check_turn(so_far, resume, folder)
@@ -237,21 +240,21 @@ class _Run:
                     self.told(f"step {number} of {len(self.plan.steps)}, {step.key}: {step.says}")
                     self._do(step)
             self._write(FINISHED)
-        except _Stop as stop:
+        except (_Stop, KeyboardInterrupt) as stop:
+            why = str(stop) if isinstance(stop, _Stop) else "it was interrupted"
             if not self.so_far.touched:  # nothing was done: the plan is not begun, and another one may be made
                 with suppress(Problem):
-                    self._write(REFUSED, step=step.key if step else "", why=str(stop))
-                raise Problem(f"stopped before anything was done: {stop}", f"plan {self.so_far.plan}") from None
-            return self._end(STOPPED, str(stop))
-        except KeyboardInterrupt:
-            return self._end(STOPPED, "it was interrupted")
+                    self._write(REFUSED, step=step.key if step else "", why=why)
+                raise Problem(f"stopped before anything was done: {why}", f"plan {self.so_far.plan}") from None
+            return self._end(STOPPED, why)
         except (Problem, OSError) as error:
             key = step.key if step else ""
             if not self.so_far.touched:
                 with suppress(Problem):  # if the journal is what failed, the plan stays begun
                     self._write(REFUSED, step=key, why=str(error))
                 raise
-            return self._end(FAILED, f"step {key}: {error}", step=key)
+            ended = self._end(FAILED, str(error) if isinstance(error, EndedBadly) else f"step {key}: {error}", step=key)
+            return replace(ended, resume=f"{self.resume} --give-up") if isinstance(error, PlanFailed) else ended
         return Outcome(FINISHED, len(self.so_far.done), len(self.plan.steps))
 
     def _end(self, state: str, why: str, **fields: Any) -> Outcome:
@@ -296,7 +299,7 @@ class _Run:
                 # A part of the step may have taken effect, and what it sets free flows on to other servers.
                 progress=self.accept_progress or begun or bool(step.details.get("flows")),
                 still=step.still,
-                down=self._down(step),
+                down=step.details.get("down", ()),
                 ours=(step.server,) if begun else (),
                 origins={origin for held in planned.values() for origin in held} if begun else (),
                 delivered=tuple(left.values()),
@@ -310,10 +313,6 @@ class _Run:
         obstacles = self.site.obstacles(step, begun)
         if obstacles:
             raise Problem(f"the step may not be done now: {few(obstacles)}", f"step {step.key}", "mend that first")
-
-    def _down(self, step: Step) -> Collection[str]:
-        """Who need not answer: whom the plan has taken down before the step, and who was said to be down."""
-        return {*step.details.get("down", ()), *self.site.down}
 
     def _order(self, position: str) -> str | None:
         from workbench.systems import system_named  # its readers are loaded only if something has moved
@@ -346,7 +345,7 @@ class _Run:
                     if not lacking:
                         return vectors
             except EndedBadly as end:
-                raise EndedBadly(end.what, f"step {step.key}", end.do) from None
+                raise type(end)(end.what, f"step {step.key}", end.do or "collect, and plan again") from None
             except (Problem, OSError) as error:  # a server that is starting again
                 lacking = [str(error)]
             if lacking != before:
@@ -363,10 +362,10 @@ class _Run:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _silent(self, step: Step, vectors: Mapping[str | None, Vectors]) -> Iterable[str]:
-        """The servers that do not say what they hold, and have to."""
+        """The servers that do not say what they hold, and that the plan has not taken down."""
         for suffix, found in vectors.items():
             for server in self.plan.vectors(suffix):
-                if server not in found and server not in self._down(step):
+                if server not in found and server not in step.details.get("down", ()):
                     yield f"{server} cannot be asked what it holds"
 
 

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from workbench.boundary import printable
-from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching, words_of
+from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
 from workbench.plan_text import file_of, plan_text, step_text
-from workbench.plans import NAME, Plan, as_json, read_plan
+from workbench.plans import ASKED_FOR, NAME, Plan, Step, as_json, read_plan
 from workbench.systems import system_named
 
 REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable, not a password
 
+_ONCE = {"max_steps", "max_changes", "dead_owner"}
+"""Options of one run, not of the next one."""
+
 _PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path, readable=False))
-
-
-_DOWN = click.option(
-    "--down", metavar="NAME", multiple=True, help="A server of the plan that is down: the rest is done without it."
-)
 
 
 @main.command()
@@ -110,7 +111,6 @@ def _applying(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=click.Path(path_type=Path, exists=True, dir_okay=False),
                 help=f"For a temporary link: its first line is the password; else {REPLICATION_PASSWORD}, else asked for.",
             ),
-            _DOWN,
             click.option("--dead-owner", metavar="HOST:PID", help="The owner on another machine, known to have ended."),
         )
     ):
@@ -148,7 +148,13 @@ def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
         folder = _folder(plan_file)
         # The plan itself is not needed for it, and may be lost or damaged: without this no other could ever be made.
         begun = half_done(folder)
-        click.echo(f"given up: {given_up(begun or read_plan(plan_file), folder, dead_owner=options['dead_owner'])}")
+        ended = given_up(begun or read_plan(plan_file), folder, dead_owner=options["dead_owner"])
+        click.echo(str(ended))
+        with suppress(Problem):
+            for step in read_plan(plan_file).steps:
+                if step.key in ended.touched:
+                    way = f"to take it back: {step.undo}" if step.undo else "it cannot be taken back"
+                    click.echo(one_cell(f"stays as it is: {step.key} on {step.on}; {way}"))
         return
     _run(read_plan(plan_file), plan_file, options, resume=True)
 
@@ -164,15 +170,10 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     folder = _folder(plan_file)
     so_far = state_of(folder, plan)
     check_turn(so_far, resume, folder)
-    site = _site(plan, folder, options)
     left = [step for step in plan.steps if step.key not in so_far.done]
+    site = _site(plan, folder, options, left)
     steps = [step_text(step, file_of(plan, step)) for step in left]
-    click.echo("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
-    if options["down"]:
-        names = ", ".join(options["down"])
-        click.echo(
-            f"\n{printable(names)} is left out: a change that only it has, of what is written again, is overwritten"
-        )
+    _say("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
     _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
     with ended_in_order():
         outcome = applied(
@@ -185,31 +186,50 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
             stop_file=options["stop_file"],
             accept_progress=options["accept_progress"],
             patience=options["patience"],
-            told=lambda sentence: click.echo(printable(sentence), err=True),
+            told=lambda sentence: _say(sentence, err=True),
             dead_owner=options["dead_owner"],
-            again=again("resume", plan_file, options),
+            again=again("resume", plan_file),
         )
-    click.echo(printable(str(outcome)))
+    _say(str(outcome))
     if outcome.state != FINISHED:
         raise click.exceptions.Exit(4)
     for row in site.kept():
-        if not row["kept"]:
-            click.echo(one_cell(f"not yet: {row['server']} {row['says']}"))
-    click.echo(f"now, and again later: {printable(again('verify', plan_file, options))}")
+        if row["kept"] is not True:
+            _say(one_cell(f"{'unknown' if row['kept'] is None else 'not yet'}: {row['server']} {row['says']}"))
+    _say(f"now, and again later: {again('verify', plan_file)}")
 
 
-def again(verb: str, plan_file: Path, options: dict[str, Any]) -> str:
-    """The command with which the same servers are asked."""
-    down = (word for name in options["down"] for word in ("--down", name))
-    return shlex.join(["workbench", verb, str(plan_file), *words_of(options), *down])
+def _say(sentence: str, err: bool = False) -> None:
+    """Tell it, if anybody still listens: what is done to servers does not depend on who reads along."""
+    try:
+        click.echo(printable(sentence), err=err)
+    except BrokenPipeError:  # what is left in the buffer would fail once more at the end, and make the exit code 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
+
+
+def again(verb: str, plan_file: Path) -> str:
+    """The command to be typed next, with the options of this one that it knows, as they were given."""
+    context, words = click.get_current_context(), ["workbench", verb, str(plan_file)]
+    known = {option.name for option in main.commands[verb].params} - _ONCE
+    for option in context.command.params:
+        if not isinstance(option, click.Option) or option.name not in known:
+            continue
+        if context.get_parameter_source(option.name) != ParameterSource.COMMANDLINE:
+            continue
+        given = context.params[option.name]
+        if option.is_flag:
+            words.append((option.opts if given else option.secondary_opts)[0])
+        else:
+            words += [word for one in (given if option.multiple else [given]) for word in (option.opts[0], str(one))]
+    return shlex.join(words)
 
 
 def _folder(plan_file: Path) -> Path:
     return plan_file if plan_file.is_dir() else plan_file.resolve().parent
 
 
-def _site(plan: Plan, folder: Path, options: dict[str, Any]) -> Any:
-    """The real servers of the plan."""
+def _site(plan: Plan, folder: Path, options: dict[str, Any], steps: Sequence[Step] = ()) -> Any:
+    """The real servers of the plan, as the place where these steps will be done."""
     system = system_named(plan.system)
     if system.site is None:
         raise Problem(f"no hands are known for {system.title}", plan.case, "make a bundle, and run it by hand")
@@ -221,9 +241,11 @@ def _site(plan: Plan, folder: Path, options: dict[str, Any]) -> Any:
         "the replication user",
         "--replication-password-file",
     )
-    site = system.site()(plan, addresses_of(options), access, folder, credentials, options["down"])
+    site = system.site()(plan, addresses_of(options), access, folder, credentials)
     if access.user:
         access.password()  # asked for before anything begins
+    if any(ASKED_FOR in step.sends for step in steps):
+        credentials()
     return site
 
 
@@ -267,7 +289,6 @@ def _rehearse(plan: Plan, plan_file: Path) -> None:
 @main.command()
 @_PLAN
 @reaching
-@_DOWN
 @JSON
 def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
     """Ask the servers again, and hold them against what a PLAN promised.

@@ -51,15 +51,6 @@ _OPTIONS = (
 )
 
 
-_SAID_AGAIN = {
-    "instances": "--instance",
-    "urls": "--url",
-    "bind_dn": "--bind-dn",
-    "password_file": "--password-file",
-    "ca_file": "--ca",
-}
-
-
 def reaching(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command the options of addresses and access; it gets them as keywords, for `addresses_of` and `access_of`."""
     for option in reversed(_OPTIONS):
@@ -73,18 +64,6 @@ def addresses_of(options: dict[str, Any]) -> list[Address]:
     if not found:
         raise click.UsageError("name the servers: --instance INSTANCE or --url URL, each as often as needed")
     return found
-
-
-def words_of(options: dict[str, Any]) -> list[str]:
-    """The options of addresses and access as they were given, for a command to be typed next."""
-    words = []
-    for name, option in _SAID_AGAIN.items():
-        given = options[name]
-        for one in given if isinstance(given, tuple) else [given] if given else []:
-            words += [option, str(one)]
-    if options["tls"] is not None:
-        words.append("--tls" if options["tls"] else "--no-tls")
-    return words
 
 
 def access_of(options: dict[str, Any]) -> Access:
@@ -109,7 +88,10 @@ def password_from(file: Path | None, whose: str | None, variable: str, who: str,
     @cache
     def password() -> str:
         if file:
-            given = file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+            try:
+                given = file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
+            except ValueError:
+                raise Problem("the password is no text in UTF-8", printable(str(file)), "write it anew") from None
         elif variable in os.environ:
             given = os.environ[variable]
         elif sys.stdin.isatty():

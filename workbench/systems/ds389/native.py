@@ -19,6 +19,21 @@ ENABLED, REFRESH = "nsds5ReplicaEnabled", "nsds5BeginReplicaRefresh"
 KEEP_ALIVE, STAMP = "repl keep alive", "keepalivetimestamp"
 CREDENTIALS = "nsDS5ReplicaCredentials"
 
+MEMBER_OF = "memberof"
+"""Computed by a plug-in, and where it is off an attribute like any other."""
+
+BY_SERVER = frozenset(
+    {
+        *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
+        *("entryuuid", "dsentrydn", "entrydn", "entryusn", "internalmodifiersname", "internalcreatorsname", "nsrole"),
+        *("numsubordinates", "tombstonenumsubordinates", "hassubordinates", "structuralobjectclass", "dncomp"),
+        *("subschemasubentry", "governingstructurerule", "pwdreset", "pwdtprreset", "modrdn-nsds50ruv"),
+        *("nsds5replconflict", "nsparentuniqueid", "nstombstonecsn", "nscpentrydn"),
+    }
+)
+"""What only the server itself writes (NO-USER-MODIFICATION in its schema, and traces of replication): sent by others it is
+refused."""
+
 _SAFE = re.compile(rb"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
 _IN_DN = re.compile(r'[,+"\\<>;=]')
 
@@ -88,9 +103,8 @@ def stamp(at: datetime) -> str:
 
 def dsconf(server: str, *words: str, named: str | None = None) -> Command:
     """The server's own tool; the name of the server stands for its instance or its URL. `named`: what it is about."""
-    if named is None:
-        return "dsconf", server, *words
-    return ("dsconf", server, *words, "--", named) if named.startswith("-") else ("dsconf", server, *words, named)
+    last = () if named is None else ("--", named) if named.startswith("-") else (named,)
+    return "dsconf", server, *words, *last
 
 
 def checks(servers: Iterable[Mapping[str, Any]]) -> Iterator[Command]:

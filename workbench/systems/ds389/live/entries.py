@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from workbench.model import Problem
 from workbench.systems.ds389.csn import csn_or_none, origin_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.live.connection import BELOW, Connection
-from workbench.systems.ds389.native import Record, add
+from workbench.systems.ds389.native import BY_SERVER, MEMBER_OF, Record, add
 
 Values = dict[str, list[bytes]]
 
 _STATE = re.compile(rb"[^:;]+(?:;[^:;]+)*")
 _CSN = re.compile(r"[a-z]{2}csn-([0-9a-f]{20})")
-BY_SERVER = frozenset(
-    {
-        *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
-        *("entryuuid", "dsentrydn", "entrydn", "numsubordinates", "memberof", "nsds5replconflict"),
-        *("nsparentuniqueid", "nstombstonecsn", "nscpentrydn", "internalmodifiersname", "internalcreatorsname"),
-    }
-)
+NOT_BY_USERS = BY_SERVER | {MEMBER_OF}
+"""What is no value of a user, unless somebody says that it is."""
 
 
 def entry_of(connection: Connection, dn: str, also: Iterable[str] = ()) -> Entry | None:
@@ -34,7 +30,7 @@ def values_of(entry: Entry, also: Iterable[str] = ()) -> Values:
     found: Values = {}
     wanted = {name.lower() for name in also}
     for name, value in entry.lines[1:]:
-        if name.lower() not in BY_SERVER or name.lower() in wanted:
+        if name.lower() not in NOT_BY_USERS or name.lower() in wanted:
             found.setdefault(name.lower(), []).append(value)
     return {name: sorted(values) for name, values in found.items()}
 
@@ -58,6 +54,9 @@ def written_by(connection: Connection, dn: str, rid: str) -> dict[str, str]:
 def changes_of(connection: Connection, dn: str) -> dict[str, set[str]]:
     """Attribute in lower case -> the changes that made its values what they are, as the state of the entry tells."""
     found = connection.search(dn, attributes=("nscpEntryWSI",), absent=True)
+    if found and not found[0].texts("nscpEntryWSI"):
+        do = "ask as one who may read nscpEntryWSI, as the Directory Manager may"
+        raise Problem(f"which changes wrote {dn} is not shown", connection.place.url, do)
     wrote: dict[str, set[str]] = {}
     for text in found[0].texts("nscpEntryWSI") if found else ():
         state = _STATE.match(text.encode())
@@ -68,10 +67,10 @@ def changes_of(connection: Connection, dn: str) -> dict[str, set[str]]:
     return wrote
 
 
-def tombstone_of(connection: Connection, suffix: str, unique: str) -> Entry | None:
+def tombstone_of(connection: Connection, suffix: str, unique: str, also: Iterable[str] = ()) -> Entry | None:
     """The deleted entry of a unique ID, which keeps all of its values until it is purged; None if there is none."""
     match = f"(&(objectClass=nsTombstone)(nsUniqueId={unique}))"
-    return next(iter(connection.search(suffix, BELOW, match, ("*",), absent=True)), None)
+    return next(iter(connection.search(suffix, BELOW, match, ("*", *also), absent=True)), None)
 
 
 def addition(dn: str, entry: Entry) -> Record:
@@ -79,7 +78,7 @@ def addition(dn: str, entry: Entry) -> Record:
     values: dict[str, list[bytes]] = {}
     for name, value in entry.lines[1:]:
         low = name.lower()
-        if low not in BY_SERVER and not (low == "objectclass" and value.lower() == b"nstombstone"):
+        if low not in NOT_BY_USERS and not (low == "objectclass" and value.lower() == b"nstombstone"):
             values.setdefault(name, []).append(value)
     record = dict(add(dn, {}))
     record["values"] = values

@@ -20,11 +20,11 @@ from workbench.boundary import printable
 from workbench.journal import write_whole
 from workbench.model import Problem
 from workbench.plans import Step
-from workbench.repairing import EndedBadly
+from workbench.repairing import EndedBadly, PlanFailed
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.entries import (
-    BY_SERVER,
+    NOT_BY_USERS,
     addition,
     changes_of,
     differing,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Memo = Mapping[str, Any]
 
 _POLL = 0.2
-_ANEW = "give this plan up, collect, and plan again"
 _TASK_AGAIN = "see its errors log; the server keeps the task for five minutes, after that resume begins it again"
 _MODIFIED = "modifyTimestamp"
 
@@ -80,7 +79,7 @@ class _Plain:
                 server.send(record)
 
     def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
-        return servers.behind(step.suffix, step.details.get("level", ()))
+        return servers.lagging(step, step.details.get("level", ()))
 
 
 class Enable(_Plain):
@@ -88,12 +87,14 @@ class Enable(_Plain):
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """It has to lead where the plan says."""
-        return servers.leads_elsewhere(step.on, step.details["records"][0]["dn"], step.details["to"])
+        return servers.leads_elsewhere(
+            step.on, step.details["records"][0]["dn"], step.details["to"], step.details["leads"]
+        )
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it is on, and leads where the plan says."""
         dn = step.details["records"][0]["dn"]
-        if any(servers.leads_elsewhere(step.on, dn, step.details["to"])):
+        if any(servers.leads_elsewhere(step.on, dn, step.details["to"], step.details["leads"])):
             return False
         return (servers.setting(step.on, dn, ENABLED) or "on").lower() == "on"
 
@@ -101,7 +102,7 @@ class Enable(_Plain):
         """The consumer has all of the supplier, where that comes at once."""
         if not self.done(servers, step, memo):
             return [f"the agreement on {step.on} is off"]
-        return servers.behind(step.suffix, (step.on, step.details["to"])) if step.details["arrives"] else ()
+        return servers.lagging(step, (step.on, step.details["to"])) if step.details["arrives"] else ()
 
 
 class Wake(_Plain):
@@ -129,12 +130,12 @@ class Wake(_Plain):
         if rescued is None:
             return
         own = servers.origin(step.suffix, rescued) or ""
-        others = (servers.planned(step.suffix, name) for name in servers.all_names(step.suffix) if name != rescued)
+        others = (servers.planned(step.suffix, name) for name in servers.names(step.suffix) if name != rescued)
         lost = max(held.get(own, "") for held in others)
         now = servers.vectors(step.suffix).get(rescued, {}).get(own, "")
         if now > lost:
             what = f"{rescued} has made a change of its own by now, {now}: whether what it lost was back before, its RUV hides"
-            raise EndedBadly(what, "", _ANEW)
+            raise PlanFailed(what)
 
 
 class Start(_Plain):
@@ -176,9 +177,11 @@ class Start(_Plain):
         vector = servers.vectors(step.suffix).get(step.server)
         if vector is None:
             yield f"{step.server} does not answer"
-        elif (now := vector.get(origin)) != planned:
-            what = f"{step.server} made changes of its own up to {now}, the plan knows them to {planned}"
-            raise EndedBadly(what, "", _ANEW)
+        elif (now := vector.get(origin)) is None and planned:
+            yield f"{step.server} does not say yet what it holds"
+        elif now != planned:
+            what = f"{step.server} holds its own changes up to {now}, and the plan was made for {planned or 'none'}"
+            raise PlanFailed(what)
 
 
 class Save(_Plain):
@@ -238,13 +241,15 @@ class Rewrite(_Plain):
         with servers.connected(step.on) as server:
             entry = entry_of(server, dn, _names(step))
             there = values_of(entry, _names(step)) if entry else {}
+            if unseen := [name for name in step.details["hidden"] if not there.get(name.lower())]:
+                raise _unseen(step, unseen)
             mods = [["replace", name, there.get(name.lower(), [])] for name in _names(step)]
             server.send({"dn": dn, "change": "modify", "mods": mods})
 
     def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """Every server has the values."""
-        yield from servers.behind(step.suffix, step.details["level"])
-        yield from servers.unlike(step.suffix, step.on, step.details["dn"], _names(step))
+        yield from servers.lagging(step, step.details["level"])
+        yield from servers.unlike(step.suffix, step.details["level"], step.details["dn"], _names(step), whole=False)
 
 
 class Recreate(_Plain):
@@ -277,14 +282,16 @@ class Recreate(_Plain):
         """Delete, unless that is done, and add."""
         dn, unique = step.details["dn"], step.details["entry"]
         with servers.connected(step.on) as server:
-            entry = entry_of(server, dn)
-            if entry is not None:
-                server.send(delete(dn))
-            else:
-                entry = tombstone_of(server, step.suffix or "", unique)
+            there = entry_of(server, dn, _names(step))
+            entry = there or tombstone_of(server, step.suffix or "", unique, _names(step))
             if entry is None:
                 do = "add the entry by hand with the values that the plan shows, set its secrets again, and resume"
                 raise Problem(f"{dn} is deleted, and its tombstone is purged", step.on, do)
+            shown = values_of(entry, _names(step))
+            if unseen := [name for name in step.details["hidden"] if not shown.get(name.lower())]:
+                raise _unseen(step, unseen)
+            if there is not None:
+                server.send(delete(dn))
             try:
                 server.send(addition(dn, entry))
             except Problem as problem:
@@ -293,8 +300,8 @@ class Recreate(_Plain):
 
     def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """Every server has the entry with the same values."""
-        yield from servers.behind(step.suffix, step.details["level"])
-        yield from servers.unlike(step.suffix, step.on, step.details["dn"])
+        yield from servers.lagging(step, step.details["level"])
+        yield from servers.unlike(step.suffix, step.details["level"], step.details["dn"], _names(step))
 
 
 class Initialise(_Plain):
@@ -305,7 +312,7 @@ class Initialise(_Plain):
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The agreement has to lead to the server whose data is replaced, and to be on."""
         agreement = step.details["agreement"]
-        yield from servers.leads_elsewhere(step.on, agreement, step.server)
+        yield from servers.leads_elsewhere(step.on, agreement, step.server, step.details["leads"])
         if (servers.setting(step.on, agreement, ENABLED) or "on").lower() == "off":
             yield "the agreement is off: an initialisation would not begin"
         if self._running(servers, step):
@@ -362,18 +369,34 @@ class Feed(_Plain):
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """No other agreement may have its name."""
         if servers.setting(step.on, step.details["dn"], "cn") is not None:
-            yield from servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
+            yield from _elsewhere(servers, step)
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
-        """True if it is there, and leads where the plan says."""
-        return not any(servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"]))
+        """True if it is there, leads where the plan says, and its password was not refused."""
+        return not any(_elsewhere(servers, step)) and not self._refused(servers, step)
 
     def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
-        """With the password that its consumer knows; it is asked for, and goes nowhere but to the supplier."""
+        """With the password that its consumer knows; it is asked for, and goes nowhere but to the supplier.
+
+        One whose password was refused is made anew: it would tell of that refusal for some time yet.
+        """
         (record,) = step.details["records"]
-        whole = {**record, "values": {**record["values"], CREDENTIALS: [servers.credentials()]}}
+        password = servers.credentials()
+        refused = self._refused(servers, step)
         with servers.connected(step.on) as server:
-            server.send(whole)
+            if refused:
+                server.send(delete(step.details["dn"]))
+            server.send({**record, "values": {**record["values"], CREDENTIALS: [password]}})
+
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
+        """The consumer is level."""
+        if self._refused(servers, step):
+            what = f"{step.details['to']} refuses {step.details['login']} with the password that was given"
+            raise EndedBadly(what, "", "resume with the right one")
+        return super().shortfall(servers, step, memo)
+
+    def _refused(self, servers: PlannedServers, step: Step) -> bool:
+        return "(49)" in (servers.setting(step.on, step.details["dn"], "nsds5replicaLastUpdateStatus") or "")
 
 
 class Unfeed(_Plain):
@@ -381,7 +404,7 @@ class Unfeed(_Plain):
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """It has to be the one that was made: somebody may use its name for another."""
-        yield from servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"])
+        return _elsewhere(servers, step)
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if it is gone."""
@@ -393,6 +416,7 @@ class Task(_Plain):
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The server has to know such tasks: a plug-in that is off has none."""
+        yield from _ended_badly(servers, step)
         place = step.details["task"].partition(",")[2]
         if servers.setting(step.on, place, "cn") is None:
             yield f"{step.on} has no {place}: switch its plug-in on and restart the server, or give the rest up"
@@ -415,11 +439,10 @@ class Clean(_Plain):
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """No server may make changes as it, and nobody may have made one since the plan."""
-        rid, names = step.details["origin"], servers.all_names(step.suffix)
+        yield from _ended_badly(servers, step)
+        rid, names = step.details["origin"], servers.names(step.suffix)
         for name in names:
-            if name in servers.down:
-                yield f"{name} is down: it would bring {rid} back"
-            elif servers.identity(step.suffix, name)[0] == rid:
+            if servers.identity(step.suffix, name)[0] == rid:
                 yield f"{name} makes changes as {rid}: it is alive"
         known = max((servers.planned(step.suffix, name).get(rid, "") for name in names), default="")
         for name, vector in sorted(servers.vectors(step.suffix).items()):
@@ -469,6 +492,22 @@ def _task(servers: PlannedServers, step: Step) -> str | None:
     return servers.setting(step.on, step.details["task"], "nsTaskExitCode") or ""
 
 
+def _ended_badly(servers: PlannedServers, step: Step) -> Iterable[str]:
+    code = _task(servers, step)
+    if code not in (None, "", "0"):
+        yield f"an earlier task on {step.on} ended with {code}; {_TASK_AGAIN}"
+
+
+def _elsewhere(servers: PlannedServers, step: Step) -> Iterable[str]:
+    return servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"], step.details["leads"])
+
+
+def _unseen(step: Step, names: Iterable[str]) -> Problem:
+    """Sent as if it were empty, what only others may read would be deleted on all servers."""
+    what = f"{', '.join(names)} of {step.details['dn']} is not shown, or is gone by now"
+    return Problem(what, step.on, "ask as one who may read it, as the Directory Manager may; if it is gone, plan anew")
+
+
 def _last_own(servers: PlannedServers, step: Step) -> str:
     """The last change of the server's own that was known; if it went back since the plan, what it had then does not count."""
     planned = servers.planned(step.suffix, step.on).get(servers.origin(step.suffix, step.on) or "", "")
@@ -487,7 +526,7 @@ def _not_the_entry(servers: PlannedServers, step: Step, planned: Mapping[str, li
     dn = step.details["dn"]
 
     def looked(server: Connection) -> Iterable[str]:
-        entry = entry_of(server, dn, planned)
+        entry = entry_of(server, dn, _names(step))
         if entry is None:
             yield f"{step.on} has no {dn} any more"
         elif entry.text("nsUniqueId") != step.details["entry"]:
@@ -495,6 +534,9 @@ def _not_the_entry(servers: PlannedServers, step: Step, planned: Mapping[str, li
         else:
             for name in differing(entry, planned):
                 yield f"{name} of {dn} on {step.on} is no longer what the plan shows"
+            shown = values_of(entry, _names(step))
+            if unseen := [name for name in step.details["hidden"] if not shown.get(name.lower())]:
+                yield str(_unseen(step, unseen))
 
     with servers.connected(step.on) as server:
         return list(looked(server))
@@ -507,7 +549,7 @@ def _later_elsewhere(servers: PlannedServers, step: Step, names: set[str]) -> It
     """
     dn, wrote = step.details["dn"], {}
     for name in servers.names(step.suffix):
-        if name != step.on and servers.answers(name):
+        if name != step.on:
             with servers.connected(name) as server:
                 wrote[name] = changes_of(server, dn)
     held = servers.vectors(step.suffix).get(step.on, {})  # asked last: what it got meanwhile is not later
@@ -515,7 +557,7 @@ def _later_elsewhere(servers: PlannedServers, step: Step, names: set[str]) -> It
         late = sorted(
             attribute
             for attribute, some in there.items()
-            if (attribute in names if names else attribute not in BY_SERVER)
+            if (attribute in names if names else attribute not in NOT_BY_USERS)
             and any(csn > held.get(origin_of(csn), "") for csn in some)
         )
         if late:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -29,7 +29,6 @@ class PlannedServers:
 
     folder       where the plan is: files that a step writes go there
     credentials  gives the password with which suppliers bind at their consumers, when a step needs it
-    down         servers of the plan that are known to be down: they are not contacted
     """
 
     def __init__(
@@ -39,37 +38,26 @@ class PlannedServers:
         access: Access,
         folder: Path,
         credentials: Callable[[], str],
-        down: Collection[str] = (),
     ) -> None:
-        self.plan, self.access, self.folder, self.credentials, self.down = plan, access, folder, credentials, down
+        self.plan, self.access, self.folder, self.credentials = plan, access, folder, credentials
         self._reached: dict[str, Reached] = {}
+        self._aims: dict[str, Mapping[str, str]] = {}
         for address in addresses:
             server = server_at(address)
             if server.name in self._reached:
                 raise Problem(f"two servers are named {server.name}", server.place.url, "name them apart: NAME=URL")
             self._reached[server.name] = server
         planned = list(dict.fromkeys(one["server"] for one in plan.servers))
-        if both := sorted(set(down) & set(self._reached)):
-            raise Problem(
-                f"{', '.join(both)} is said to be down, and has an address", plan.case, "leave one of the two away"
-            )
-        if lacking := [name for name in planned if name not in self._reached and name not in down]:
-            do = (
-                "say how each is reached: --instance NAME=INSTANCE or --url NAME=URL, or that it is down: --down NAME; "
-            )
-            do += f"the plan has {', '.join(planned)}"
+        if lacking := [name for name in planned if name not in self._reached]:
+            do = f"say how each is reached: --instance NAME=INSTANCE or --url NAME=URL; the plan has {', '.join(planned)}"
             raise Problem(f"the plan speaks of {', '.join(lacking)}, and no address was given", plan.case, do)
-        if strange := sorted({*self._reached, *down} - set(planned)):
+        if strange := sorted(set(self._reached) - set(planned)):
             do = f"the plan has {', '.join(planned)}"
             raise Problem(f"the plan knows no server {', '.join(strange)}", plan.case, do)
 
-    def all_names(self, suffix: str | None) -> list[str]:
+    def names(self, suffix: str | None) -> list[str]:
         """The servers of a suffix that the plan knows."""
         return [one["server"] for one in self.plan.servers if one["suffix"] == suffix]
-
-    def names(self, suffix: str | None) -> list[str]:
-        """Those of them that can be asked: all that are not known to be down."""
-        return [name for name in self.all_names(suffix) if name not in self.down]
 
     def vectors(self, suffix: str | None) -> Vectors:
         """What every server of the suffix that answers claims to hold now."""
@@ -90,8 +78,6 @@ class PlannedServers:
 
     def answers(self, name: str) -> bool:
         """True if the server can be asked."""
-        if name in self.down:
-            return False
         try:
             with self.connected(name):
                 return True
@@ -131,24 +117,26 @@ class PlannedServers:
             found = server.search(dn, attributes=(attribute,), absent=True)
         return found[0].text(attribute) if found else None
 
-    def leads_elsewhere(self, name: str, dn: str, to: str) -> Iterator[str]:
-        """Whether an agreement is gone, or leads to another server than the plan says."""
+    def leads_elsewhere(self, name: str, dn: str, to: str, planned: str | None) -> Iterator[str]:
+        """Whether an agreement is gone, or leads to another address than when it was planned, or that is not the server."""
         with self.connected(name) as server:
             found = server.search(dn, attributes=("nsDS5ReplicaHost", "nsDS5ReplicaPort"), absent=True)
         if not found:
             yield f"{name} has no agreement {dn} any more"
             return
-        port = found[0].text("nsDS5ReplicaPort") or ""
-        where = host_named(found[0].text("nsDS5ReplicaHost") or ""), int(port) if port.isdecimal() else 0
-        if not self.answers(to):
+        host, port = (found[0].text(one) or "" for one in ("nsDS5ReplicaHost", "nsDS5ReplicaPort"))
+        if f"{host}:{port}".lower() != (planned or "").lower():
+            was = f"and led to {planned}" if planned else "and the plan does not know where it led"
+            yield f"the agreement {dn} on {name} leads to {host}:{port}, {was}"
             return
-        known = self._known_as(to)
-        if where in known:
+        # Which server is reached under that name is somebody's word: two read-only ones are not told apart by what they hold.
+        where = host_named(host), int(port) if port.isdecimal() else 0
+        if not self.answers(to) or where in (known := self._known_as(to)):
             return
         # A host may have names that it does not know of itself: its port has to be right, and it is no other server.
         others = [other for other in self._reached if other != to and self.answers(other)]
         if where[1] not in {port for _, port in known} or any(where in self._known_as(other) for other in others):
-            yield f"the agreement {dn} on {name} leads to {where[0]}:{where[1]}, which is not {to}"
+            yield f"the agreement {dn} on {name} leads to {host}:{port}, which is not {to}"
 
     def behind(self, suffix: str | None, names: Sequence[str], vectors: Vectors | None = None) -> list[str]:
         """Of the first server and the others: which of them do not yet claim what the first one does."""
@@ -168,26 +156,42 @@ class PlannedServers:
                 found.append(f"{name} is behind {names[0]} in origin {', '.join(late)}")
         return found
 
-    def unlike(self, suffix: str | None, right: str, dn: str, only: Sequence[str] | None = None) -> Iterator[str]:
-        """On which servers an entry is not as it is on the right one."""
-        names = None if only is None else {name.lower() for name in only}
-        also = () if only is None else tuple(only)
+    def lagging(self, step: Step, names: Sequence[str]) -> list[str]:
+        """Who does not yet claim what the first one did when this was first asked of the step: on a live system it goes on."""
+        vectors = self.vectors(step.suffix)
+        if names and names[0] in vectors:
+            vectors = {**vectors, names[0]: self._aims.setdefault(step.key, vectors[names[0]])}
+        return self.behind(step.suffix, names, vectors)
 
-        def shown(name: str) -> dict[str, list[bytes]] | None:
+    def unlike(
+        self, suffix: str | None, names: Sequence[str], dn: str, shown: Sequence[str] = (), whole: bool = True
+    ) -> Iterator[str]:
+        """On which servers an entry is not as it is on the first one, but for what agreements leave out.
+
+        shown    attributes that are shown only when they are asked for
+        whole    all attributes count, not only these
+        """
+        right, *others = names
+        counted = {name.lower() for name in shown}
+
+        def values(name: str) -> dict[str, list[bytes]] | None:
             with self.connected(name) as server:
-                entry = entry_of(server, dn, also)
+                entry = entry_of(server, dn, shown)
             if entry is None:
                 return None
-            return {key: values for key, values in values_of(entry, also).items() if names is None or key in names}
+            return {key: some for key, some in values_of(entry, shown).items() if whole or key in counted}
 
-        wanted = shown(right)
-        for name in self.names(suffix):
-            if name != right and self.answers(name) and (there := shown(name)) != wanted:
-                if there is None or wanted is None:
+        wanted = values(right)
+        for name in others:
+            there = values(name)
+            if there is None or wanted is None:
+                if there is not wanted:
                     yield f"{name if there is None else right} has no {dn}"
-                else:
-                    differ = sorted(key for key in {*there, *wanted} if there.get(key) != wanted.get(key))
-                    yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"
+                continue
+            left_out = {*self.about(suffix, name)["left_out"], *self.about(suffix, right)["left_out"]}
+            differ = sorted(key for key in {*there, *wanted} - left_out if there.get(key) != wanted.get(key))
+            if differ:
+                yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"
 
     def about(self, suffix: str | None, name: str) -> Mapping[str, Any]:
         """What the plan knows of a server."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from workbench.model import Problem
@@ -13,6 +15,8 @@ from workbench.systems.ds389.live.planned import PlannedServers
 
 _CONFLICTS = "(|(nsds5ReplConflict=*)(&(objectClass=ldapSubEntry)(nsds5ReplConflict=*)))"
 _SHOWN = 5
+_SETTLES, _PAUSE = 15.0, 0.5
+"""Seconds that servers are given to get what others claimed when they were asked, and between two looks."""
 
 
 class DirectorySite(PlannedServers):
@@ -44,43 +48,31 @@ class DirectorySite(PlannedServers):
     def kept(self) -> list[dict[str, Any]]:
         """How the servers stand to what the plan promised: rows of `server`, `suffix`, `says` and `kept`; None: unknown."""
         rows: list[dict[str, Any]] = []
+
+        def tell(server: str, suffix: str | None, told: Callable[[], tuple[bool | None, str]]) -> None:
+            try:
+                kept, says = told()
+            except Problem as problem:
+                kept, says = None, f"could not be asked: {problem.what}"
+            rows.append({"server": server, "suffix": suffix, "says": says, "kept": kept})
+
         for suffix in dict.fromkeys(one["suffix"] for one in self.plan.servers):
-            vectors = self.vectors(suffix)
-            for name in self.all_names(suffix):
-                about = {"server": name, "suffix": suffix}
-                if name not in vectors:
-                    says = "was said to be down" if name in self.down else "does not answer"
-                    rows.append({**about, "says": says, "kept": None})
+            first, last = self._settled(suffix)
+            for name in self.names(suffix):
+                if name not in last:
+                    rows.append({"server": name, "suffix": suffix, "says": "does not answer", "kept": None})
                     continue
-                ahead = sorted({other for other in vectors if self.behind(suffix, (other, name), vectors)})
-                level = (
-                    f"lacks changes that {', '.join(ahead)} claims" if ahead else "claims all that any server claims"
-                )
-                rows.append({**about, "says": level, "kept": not ahead})
-                conflicts = self._conflicts(suffix, name)
-                what = (
-                    f"{len(conflicts)} conflict entries: {', '.join(conflicts[:_SHOWN])}"
-                    if conflicts
-                    else "no conflict entries"
-                )
-                rows.append({**about, "says": what, "kept": not conflicts})
-            # What was delivered of an origin that the plan cleaned no vector tells any more: that its entries are alike does.
-            cleaned = {
-                one.details["origin"] for one in self.plan.steps if (one.repair, one.suffix) == ("clean", suffix)
-            }
+                tell(name, suffix, partial(self._level, suffix, name, first, last))
+                tell(name, suffix, partial(self._without_conflicts, suffix, name))
             for row in self.plan.promise:
-                if row["suffix"] == suffix and row["server"] in vectors:
-                    rows.append(self._delivered(suffix, row, vectors, row["origin"] in cleaned))
+                if row["suffix"] == suffix and row["server"] in last:
+                    tell(row["server"], suffix, partial(self._delivered, row, last))
         return rows
 
     # --- inside
 
     def _know_them(self, step: Step) -> None:
         """Raise Problem if a server is not the one that the plan calls so: what it shows would prove nothing."""
-        needs = {step.server, step.on, step.details.get("to"), *step.details.get("level", ())}
-        if lacking := sorted(needs & set(self.down)):
-            do = "go on when it is back, or plan for the others: `workbench plan CASE --for SERVER`"
-            raise Problem(f"{', '.join(lacking)} is down, and the step needs it", step.key, do)
         if strangers := list(self._strangers(step)):
             raise Problem(
                 strangers[0], step.key, "check which address belongs to which name; if they are right, plan anew"
@@ -95,7 +87,7 @@ class DirectorySite(PlannedServers):
             try:
                 origin, generation = self.identity(step.suffix, name)
             except Problem as problem:
-                do = f"if it is down and stays so, leave it out: --down {name} in place of its address"
+                do = f"{problem.do}; if it is gone for long, collect without it and plan again".removeprefix("; ")
                 raise Problem(f"{name} cannot be asked: {problem.what}", problem.where, do) from None
             planned = self.about(step.suffix, name)
             if origin != planned["origin"]:
@@ -116,24 +108,61 @@ class DirectorySite(PlannedServers):
             raise Problem(f"nobody knows how to do {step.repair}", step.key, "make the plan again with this version")
         return hand
 
-    def _conflicts(self, suffix: str | None, name: str) -> list[str]:
-        with self.connected(name) as server:
-            return [
-                entry.dn
-                for entry in server.search(suffix or "", BELOW, _CONFLICTS, ("nsds5ReplConflict",), absent=True)
-            ]
+    def _settled(self, suffix: str | None) -> tuple[Vectors, Vectors]:
+        """What all claim now, and what they claim some time later: on a live system they are never level at one moment."""
+        first = last = self.vectors(suffix)
+        end = time.monotonic() + _SETTLES
+        while time.monotonic() < end and any(self._ahead(suffix, name, first, last) for name in last):
+            time.sleep(_PAUSE)
+            last = self.vectors(suffix)
+        return first, last
 
-    def _delivered(self, suffix: str | None, row: Mapping[str, Any], vectors: Vectors, cleaned: bool) -> dict[str, Any]:
-        name, about = row["server"], {"server": row["server"], "suffix": suffix}
-        what = f"{row['count']:,} changes of origin {row['origin']}, {row['first']} to {row['last']}"
-        if not cleaned and vectors[name].get(row["origin"], "") < row["last"]:
-            return {**about, "says": f"has not got {what}", "kept": False}
-        others = [
-            other for other in self.names(suffix) if other != name and other in vectors and self.origin(suffix, other)
+    def _ahead(self, suffix: str | None, name: str, first: Vectors, last: Vectors) -> list[str]:
+        """Who claimed at first what the server does not claim at last."""
+        return [
+            one
+            for one in first
+            if one != name and self.behind(suffix, (one, name), {name: last[name], one: first[one]})
         ]
-        for dn in row["targets"]:
-            unlike = [text for other in others[:1] for text in self.unlike(suffix, other, dn)]
+
+    def _level(self, suffix: str | None, name: str, first: Vectors, last: Vectors) -> tuple[bool, str]:
+        ahead = self._ahead(suffix, name, first, last)
+        return (
+            not ahead,
+            f"lacks changes that {', '.join(ahead)} claims" if ahead else "claims all that any server claims",
+        )
+
+    def _without_conflicts(self, suffix: str | None, name: str) -> tuple[bool, str]:
+        with self.connected(name) as server:
+            found = server.search(suffix or "", BELOW, _CONFLICTS, ("nsds5ReplConflict",), absent=True)
+        if not found:
+            return True, "no conflict entries"
+        return False, f"{len(found)} conflict entries: {', '.join(entry.dn for entry in found[:_SHOWN])}"
+
+    def _delivered(self, row: Mapping[str, Any], vectors: Vectors) -> tuple[bool | None, str]:
+        """Whether what was promised to a server is there: as its vector claims, and as its entries show."""
+        name, suffix, origin = row["server"], row["suffix"], row["origin"]
+        what = f"{row['count']:,} changes of origin {origin}, {row['first']} to {row['last']}"
+        steps = {(one.repair, one.server, one.details.get("origin")) for one in self.plan.steps if one.suffix == suffix}
+        # No vector tells of an origin that the plan cleaned.
+        cleaned = any(repair == "clean" and rid == origin for repair, _, rid in steps)
+        if not cleaned and vectors[name].get(origin, "") < row["last"]:
+            return False, f"has not got {what}"
+        partner = self._partner(row, vectors)
+        if row["targets"] and partner:
+            unlike = [text for dn in row["targets"] for text in self.unlike(suffix, (partner, name), dn)]
             if unlike:
-                return {**about, "says": unlike[0], "kept": False}
-        seen = f", and {len(row['targets']):,} entries are equal on all servers" if row["targets"] else ""
-        return {**about, "says": f"has got {what}{seen}", "kept": True}
+                return False, unlike[0]
+            return True, f"has got {what}, and its {len(row['targets']):,} entries are as on {partner}"
+        # A vector that claimed them when they were missing proves nothing, unless all of its data came anew.
+        filled = any((repair, server) == ("initialise", name) for repair, server, _ in steps)
+        if filled or self.planned(suffix, name).get(origin, "") < row["last"]:
+            return True, f"has got {what}"
+        return None, f"claims {what}, as it did before; nothing was there to compare its entries with"
+
+    def _partner(self, row: Mapping[str, Any], vectors: Vectors) -> str | None:
+        """A server that makes changes and lacked nothing of what was promised."""
+        suffix, origin = row["suffix"], row["origin"]
+        lacked = {one["server"] for one in self.plan.promise if (one["suffix"], one["origin"]) == (suffix, origin)}
+        able = (name for name in self.names(suffix) if name in vectors and self.origin(suffix, name))
+        return next((name for name in able if name not in {row["server"], *lacked}), None)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
-from workbench.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
+from workbench.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
 from workbench.systems.ds389.native import (
+    BY_SERVER,
+    MEMBER_OF,
     REFRESH,
     add,
     agreement_dn,
@@ -21,7 +23,6 @@ from workbench.systems.ds389.native import (
     stamp,
 )
 from workbench.systems.ds389.repairs.evidence import (
-    OPERATIONAL,
     Missed,
     Present,
     children_on,
@@ -30,13 +31,12 @@ from workbench.systems.ds389.repairs.evidence import (
     present_on,
     stranded_ldif,
 )
-from workbench.systems.ds389.repairs.links import ROLLED_BACK, enabling, links_to, off
+from workbench.systems.ds389.repairs.links import enabling, links_to, off
 
 if TYPE_CHECKING:
     from workbench.rules.mending import Lack
     from workbench.topology import Link
 
-MEMBER_OF = "memberof"
 TASK_KEPT = "300"
 """Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""
 GROUPS_SHOWN = 5
@@ -84,7 +84,7 @@ def healed(view: View, need: Need) -> frozenset[Lack]:
             lots |= set(one.numbers)  # gone on both
         elif mine and theirs and mine.dn.lower() == theirs.dn.lower():
             names = {*mine.values, *theirs.values} if one.operations != {"modify"} else one.attributes
-            if mine.like(theirs, [name for name in names if name.lower() not in OPERATIONAL]):
+            if mine.like(theirs, [name for name in names if name.lower() not in BY_SERVER]):
                 lots |= set(one.numbers)
     return frozenset(lack for lack in need.lacks if lack.lot in lots)
 
@@ -159,7 +159,7 @@ def _rewriting(
     """A step for each entry; None if one of them is not there, or if the server itself writes all that is to be written."""
     steps: list[Step] = []
     for one in found:
-        names = {low: name for low, name in one.attributes.items() if low not in OPERATIONAL}
+        names = {low: name for low, name in one.attributes.items() if low not in BY_SERVER}
         there = present.get(one.entry)
         if there is None or not names:
             return None
@@ -167,7 +167,9 @@ def _rewriting(
         hidden = sorted(names[low] for low in names if low in {name.lower() for name in there.hidden})
         wanted = {names[low]: some for low, some in values.items() if names[low] not in hidden}
         records = [modify(there.dn, *(("replace", name, some) for name, some in wanted.items()))]
-        notes = "".join(f"# replace {name}: {READ_THERE}\n" for name in hidden)
+        # Not to be sent as it stands: what is uncommented is what a person has put in.
+        head = "" if wanted else f"# {'# '.join(ldif([modify(there.dn)]).splitlines(keepends=True))}"
+        notes = head + "".join(f"# replace: {name}\n# {name}: {READ_THERE}\n# -\n" for name in hidden)
         steps.append(
             Step(
                 key=f"rewrite-{len(steps) + 1}-on-{server}",
@@ -195,9 +197,9 @@ def _the_entry(unique: str, there: Present) -> str:
 
 
 def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -> Step:
-    values = {name: some for name, some in there.values.items() if name.lower() not in OPERATIONAL}
+    values = {name: some for name, some in there.values.items() if name.lower() not in BY_SERVER}
     values = {name: some for name, some in values.items() if name.lower() != MEMBER_OF}
-    hidden = sorted(name for name in there.hidden if name.lower() not in OPERATIONAL)
+    hidden = sorted(name for name in there.hidden if name.lower() not in BY_SERVER)
     notes = "".join(f"# {name}: {READ_THERE}\n" for name in hidden)
     record = add(there.dn, {name: some for name, some in values.items() if name not in hidden})
     effect = {
@@ -296,6 +298,7 @@ class Initialise:
                 details={
                     "records": records,
                     "agreement": agreement_dn(suffix, link.name),
+                    "leads": link.address,
                     "level": [source, server],
                     "flows": off(view, link),  # what was switched on just now may be delivering already
                 },
@@ -350,9 +353,15 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             undo="delete the file",
             sends=text,
             effects=({"do": "save", "lots": sorted(told)},),
-            details={"file": f"stranded-on-{as_file_name(server)}.ldif"},
+            details={"file": f"stranded-on-{as_file_name(server)}{_of_many(view)}.ldif"},
         )
     ]
+
+
+def _of_many(view: View) -> str:
+    """What a file of one suffix is called behind the server's name, if there is more than one suffix."""
+    several = len({one.suffix for one in view.situation.topology.replicas}) > 1
+    return f"-of-{as_file_name(view.suffix or '')}" if several else ""
 
 
 def _same(view: View, origin: str, position: str) -> bool:
@@ -379,7 +388,7 @@ def _fixing(view: View, server: str) -> Step:
         on=server,
         suffix=view.suffix,
         says=f"{server} computes memberOf of all entries anew: the initialisation left it out",
-        stands_on=f"{server} answers",
+        stands_on=f"the MemberOf plug-in of {server} is on",
         expects="the task ends with 0",
         risk="it reads every group, and writes every member that differs",
         cannot_undo="it restores what the groups say; nothing is lost by it",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import REMOVED
-from workbench.systems.ds389.native import line
+from workbench.systems.ds389.native import BY_SERVER, line
 from workbench.systems.ds389.secrets import SECRETS
 
 if TYPE_CHECKING:
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
 MOST = 500
 """Entries that are written again one by one: for more an initialisation is less work for every server."""
-
-OPERATIONAL = frozenset(
-    {
-        *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
-        *("entryuuid", "dsentrydn", "entrydn", "internalmodifiersname", "internalcreatorsname", "numsubordinates"),
-        *("tombstonenumsubordinates", "modrdn-nsds50ruv", "entryusn"),
-    }
-)
-"""What the server writes itself: nobody writes it again."""
 
 _MOD = re.compile(r"(add|delete|replace): ?([^\s:]+)\Z")
 _SHORTENED = re.compile(r"\.\.\. \[\d+ (?:characters|bytes), sha256 [0-9a-f]{16}\]\Z")
@@ -190,7 +181,7 @@ def added(body: str) -> list[str]:
     for block in body.split("\n-"):
         lines = [text for text in block.split("\n") if text]
         named = _MOD.match(lines[0]) if lines else None
-        if named and named[2].lower() not in OPERATIONAL:
+        if named and named[2].lower() not in BY_SERVER:
             kept += lines[1:]
     return [text for text in kept if not SECRETS.holds_one(text)]
 
@@ -199,5 +190,5 @@ def _kept_mods(body: str) -> Iterable[str]:
     for block in body.split("\n-"):
         lines = [text for text in block.split("\n") if text]
         named = _MOD.match(lines[0]) if lines else None
-        if named and named[2].lower() not in OPERATIONAL:
+        if named and named[2].lower() not in BY_SERVER:
             yield "".join(f"{text}\n" for text in lines) + "-\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.plans import ASKED_FOR, DISABLED, Draft, Need, Step, View
+from workbench.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import (
     CREDENTIALS,
@@ -26,8 +26,6 @@ from workbench.systems.ds389.native import (
 if TYPE_CHECKING:
     from workbench.rules.mending import Model
     from workbench.topology import Link
-
-ROLLED_BACK = "ROLLED_BACK"
 
 MANAGER = "cn=replication manager,cn=config"
 """Who binds at a consumer in the name of its supplier, as the server's own tools call it."""
@@ -70,7 +68,7 @@ def enabling(view: View, link: Link, arrives: bool) -> Step:
         undo_commands=(dsconf(link.supplier, "repl-agmt", "disable", "--suffix", suffix, named=link.name),),
         undo_sends=ldif(back),
         effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
-        details={"records": records, "to": link.consumer, "arrives": arrives},
+        details={"records": records, "to": link.consumer, "leads": link.address, "arrives": arrives},
     )
 
 
@@ -235,7 +233,9 @@ class TemporaryAgreement:
         ]
         if not found:
             return {}
-        address, known = next((one for one in found if one[1].get("method")), found[0])
+        ways = [one for one in found if one[1].get("method")]
+        simple = [one for one in ways if one[1]["method"].upper() == SIMPLE and one[1].get("login")]
+        address, known = next(iter([*simple, *ways, *found]))
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
         where = {HOST: [host], PORT: [port]}
@@ -252,7 +252,12 @@ class TemporaryAgreement:
         dn = agreement_dn(suffix, name)
         says = f"let {supplier} feed {server} over a temporary agreement until it is level"
         if reaches[METHOD][0].upper() != SIMPLE or LOGIN not in reaches:
-            why = f"suppliers log in at {server} by {reaches[METHOD][0]}: make it by hand, as the agreements there are made"
+            by = (
+                reaches[METHOD][0]
+                if LOGIN in reaches or reaches[METHOD][0].upper() != SIMPLE
+                else "a name that is not shown"
+            )
+            why = f"suppliers log in at {server} by {by}: make it by hand, as the agreements there are made"
             return Draft("temporary-agreement", says, refused=why)
         (login,) = reaches[LOGIN]
         values = {
@@ -262,6 +267,7 @@ class TemporaryAgreement:
             "nsDS5ReplicaRoot": [suffix],
             **reaches,
         }
+        leads = f"{reaches[HOST][0]}:{reaches[PORT][0]}"
         records, shown = [add(dn, values)], [add(dn, {**values, CREDENTIALS: [ASKED_FOR]})]
         away = [delete(dn)]
         remove = dsconf(supplier, "repl-agmt", "delete", "--suffix", suffix, named=name)
@@ -281,7 +287,14 @@ class TemporaryAgreement:
             undo_commands=(remove,),
             undo_sends=ldif(away),
             effects=({"do": "feed", "supplier": supplier, "consumer": server},),
-            details={"records": records, "level": [supplier, server], "to": server, "dn": dn},
+            details={
+                "records": records,
+                "level": [supplier, server],
+                "to": server,
+                "dn": dn,
+                "leads": leads,
+                "login": login,
+            },
         )
         unfeed = Step(
             key=f"unfeed-{server}-from-{supplier}",
@@ -299,7 +312,7 @@ class TemporaryAgreement:
             undo_commands=(ldapmodify(supplier),),
             undo_sends=ldif(shown),
             effects=({"do": "unfeed", "supplier": supplier, "consumer": server},),
-            details={"records": away, "dn": dn, "to": server},
+            details={"records": away, "dn": dn, "to": server, "leads": leads},
         )
         return Draft(
             "temporary-agreement",
