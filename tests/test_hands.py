@@ -46,7 +46,7 @@ from memory_servers import (
 
 from workbench.journal import OWNER
 from workbench.model import REMOVED, Problem
-from workbench.plans import DEAD, HIDDEN, Need, Plan, as_json
+from workbench.plans import DEAD, HIDDEN, READ_THERE, Need, Plan, as_json
 from workbench.repairing import FAILED, FINISHED, STOPPED, apply
 from workbench.rules.sending import SEND
 from workbench.standing import state_of
@@ -257,6 +257,20 @@ def test_an_initialisation_that_failed_is_begun_again_by_a_resume(
     assert repair.fleet.inits == 2
     del repair.fleet._initialise
     assert [what for _, what, _ in repair.fleet.writes] == ["modify", "modify", "modify", "add"]
+
+
+def test_what_a_person_has_to_put_in_is_whole_once_it_is_there() -> None:
+    fleet = hidden_from_s3()
+    attributes = {"both": ["userPassword", "description"], "hidden": ["userPassword"]}
+    for name, expected in {"both": "replace: description\ndescription: as it is\n-\n", "hidden": ""}.items():
+        found = {"unique-ben": missed("ben", "modify", *attributes[name])}
+        with evidence(found, {"unique-ben": present_of(fleet, "ben", ["userPassword"])}):
+            (step,) = draft_of(data.Rewrite().propose(view_of(fleet), need(HIDDEN)))
+        filled = step.sends.replace(f"# userPassword: {READ_THERE}", "userPassword: x").replace("# ", "")
+        head = f"dn: {dn_of('ben')}\nchangetype: modify\n"
+        assert filled == f"{head}{expected}replace: userPassword\nuserPassword: x\n-\n"
+        sent_as_it_is = [line for line in step.sends.splitlines() if not line.startswith("#")]
+        assert not any("userPassword" in line for line in sent_as_it_is)
 
 
 @pytest.mark.parametrize(("kind", "number"), [("initialise", 3), ("clean", 0)])
