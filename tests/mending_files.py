@@ -59,7 +59,7 @@ def _purged(world: World, one: Any) -> list[str]:
     for origin, some in by_origin(one.has - one.log - one.marks).items():
         logged = by_origin(one.log).get(origin, set())
         if gone := {position for position in some if position < min(logged, default="~")}:
-            lines.append(f"{{replica {origin} ldap://localhost.localdomain:1}} {max(gone)}")
+            lines.append(f"{{replica {origin} ldap://localhost.localdomain:1}} {min(gone)} {max(gone)}")
     return lines
 
 

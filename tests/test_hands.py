@@ -386,13 +386,19 @@ def test_a_read_only_server_refuses_with_a_referral(tmp_path: Path) -> None:
     assert fleet.writes == []
 
 
+def fleet_without_9() -> Fleet:
+    fleet = clean().fleet
+    fleet.servers["s3"].vector.pop("9")
+    return fleet
+
+
 def test_what_was_delivered_of_an_origin_that_was_cleaned_is_not_told_as_lacking(tmp_path: Path) -> None:
     repair = clean()
     row = {"server": "s3", "suffix": SUFFIX, "origin": "9", "count": 2, "first": csn(79, "9"), "last": csn(80, "9")}
     plan = replace(repair.plan, promise=({**row, "targets": [dn_of("ann")]},))
     place = MemorySite(plan, repair.fleet, tmp_path)
-    for server in repair.fleet.servers.values():
-        server.vector.pop("9")
+    assert not all(one["kept"] for one in MemorySite(plan, fleet_without_9(), tmp_path).kept())  # nobody cleaned it yet
+    assert apply(plan, place, tmp_path).state == FINISHED
     assert all(one["kept"] for one in place.kept())
     repair.fleet.servers["s3"].entries = []
     assert not all(one["kept"] for one in place.kept())

@@ -249,13 +249,54 @@ def test_what_nobody_can_tell_is_not_called_kept(tmp_path: Path) -> None:
     for name in ("s1", "s2"):
         repair.fleet.servers[name].down = True
     alone = shown(repair, row, tmp_path)
-    assert alone["kept"] is None and "nothing was there to compare" in alone["says"]
+    assert alone["kept"] is None and "there was nothing to compare" in alone["says"]
     repair, row = promised(targets=[])
     assert shown(repair, row, tmp_path)["kept"] is None  # its vector claimed them while they were missing
     repair, row = promised(targets=[], last=csn(200, "1"))
     assert shown(repair, row, tmp_path)["kept"] is False
     repair.fleet.servers["s3"].vector["1"] = csn(200, "1")
     assert shown(repair, row, tmp_path)["kept"] is True
+
+
+@pytest.mark.parametrize("kind", ["initialise", "clean"])
+def test_a_step_that_was_only_planned_proves_nothing(kind: str, tmp_path: Path) -> None:
+    _, row = promised(targets=[])
+    repair = REPAIRS[kind]()
+    if kind == "initialise":
+        repair.fleet.servers["s3"].vector["1"] = csn(200, "1")
+    else:
+        row = {**row, "origin": "9", "first": csn(80, "9"), "last": csn(80, "9")}
+    again = replace(repair, plan=plan_of(repair.fleet, repair.plan.steps))
+    assert shown(again, row, tmp_path)["kept"] is None
+
+
+def test_what_each_server_notes_of_logins_is_neither_compared_nor_waited_for(tmp_path: Path) -> None:
+    repair = recreate()
+    (step, *rest) = repair.plan.steps
+    noted = {**step.details, "values": {**step.details["values"], "passwordRetryCount": ["0"]}}
+    plan = replace(repair.plan, steps=(replace(step, details=noted), *rest))
+    for number, server in enumerate(repair.fleet.servers.values()):
+        if there := server.find(dn_of("ann")):
+            there.values["passwordRetryCount"] = encoded([str(number)])
+    take = Server.take
+
+    def fails_to_log_in(server: Server, change: Change) -> None:
+        take(server, change)
+        if server.name == "s3" and (there := server.find(dn_of("ann"))):
+            there.values["passwordRetryCount"] = encoded(["7"])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Server, "take", fails_to_log_in)
+        assert apply(plan, MemorySite(plan, repair.fleet, tmp_path), tmp_path).state == FINISHED
+
+
+def test_memberships_that_the_file_cannot_show_are_not_asked_for() -> None:
+    fleet = hidden_from_s3("add")
+    present = present_of(fleet, "ann")
+    present.hidden.add("memberOf")
+    with evidence({"unique-ann": missed("ann", "add")}, {"unique-ann": present}):
+        (step,) = draft_of(Recreate().propose(view_of(fleet), need(HIDDEN)))
+    assert step.details["hidden"] == [] and "memberOf" not in step.sends
 
 
 def test_a_question_that_fails_is_unknown_and_no_error(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_the_random_worlds_reach_everything() -> None:
     assert all(seen[what] > 3 for what in ("restored", "lost", "unsaid", "saved")), seen
 
 
-@pytest.mark.parametrize("number", [8, 335, *range(100, 109)])
+@pytest.mark.parametrize("number", [8, 134, 335, *range(100, 109)])
 def test_a_model_filled_from_files_says_what_the_servers_say(number: int, tmp_path: Path) -> None:
     random = Random(number)
     world = shown_world(random)

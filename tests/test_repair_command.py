@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from conftest import ROOT
-from hand_plans import REPAIRS, Repair, temporary
+from hand_plans import REPAIRS, Repair, recreate, temporary
 from memory_servers import BIND_PASSWORD, MemorySite, dn_of
 
 from workbench.cli import main
@@ -91,6 +91,17 @@ def test_a_plan_that_was_given_up_says_what_stays(bench: Any, tmp_path: Path) ->
     done = typed("resume", "--give-up")
     assert done.exit_code == 0 and done.output.startswith("given up after 1 of 2\n")
     assert "stays as it is: 1-feed-s3-from-s2 on s2; to take it back: delete the agreement" in done.output
+
+
+def test_a_step_that_was_begun_and_given_up_is_to_be_looked_at(bench: Any) -> None:
+    repair = recreate()
+    typed = bench(repair)
+    refuses = repair.fleet.servers["s1"].refuses
+    refuses["add", dn_of("ann").lower()] = (65, 'missing attribute "uid"')
+    assert typed("apply").exit_code == 4
+    said = typed("resume", "--give-up").output
+    assert "may be done, or done in part, look at it: 1-recreate-on-s1: s1 deletes" in said
+    assert "its values are in its tombstone" in said and "stays as it is" not in said
 
 
 def test_a_password_that_is_lacking_is_asked_for_before_anything_is_done(bench: Any, tmp_path: Path) -> None:

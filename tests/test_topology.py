@@ -251,6 +251,12 @@ def test_a_deleted_link_for_which_the_server_still_counts_is_none(tmp_path: Path
     assert shown(tmp_path / "none", files).links == []
 
 
+def test_an_agreement_says_where_it_leads_whatever_is_remembered_of_it(tmp_path: Path) -> None:
+    """Moved while it was off, it goes on being counted under its old address."""
+    files = three(agreement("x", 38902, host="new.test"), sends_to=("x;old.test;38902;2;" + csn(1, 1),))
+    assert link(shown(tmp_path, files), "x").address == "new.test:38902"
+
+
 def test_one_port_on_many_hosts_names_nobody(tmp_path: Path) -> None:
     same = [f"{{replica {rid} ldap://s{rid}.example.com:389}} {csn(1, rid)} {csn(2, rid)}" for rid in (1, 2, 3)]
     files = {

@@ -24,13 +24,17 @@ def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
     return shown | {(one.server, one.suffix or ""): one.origin for one in inputs if one.origin}
 
 
+def _listing(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
+    """Snapshot and file of those that list all links of a server -> the server."""
+    return {(one.snapshot, one.file): one.server for one in inputs if one.kind and format_with(one.kind).tells_links}
+
+
 def not_deleted(inputs: Iterable[Input], rows: Rows) -> list[Mapping[str, Any]]:
     """The rows of links that there are: where a file lists all links of a server, what other files still name is gone.
 
     A server goes on counting for a link after it was deleted.
     """
-    listing = {(one.snapshot, one.file): one.server for one in inputs if one.kind and format_with(one.kind).tells_links}
-    rows = list(rows)
+    listing, rows = _listing(inputs), list(rows)
 
     def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
         return row["snapshot"], row["server"], row["suffix"], row["name"]
@@ -45,7 +49,8 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
 
     `rows` are those of the table `links`: a server's agreement, its status and its replica entry each tell a part. The
     consumer is known by its origin; else by its address, or by a port that only one server has: an address is what the
-    supplier is told to use, `localhost` on one machine and a full name on another.
+    supplier is told to use, `localhost` on one machine and a full name on another. A file that lists the links counts more
+    than one of the same snapshot that names them in passing: that may tell where a link led some time ago.
     """
     by_origin: dict[tuple[str, str], set[str]] = {}
     for (server, suffix), origin in origins_of(inputs).items():
@@ -59,7 +64,8 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
             for key in (address, address.rpartition(":")[2]):
                 # A server that was not collected has an address, too: without it another one's port would seem unique.
                 addresses.setdefault((suffix, key), set()).update(own or {_NOT_COLLECTED})
-    rows = list(rows)
+    lists, snapshots = _listing(inputs), list(dict.fromkeys(one.snapshot for one in inputs))
+    rows = sorted(rows, key=lambda row: (snapshots.index(row["snapshot"]), (row["snapshot"], row["file"]) in lists))
     for one in inputs:
         for address in one.facts.get("addresses", {}):  # a read-only server stands in no vector
             for suffix in {row["suffix"] or "" for row in rows}:

@@ -36,7 +36,6 @@ from workbench.plans import (
 from workbench.rehearsal import WAITING, model_of
 from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
 from workbench.situation import Situation
-from workbench.topology import Replica
 
 TARGETS_SHOWN = 100
 """Of what was restored, so many entries are compared afterwards, for each server and origin."""
@@ -293,15 +292,11 @@ class _Planned:
             self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
         return after
 
-    def _left_out(self, replica: Replica) -> list[str]:
-        """What the links to a server leave out, as far as their files show it."""
+    def _left_out(self, suffix: str | None) -> list[str]:
+        """What links of the suffix leave out: behind a hub it is lacking, too, whatever the last link sends."""
         statuses = self.situation.statuses()
-        mine = [
-            (link.supplier, link.suffix, link.name)
-            for link in self.situation.topology.links
-            if (link.consumer, link.suffix) == (replica.server, replica.suffix)
-        ]
-        return sorted({word for key in mine for word in (statuses.get(key, {}).get("excluded") or "").lower().split()})
+        some = [row.get("excluded") or "" for (_, of, _), row in statuses.items() if of == suffix]
+        return sorted({word for text in some for word in text.lower().split()})
 
     def plan(self, case: Case) -> Plan:
         """All of it."""
@@ -311,7 +306,7 @@ class _Planned:
                 "suffix": one.suffix,
                 "origin": one.origin,
                 "generation": one.generation,
-                "left_out": self._left_out(one),
+                "left_out": self._left_out(one.suffix),
                 "vector": {
                     origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
                 },

@@ -204,7 +204,9 @@ class _Suffix:
             elif reset.kind == TOTAL and origin == server.replica.origin:
                 # Own changes that the initialising server lacked went with the old data: they were never skipped.
                 low = max(low, (self.system.instant(reset.began), -1))
-        low = min(low, seen)
+        # A mark is as old as the log, and whoever trims need not take it away.
+        trimmed = self._pair((server.replica.purged or {}).get(origin)) if mark is not None else None
+        low = min(max(low, trimmed or low), seen)
         end = max(low, min(last, seen)) if last is not None else low
         if mark is not None and last is None:
             end = low

@@ -22,6 +22,7 @@ from workbench.model import Problem
 from workbench.plain import aligned, one_cell
 from workbench.plan_text import file_of, plan_text, step_text
 from workbench.plans import ASKED_FOR, NAME, Plan, Step, as_json, read_plan
+from workbench.standing import Standing
 from workbench.systems import system_named
 
 REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable, not a password
@@ -151,12 +152,18 @@ def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
         ended = given_up(begun or read_plan(plan_file), folder, dead_owner=options["dead_owner"])
         click.echo(str(ended))
         with suppress(Problem):
-            for step in read_plan(plan_file).steps:
-                if step.key in ended.touched:
-                    way = f"to take it back: {step.undo}" if step.undo else "it cannot be taken back"
-                    click.echo(one_cell(f"stays as it is: {step.key} on {step.on}; {way}"))
+            _tell_what_stays(read_plan(plan_file), ended)
         return
     _run(read_plan(plan_file), plan_file, options, resume=True)
+
+
+def _tell_what_stays(plan: Plan, ended: Standing) -> None:
+    for step in plan.steps if plan.id == ended.plan else ():
+        if step.key in ended.done:
+            way = f"to take it back: {step.undo}" if step.undo else "it cannot be taken back"
+            click.echo(one_cell(f"stays as it is: {step.key} on {step.on}; {way}"))
+        elif step.key in ended.touched:
+            click.echo(one_cell(f"may be done, or done in part, look at it: {step.key}: {step.says}; {step.risk}"))
 
 
 def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> None:

@@ -34,6 +34,20 @@ BY_SERVER = frozenset(
 """What only the server itself writes (NO-USER-MODIFICATION in its schema, and traces of replication): sent by others it is
 refused."""
 
+LOGINS = frozenset(
+    {
+        *(
+            "passwordretrycount",
+            "retrycountresettime",
+            "accountunlocktime",
+            "passwordexpwarned",
+            "passwordgraceusertime",
+        ),
+        *("lastlogintime", "lastloginhistory"),
+    }
+)
+"""What each server notes of the logins there: of one entry it may differ everywhere, and from one moment to the next."""
+
 _SAFE = re.compile(rb"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
 _IN_DN = re.compile(r'[,+"\\<>;=]')
 

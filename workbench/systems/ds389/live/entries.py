@@ -9,7 +9,7 @@ from workbench.model import Problem
 from workbench.systems.ds389.csn import csn_or_none, origin_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.live.connection import BELOW, Connection
-from workbench.systems.ds389.native import BY_SERVER, MEMBER_OF, Record, add
+from workbench.systems.ds389.native import BY_SERVER, LOGINS, MEMBER_OF, Record, add
 
 Values = dict[str, list[bytes]]
 
@@ -39,7 +39,7 @@ def differing(entry: Entry, planned: Mapping[str, Iterable[str]]) -> list[str]:
     """The attributes of which the entry has other values than planned."""
     there = values_of(entry, planned)
     wanted = {name.lower(): sorted(value.encode() for value in values) for name, values in planned.items()}
-    return sorted(name for name, values in wanted.items() if there.get(name, []) != values)
+    return sorted(name for name, values in wanted.items() if name not in LOGINS and there.get(name, []) != values)
 
 
 def written_by(connection: Connection, dn: str, rid: str) -> dict[str, str]:

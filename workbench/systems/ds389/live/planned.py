@@ -19,6 +19,7 @@ from workbench.systems.ds389.live import connection as ldap
 from workbench.systems.ds389.live.connection import BELOW, Connection
 from workbench.systems.ds389.live.entries import entry_of, values_of
 from workbench.systems.ds389.live.reached import REPLICAS, Reached, host_named, known_as, server_at, vector_of
+from workbench.systems.ds389.native import LOGINS
 
 _REPLICA = "(objectClass=nsds5replica)"
 _ASKED = ("*", "nsds50ruv")
@@ -188,7 +189,7 @@ class PlannedServers:
                 if there is not wanted:
                     yield f"{name if there is None else right} has no {dn}"
                 continue
-            left_out = {*self.about(suffix, name)["left_out"], *self.about(suffix, right)["left_out"]}
+            left_out = {*LOGINS, *self.about(suffix, name)["left_out"], *self.about(suffix, right)["left_out"]}
             differ = sorted(key for key in {*there, *wanted} - left_out if there.get(key) != wanted.get(key))
             if differ:
                 yield f"{dn} on {name} differs from {right} in {', '.join(differ)}"

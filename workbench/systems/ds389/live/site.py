@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.model import Problem
 from workbench.plans import Step, Vectors
+from workbench.standing import state_of
 from workbench.systems.ds389.live.connection import BELOW
 from workbench.systems.ds389.live.hands import HANDS, Hand
 from workbench.systems.ds389.live.planned import PlannedServers
@@ -143,7 +144,9 @@ class DirectorySite(PlannedServers):
         """Whether what was promised to a server is there: as its vector claims, and as its entries show."""
         name, suffix, origin = row["server"], row["suffix"], row["origin"]
         what = f"{row['count']:,} changes of origin {origin}, {row['first']} to {row['last']}"
-        steps = {(one.repair, one.server, one.details.get("origin")) for one in self.plan.steps if one.suffix == suffix}
+        done = state_of(self.folder, self.plan).done
+        mine = (one for one in self.plan.steps if one.suffix == suffix and one.key in done)
+        steps = {(one.repair, one.server, one.details.get("origin")) for one in mine}
         # No vector tells of an origin that the plan cleaned.
         cleaned = any(repair == "clean" and rid == origin for repair, _, rid in steps)
         if not cleaned and vectors[name].get(origin, "") < row["last"]:
@@ -156,9 +159,9 @@ class DirectorySite(PlannedServers):
             return True, f"has got {what}, and its {len(row['targets']):,} entries are as on {partner}"
         # A vector that claimed them when they were missing proves nothing, unless all of its data came anew.
         filled = any((repair, server) == ("initialise", name) for repair, server, _ in steps)
-        if filled or self.planned(suffix, name).get(origin, "") < row["last"]:
+        if filled or (not cleaned and self.planned(suffix, name).get(origin, "") < row["last"]):
             return True, f"has got {what}"
-        return None, f"claims {what}, as it did before; nothing was there to compare its entries with"
+        return None, f"may have got {what}: its vector does not tell, and there was nothing to compare its entries with"
 
     def _partner(self, row: Mapping[str, Any], vectors: Vectors) -> str | None:
         """A server that makes changes and lacked nothing of what was promised."""

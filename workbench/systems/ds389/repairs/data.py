@@ -199,7 +199,7 @@ def _the_entry(unique: str, there: Present) -> str:
 def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -> Step:
     values = {name: some for name, some in there.values.items() if name.lower() not in BY_SERVER}
     values = {name: some for name, some in values.items() if name.lower() != MEMBER_OF}
-    hidden = sorted(name for name in there.hidden if name.lower() not in BY_SERVER)
+    hidden = sorted(name for name in there.hidden if name.lower() not in BY_SERVER | {MEMBER_OF})
     notes = "".join(f"# {name}: {READ_THERE}\n" for name in hidden)
     record = add(there.dn, {name: some for name, some in values.items() if name not in hidden})
     effect = {
@@ -222,7 +222,7 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         stands_on=f"{_the_entry(one.entry, there)}, nothing is below it, and no server has a later change of it",
         expects=f"{to} has {there.dn} with the same values as {server}",
         risk="the entry gets a new unique ID and loses its operational attributes, on every server; between the two changes "
-        f"it is absent; {groups}",
+        f"it is absent, and its values are in its tombstone; {groups}",
         cannot_undo="the old unique ID does not come back; the values do, they are those that were there",
         commands=(ldapmodify(server),),
         sends=ldif([delete(there.dn), record]) + notes,
