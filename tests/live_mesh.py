@@ -364,27 +364,35 @@ class Mesh:
     def edit_vector(self, name: str, origin: str, csn: str) -> None:
         """Have a server claim to hold an origin's changes up to `csn`: what it lacks of them is hidden from then on.
 
-        Of its own changes it claims what a neighbour knows: a keep-alive update that nobody has yet would go with its
-        changelog, which begins anew, and no session of it could start again.
+        Its changelog begins anew. So its own changes have to be with a neighbour before: half a minute after its start a
+        supplier writes by itself, and if that is on its way when the server stops, nobody would ever get it.
         """
+        own, neighbour = self.rids.get(name), next((to for by, to in self.feeds if by == name), None)
+        for _ in range(5):
+            with self.stopped(name):
+                file, text = self._exported(name)
+                mine = _claim_of(own).search(text) if own and neighbour and own != origin else None
+                known = self.vector(neighbour).get(own, "") if mine and own and neighbour else ""
+                if mine is None or mine[2] <= known:
+                    text, count = _claim_of(origin).subn(rf"\g<1>{csn}", text)
+                    assert count == 1, f"{count} elements of the vector of {name} are of the origin {origin}"
+                    file.write_text(text, encoding="utf-8")
+                    self._tool("dsctl", self.instance(name), "ldif2db", "userroot", file)
+                    file.unlink()
+                    return
+            self._wait_for(str(neighbour), str(own), mine[2])
+        raise AssertionError(f"{name} writes whenever it is stopped")
+
+    def _wait_for(self, name: str, origin: str, position: str) -> None:
+        has = f"{name} has {position}"
+        until(has, lambda: self.vector(name).get(origin, "") >= position, state=lambda: self._state([name]))
+
+    def _exported(self, name: str) -> tuple[Path, str]:
+        """All of a stopped server's entries as LDIF, and the file that they were written to."""
         file = Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "ldif" / "edited.ldif"
         file.unlink(missing_ok=True)
-        claims, own = {origin: csn}, self.rids.get(name)
-        with self.stopped(name):
-            neighbour = next((to for by, to in self.feeds if by == name), None)
-            if own and neighbour and own != origin:
-                claims[own] = self.vector(neighbour)[own]
-            self._tool("dsctl", self.instance(name), "db2ldif", "--replication", "userroot", file)
-            text = file.read_text(encoding="utf-8").replace("\n ", "")
-            for rid, last in claims.items():
-                element = re.compile(
-                    rf"^(nsds50ruv: {{replica {rid} [^}}]*}} [0-9a-f]{{20}}) [0-9a-f]{{20}}$", re.MULTILINE
-                )
-                text, count = element.subn(rf"\1 {last}", text)
-                assert count == 1, f"{count} elements of the vector of {name} are of the origin {rid}"
-            file.write_text(text, encoding="utf-8")
-            self._tool("dsctl", self.instance(name), "ldif2db", "userroot", file)
-        file.unlink()
+        self._tool("dsctl", self.instance(name), "db2ldif", "--replication", "userroot", file)
+        return file, file.read_text(encoding="utf-8").replace("\n ", "")
 
     def lose_changelog(self, name: str) -> None:
         """Have a server lose its changelog: it begins a new one, with marks where its vector stands."""
@@ -455,6 +463,11 @@ class Mesh:
             return bool(self.read(name, "", ["vendorVersion"]))
         except (AssertionError, subprocess.TimeoutExpired):
             return False
+
+
+def _claim_of(origin: str | None) -> re.Pattern[str]:
+    """The element of an origin in an exported vector: up to its last position, and that."""
+    return re.compile(rf"^(nsds50ruv: {{replica {origin} [^}}]*}} [0-9a-f]{{20}} )([0-9a-f]{{20}})$", re.MULTILINE)
 
 
 def until(what: str, ready: Callable[[], object], seconds: float = PATIENCE, state: Callable[[], str] = str) -> None:
