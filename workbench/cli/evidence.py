@@ -16,12 +16,10 @@ import click
 from workbench.boundary import printable
 from workbench.case import Case, Loaded, PassedOver
 from workbench.cli.terminal import CSV, JSON, Reading, check_outputs, give, main
+from workbench.demo import INCIDENT, demo_snapshots
 from workbench.files import inspect_file, unreadable
-from workbench.model import Problem
 from workbench.plain import aligned, csv_text, one_cell
 from workbench.systems import system_named
-
-DEMO = Path(__file__).parents[2] / "tests" / "incidents" / "missed_behind_equal_vectors"
 
 
 @main.command()
@@ -202,17 +200,15 @@ def demo(case_folder: Path) -> None:
     from workbench.diagnosis import diagnose
     from workbench.diagnosis_text import diagnosis_text
 
-    if not DEMO.is_dir():
-        raise Problem("the demo incident is not here", str(DEMO), "run the demo from a checkout of the project")
-    story = (DEMO / "STORY.md").read_text(encoding="utf-8").strip().split("\n\n")
+    snapshots = demo_snapshots()
+    story = (INCIDENT / "STORY.md").read_text(encoding="utf-8").strip().split("\n\n")
     click.echo(f"{story[0].lstrip('# ')}\n\n{story[1]}\n")
     case = Case.create(case_folder)
-    snapshots = sorted(folder for folder in DEMO.iterdir() if folder.is_dir())
     _show_holdings(case, loaded_into(case, snapshots, None), None, None)
     found = diagnose(case)
     click.echo(f"\n\n{diagnosis_text(system_named(str(case.system)), found)}")
     here = Path.cwd()
-    folder = DEMO.relative_to(here) if DEMO.is_relative_to(here) else DEMO
+    folder = INCIDENT.relative_to(here) if INCIDENT.is_relative_to(here) else INCIDENT
     command = _as_typed()
     click.echo(
         f"\nNext:\n  {command} inspect {folder}/2-during/*   says what each file holds\n"

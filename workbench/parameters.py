@@ -1,0 +1,149 @@
+"""What was chosen in a case, kept with it: a notebook that is run again shows the same, and a run without a person can be
+made of it.
+
+    CASE/parameters.yaml   name: value, as chosen last, of all notebooks of the case
+
+A name that a notebook is given outright counts more than what is kept; what is kept counts more than a suggestion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import printable, strict_yaml, to_yaml
+from workbench.incident import ALL, Incident
+from workbench.journal import write_whole
+from workbench.model import Problem
+
+NAME = "parameters.yaml"
+_HEAD = "# What was chosen in the notebooks of this case. Written by them; an empty or absent file is no loss.\n"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What may be chosen for a parameter, out of the evidence.
+
+    options  the choices; empty: any text
+    first    what is taken where nobody chose
+    says     a hint: the time span seen, what the choice does
+    """
+
+    options: tuple[str, ...] = ()
+    first: str = ""
+    says: str = ""
+
+
+def offers(incident: Incident) -> dict[str, Offer]:
+    """Parameter name -> what the evidence of the case offers for it."""
+    shown, found = incident.topology, incident.found
+    servers = tuple(dict.fromkeys(one.server for one in shown.replicas))
+    origins = tuple(
+        dict.fromkeys(
+            origin
+            for one in sorted(shown.replicas, key=lambda one: one.server)
+            for origin in sorted({*one.vector, *one.log_claims, *_logged(one)}, key=_natural)
+        )
+    )
+    pair = _suggested_pair(found)
+    lacking: dict[str, Any] = next(iter([*found["missing"], *found["unknown"], *found["pending"]]), {})
+    others = [name for name in servers if name != lacking.get("server")]
+    system = incident.system
+    rules = tuple(system.supplying().rule_sets) if system.supplying else ()
+    span = f"seen: {span_of(incident)} UTC"
+    return {
+        "server": Offer((ALL, *servers), ALL, "whose changes; * is all"),
+        "origin": Offer((ALL, *origins), ALL, "who made the changes; * is all"),
+        "supplier": Offer(servers, pair[0], "who sends"),
+        "consumer": Offer(servers, pair[1], "who receives"),
+        "other": Offer(servers, others[0] if others else "", "the server to compare with"),
+        "suffix": Offer(
+            tuple(dict.fromkeys(one.suffix or "" for one in shown.replicas)), shown.replicas[0].suffix or ""
+        ),
+        "link": Offer((ALL, *dict.fromkeys(one.name for one in shown.links)), ALL),
+        "rules": Offer(rules, rules[0] if rules else "", "by which rules the session is played"),
+        "as_of": Offer(tuple(incident.case.snapshots), incident.then_label, "as of this snapshot"),
+        "position": Offer((), str(lacking.get("position") or lacking.get("first") or ""), "one change"),
+        "target": Offer((), "", "the entry, or a part of its name"),
+        "since": Offer((), "", span),
+        "until": Offer((), "", span),
+    }
+
+
+def _logged(replica: Any) -> Mapping[str, Any]:
+    seen: Mapping[str, Any] = replica.log.facts.get("by_origin", {}) if replica.log else {}
+    return seen
+
+
+def _natural(name: str) -> tuple[int, str]:
+    """Numbers by their size, names behind them; only an order, the text stays what it is."""
+    return (len(name), name) if name.isdecimal() else (1 << 30, name)
+
+
+_TELLING = ("anchor_not_found", "refused", "unknown", "send", "nothing_to_send")
+
+
+def _suggested_pair(found: Mapping[str, Any]) -> tuple[str, str]:
+    """The pair of which most is to be told: one that is stuck, linked ones before others."""
+    pairs = sorted(
+        found["pairs"],
+        key=lambda row: (_TELLING.index(row["decision"]) if row["decision"] in _TELLING else 9, row["link"] is None),
+    )
+    return (pairs[0]["supplier"], pairs[0]["consumer"]) if pairs else ("", "")
+
+
+def span_of(incident: Incident) -> str:
+    """First and last time that the evidence speaks of."""
+    times: list[datetime] = []
+    for row in incident.case.arrow("coverage").select(["first_at", "last_at"]).to_pylist():
+        times += [at for at in row.values() if at]
+    for one in incident.case.inputs:
+        for seen in one.facts.get("by_origin", {}).values():
+            made = [incident.system.moment(seen[end]) for end in ("min", "max") if seen.get(end)]
+            times += [at for at in made if at]
+    if not times:
+        return "no time"
+    return f"{min(times).astimezone(UTC):%Y-%m-%d %H:%M:%S} to {max(times).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def chosen(offer: Offer, name: str, given: str, kept: Mapping[str, str]) -> str:
+    """The value of a parameter: as given, else as kept if that may still be chosen, else as suggested.
+
+    Raises Problem for a given value that the evidence does not have: an empty view would look like a clean one.
+    """
+    if given:
+        if offer.options and given not in offer.options:
+            raise Problem(f"{name} is {printable(given)}", "parameters", f"it can be {', '.join(offer.options)}")
+        return given
+    before = kept.get(name, "")
+    return before if before and (not offer.options or before in offer.options) else offer.first
+
+
+def kept_in(folder: Path) -> dict[str, str]:
+    """What is kept with a case; a file that cannot be read keeps nothing, and the next choice replaces it."""
+    path = folder / NAME
+    try:
+        said = strict_yaml(path.read_text(encoding="utf-8"), str(path)) if path.exists() else {}
+    except (OSError, ValueError, Problem):
+        return {}
+    return {name: value for name, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
+
+
+def keep(folder: Path, choices: Mapping[str, str]) -> None:
+    """Keep these choices with the case, beside the others. Raises Problem if the case cannot be written."""
+    path = folder / NAME
+    try:
+        write_whole(path, _HEAD + to_yaml(dict(sorted({**kept_in(folder), **choices}.items()))))
+    except OSError as error:
+        raise Problem(
+            f"the choice is not kept: {error.strerror}", str(path), "it holds until the notebook ends"
+        ) from None
+
+
+def as_parameters_file(notebook: str, parameters: Mapping[str, str | int | Sequence[str]]) -> str:
+    """The parameters file of a run without a person that shows exactly this."""
+    head = f"# workbench run THIS_FILE: the notebook {notebook}, as it was shown when this was copied.\n"
+    return head + to_yaml({"notebook": notebook, "parameters": dict(parameters)})
