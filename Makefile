@@ -61,12 +61,8 @@ test: $(READY)
 test-slow: $(READY)
 	$(PYTEST) -m slow
 
-# In a container the only user is often root; Jupyter then wants to be told that this is meant.
-AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
-
 lab: $(READY)
-	$(BIN)/jupyter lab --ip=127.0.0.1 --ServerApp.root_dir=notebooks --LabApp.news_url=None \
-	  --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(AS_ROOT)
+	$(BIN)/workbench lab
 
 bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.ingest

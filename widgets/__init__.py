@@ -7,9 +7,10 @@ A `Problem` in a cell is shown as its sentence, without a traceback.
 """
 
 from widgets.inputs import Inputs
+from widgets.mesh import Findings, MeshMap, VectorGrid
 from widgets.plainly import show_problems_plainly
 from widgets.view import View
 
-__all__ = ["Inputs", "View"]
+__all__ = ["Findings", "Inputs", "MeshMap", "VectorGrid", "View"]
 
 show_problems_plainly()

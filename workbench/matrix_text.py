@@ -71,16 +71,20 @@ def outside_text(found: Row) -> str:
 def _cell(row: Row | None) -> str:
     if row is None:
         return "-"
-    if row["decision"] == SEND:
-        word = f"sends {_sent(row):,}"
-    elif _reason(row, NO_LOG):
-        word = "keeps no log"
-    else:
-        words = {NOTHING: "nothing", ANCHOR_NOT_FOUND: f"STUCK: {row['anchor_class'] or 'no anchor'}"}
-        word = words.get(row["decision"], row["decision"].upper())
+    word = decision_words(row)
     if not row["link"]:
         return f"({word})"
     return f"{word}, DISABLED" if row["link_enabled"] is False and row["decision"] != NOTHING else word
+
+
+def decision_words(row: Row) -> str:
+    """What a pair would do now, in two or three words."""
+    if row["decision"] == SEND:
+        return f"sends {_sent(row):,}"
+    if _reason(row, NO_LOG):
+        return "keeps no log"
+    words = {NOTHING: "nothing", ANCHOR_NOT_FOUND: f"STUCK: {row.get('anchor_class') or 'no anchor'}"}
+    return words.get(row["decision"]) or str(row["decision"]).upper()
 
 
 def _reason(row: Row, rule: str) -> str:

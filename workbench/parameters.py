@@ -8,6 +8,7 @@ A name that a notebook is given outright counts more than what is kept; what is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,9 @@ from workbench.journal import write_whole
 from workbench.model import Problem
 
 NAME = "parameters.yaml"
+READ_ONLY = "WORKBENCH_READ_ONLY"
+"""In the environment: pages that many people look at; what one chooses there is not kept."""
+
 _HEAD = "# What was chosen in the notebooks of this case. Written by them; an empty or absent file is no loss.\n"
 
 
@@ -134,6 +138,8 @@ def kept_in(folder: Path) -> dict[str, str]:
 
 def keep(folder: Path, choices: Mapping[str, str]) -> None:
     """Keep these choices with the case, beside the others. Raises Problem if the case cannot be written."""
+    if os.environ.get(READ_ONLY):
+        return
     path = folder / NAME
     try:
         write_whole(path, _HEAD + to_yaml(dict(sorted({**kept_in(folder), **choices}.items()))))

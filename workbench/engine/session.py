@@ -46,6 +46,9 @@ Size = Literal["small", "large"]
 
 LOCAL, CLUSTER, CONNECT = "local", "cluster", "connect"
 
+SPARK_UI = "WORKBENCH_SPARK_UI"
+"""In the environment: Spark shows its own pages, also of a session for small work."""
+
 REACH_SECONDS = 10.0
 """How long a cluster or a Connect server may take to answer at all."""
 
@@ -275,8 +278,8 @@ def _driver_options(place: _Place, size: Size, app_name: str) -> dict[str, str]:
         "spark.master": place.address,
         "spark.app.name": app_name,
         "spark.driver.memory": f"{_driver_gigabytes(size)}g",
-        # The UI has no login and shows what the evidence holds: only for long jobs, and only on the loopback address.
-        "spark.ui.enabled": str(size == "large" and place.on_this_machine).lower(),
+        # The UI has no login and shows what the evidence holds: only if asked for, and only on the loopback address.
+        "spark.ui.enabled": str((size == "large" or bool(os.environ.get(SPARK_UI))) and place.on_this_machine).lower(),
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (_temporary_folder() / "warehouse").as_uri(),

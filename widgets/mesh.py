@@ -1,0 +1,148 @@
+"""Who lacks what from whom: the map of servers and links, the grid of servers and origins, and the findings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from widgets.inputs import Inputs
+from widgets.view import View
+from workbench.diagnosis_text import findings_text, headline
+from workbench.incident import Incident
+from workbench.look import SEVERITIES, VERDICTS
+from workbench.model import Problem
+from workbench.overview import grid, mesh, pair_of, suffixes
+from workbench.plain import aligned
+
+_CHANGES_SHOWN = 50
+_FINDINGS_SHOWN = 50
+
+
+class OfIncident(View):
+    """A view of an incident that follows the inputs of its notebook, if it has any."""
+
+    def __init__(self, incident: Incident, chosen: Inputs | None = None) -> None:
+        self.incident, self.chosen = incident, chosen
+        super().__init__()
+        if chosen is not None:
+            chosen.on_change(self.refresh)
+        self.data = self.drawn()
+
+    def refresh(self) -> None:
+        """Show what the inputs say now."""
+        self.notice = ""
+        with self.told_here():
+            self.data = self.drawn()
+
+    def drawn(self) -> dict[str, Any]:
+        """What the page draws."""
+        raise NotImplementedError
+
+    def only(self, name: str) -> str | None:
+        """The one server or origin that is chosen; None where all are."""
+        return self.chosen.only(name) if self.chosen is not None else None
+
+    @property
+    def suffix(self) -> str | None:
+        """The suffix or domain to show: the chosen one, else the first."""
+        there = list(suffixes(self.incident))
+        asked = self.chosen.value("suffix", None) if self.chosen is not None else None
+        return next((one for one in there if (one or "") == asked), there[0] if there else None)
+
+
+class MeshMap(OfIncident, drawn_by="mesh"):
+    """The servers and the links between them, with what would go over each link now. Click a link for the reasons."""
+
+    def drawn(self) -> dict[str, Any]:
+        """The map, and the pair that was clicked."""
+        return {**mesh(self.incident, self.suffix), "shades": _shades(), "pair": None}
+
+    def on_pick(self, message: dict[str, Any]) -> None:
+        """Show the reasons of one link."""
+        link = _one(self.data.get("links", []), message)
+        pair = pair_of(self.incident, link["supplier"], link["consumer"], self.suffix)
+        nothing = {"title": f"{link['supplier']} → {link['consumer']}", "decision": link["says"]}
+        self.data = {**self.data, "pair": pair or nothing, "chosen": message["index"], "says": link["says"]}
+
+    def text(self) -> str:
+        """A line for each server and each link."""
+        servers = [(one["name"], one["verdict"], one["says"]) for one in self.data["servers"]]
+        links = [(f"{one['supplier']} -> {one['consumer']}", one["name"], one["says"]) for one in self.data["links"]]
+        tables = [[("SERVER", "VERDICT", "CHANGES"), *servers], [("LINK", "NAME", "WHAT GOES OVER IT"), *links]]
+        return "\n\n".join(aligned(rows) for rows in tables if len(rows) > 1)
+
+
+class VectorGrid(OfIncident, drawn_by="grid"):
+    """What each server claims of each origin, coloured by the verdict. Click a cell for its changes."""
+
+    def drawn(self) -> dict[str, Any]:
+        """The grid, and the cell that is chosen by the inputs, if one is."""
+        made = {**grid(self.incident, self.suffix), "shades": _shades(), "cell": None}
+        server, origin = self.only("server"), self.only("origin")
+        if server and origin:
+            made["cell"] = self._cell(server, origin)
+        return made
+
+    def on_pick(self, message: dict[str, Any]) -> None:
+        """Show the changes of one cell; where the notebook has these inputs, they follow."""
+        row = _one(self.data.get("rows", []), message, "row")
+        head = _one(self.data.get("origins", []), message, "column")
+        self.data = {**self.data, "cell": self._cell(row["server"], head["origin"])}
+
+    def _cell(self, server: str, origin: str) -> dict[str, Any]:
+        incident = self.incident
+        cell = incident.cell(server, origin, self.suffix)
+        for key in ("min", "max", "first", "last"):
+            cell[f"{key}_at"] = incident.when(cell[key])
+        for name, ends in (("missing", ("position",)), ("stranded", ("position",)), ("pending", ("first", "last"))):
+            rows = cell[name]
+            cell[f"{name}_count"] = sum(row.get("count", 1) for row in rows)
+            cell[name] = [
+                {**row, **{f"{end}_at": incident.when(row[end]) for end in ends}} for row in rows[:_CHANGES_SHOWN]
+            ]
+        cell["unknown_count"] = len(cell["unknown"])
+        cell["unknown"] = cell["unknown"][:_CHANGES_SHOWN]
+        return cell
+
+    def text(self) -> str:
+        """The grid as aligned text."""
+        heads = ["SERVER", *(one["origin"] for one in self.data["origins"])]
+        rows = [
+            [row["server"], *(f"{one['max'] or '-'} {one['says']}" for one in row["cells"])]
+            for row in self.data["rows"]
+        ]
+        return aligned([heads, *rows]) if rows else "No server was collected."
+
+
+class Findings(OfIncident, drawn_by="findings"):
+    """The verdict in one line, then the findings, worst first, each with what to do and what that may cost."""
+
+    def drawn(self) -> dict[str, Any]:
+        """Of the chosen server and origin only, if one is chosen."""
+        found, server, origin = self.incident.found, self.only("server"), self.only("origin")
+        mine = [
+            one
+            for one in found["findings"]
+            if (server is None or one["server"] in (None, server))
+            and (origin is None or one["origin"] in (None, origin))
+        ]
+        shown = [{**one, "verdict": SEVERITIES[one["severity"]]} for one in mine[:_FINDINGS_SHOWN]]
+        for one in shown:
+            one["items"] = [{"position": item, "at": self.incident.when(item)} for item in one["items"][:5]]
+        snapshot = found["case"]["snapshots"][-1]
+        return {"headline": headline(found), "snapshot": snapshot, "findings": shown, "more": len(mine) - len(shown)}
+
+    def text(self) -> str:
+        """As `workbench diagnose` tells it."""
+        return f"{self.data['headline']}\n\n{findings_text(self.incident.found['findings'])}".rstrip()
+
+
+def _shades() -> list[dict[str, str]]:
+    return [{"name": name, "says": shade.says} for name, shade in VERDICTS.items()]
+
+
+def _one(rows: list[Any], message: dict[str, Any], key: str = "index") -> Any:
+    """The row that a message of the page names. What comes from a page may be anything."""
+    at = message.get(key)
+    if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < len(rows):
+        raise Problem("that row is not there any more", "", "run the cell again")
+    return rows[at]

@@ -1,0 +1,201 @@
+"""Who lacks what from whom, as pictures need it: the mesh with what goes over each link, the grid of servers and origins.
+
+Everything here is a part of the diagnosis put in another order. Nothing is read again, so a click costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workbench.incident import Incident
+from workbench.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN, worst
+from workbench.matrix_text import decision_words
+from workbench.rules.sending import NOTHING as NOTHING_TO_SEND
+from workbench.rules.sending import SEND
+
+Row = Mapping[str, Any]
+
+LISTS = (("missing", MISSING), ("stranded", STRANDED), ("unknown", UNKNOWN), ("pending", PENDING))
+"""Lists of the diagnosis, and the verdict that a row of each gives; the gravest first."""
+
+
+def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
+    """The servers with their verdicts, and the links with what would go over each now.
+
+    Servers that a link leads to and that were not collected are there too, without a verdict.
+    """
+    found = incident.found
+    counts = _counts(found)
+    servers = {
+        one["name"]: {
+            "name": one["name"],
+            "origin": one["origin"],
+            "collected": True,
+            **_said(one["name"], None, one["suffix"], counts),
+        }
+        for one in found["servers"]
+        if one["suffix"] == suffix
+    }
+    pairs = {(row["supplier"], row["consumer"]): row for row in found["pairs"] if row["suffix"] == suffix}
+    links = []
+    for link in found["links"]:
+        if link["suffix"] != suffix:
+            continue
+        consumer = link["consumer"] or link["address"] or "?"
+        for name in (link["supplier"], consumer):
+            servers.setdefault(
+                name, {"name": name, "origin": None, "collected": False, "verdict": NOTHING, "says": "not collected"}
+            )
+        pair = pairs.get((link["supplier"], link["consumer"]))
+        links.append(
+            {
+                "supplier": link["supplier"],
+                "consumer": consumer,
+                "name": link["name"],
+                "enabled": link["enabled"],
+                **_over(incident, link, pair),
+            }
+        )
+    return {"suffix": suffix, "servers": sorted(servers.values(), key=lambda one: one["name"]), "links": links}
+
+
+def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
+    """What goes over a link: a verdict, a few words for the picture, and a sentence."""
+    if pair is None:
+        return {"verdict": NOTHING, "label": "", "says": "its consumer was not collected, or has no vector"}
+    waiting = sum(one["count"] for one in pair["to_send"].values())
+    first = min(
+        (one["first"] for one in pair["to_send"].values()),
+        key=lambda one: str(incident.system.typed(one)),
+        default=None,
+    )
+    made = incident.when(first)
+    oldest = f", the oldest of {made}" if made else ""
+    never = sum(
+        1
+        for row in incident.found["missing"]
+        if row["server"] == link["consumer"] and row["suffix"] == pair["suffix"] and link["supplier"] in row["held_by"]
+    )
+    if pair["decision"] not in (SEND, NOTHING_TO_SEND):
+        word, why = decision_words(pair), pair["reasons"][-1]["says"] if pair["reasons"] else ""
+        shade = UNKNOWN if pair["decision"] == UNKNOWN else MISSING
+        return {"verdict": shade, "label": word, "says": f"{word}: {why}"}
+    if link["enabled"] is False:
+        says = f"switched off; {waiting:,} changes would go over it{oldest}" if waiting else "switched off"
+        return {
+            "verdict": STRANDED if waiting else NOTHING,
+            "label": f"off, {waiting:,}" if waiting else "off",
+            "says": says,
+        }
+    if never:
+        says = f"{link['consumer']} lacks {never:,} changes that {link['supplier']} holds and will not send"
+        says += f"; {waiting:,} wait{oldest}" if waiting else ""
+        return {"verdict": MISSING, "label": f"{never:,} never", "says": says}
+    if waiting:
+        return {"verdict": PENDING, "label": f"{waiting:,} behind", "says": f"{waiting:,} changes to send{oldest}"}
+    return {
+        "verdict": PRESENT,
+        "label": "",
+        "says": "nothing to send: the consumer claims all that the supplier claims",
+    }
+
+
+def grid(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
+    """Servers x origins: what each server claims of each origin, and what is wrong with that."""
+    found = incident.found
+    counts = _counts(found)
+    replicas = [one for one in found["servers"] if one["suffix"] == suffix]
+    origins = sorted(
+        {origin for one in replicas for origin in one["vector"]}
+        | {row["origin"] for name, _ in LISTS for row in found[name] if row["suffix"] == suffix},
+        key=lambda name: (len(name), name),
+    )
+    makers = {one["origin"]: one["name"] for one in replicas if one["origin"]}
+    rows = [
+        {"server": one["name"], "cells": [_cell(incident, one, origin, counts) for origin in origins]}
+        for one in replicas
+    ]
+    heads = [{"origin": origin, "made_on": makers.get(origin)} for origin in origins]
+    return {"suffix": suffix, "origins": heads, "rows": rows}
+
+
+def _cell(incident: Incident, server: Row, origin: str, counts: Mapping[tuple[Any, ...], Mapping[str, int]]) -> Row:
+    span = server["vector"].get(origin) or {"min": None, "max": None}
+    return {
+        "min": span["min"],
+        "min_at": incident.when(span["min"]),
+        "max": span["max"],
+        "max_at": incident.when(span["max"]),
+        **_said(server["name"], origin, server["suffix"], counts, claims=span["max"] is not None),
+    }
+
+
+def _counts(found: Row) -> dict[tuple[Any, ...], dict[str, int]]:
+    """(server, origin, suffix), and (server, None, suffix) for all origins -> verdict -> how many changes."""
+    counts: dict[tuple[Any, ...], dict[str, int]] = {}
+    for name, verdict in LISTS:
+        for row in found[name]:
+            for key in ((row["server"], row["origin"], row["suffix"]), (row["server"], None, row["suffix"])):
+                mine = counts.setdefault(key, {})
+                number = 1 if name in ("missing", "stranded") else row["count"]
+                # A stretch of which nobody knows how many changes it has counts as one: it is there.
+                mine[verdict] = mine.get(verdict, 0) + (1 if number is None else number)
+    return counts
+
+
+def _said(
+    server: str,
+    origin: str | None,
+    suffix: str | None,
+    counts: Mapping[tuple[Any, ...], Mapping[str, int]],
+    claims: bool = True,
+) -> dict[str, Any]:
+    mine = counts.get((server, origin, suffix), {})
+    words = [f"{mine[verdict]:,} {verdict}" for _, verdict in LISTS if mine.get(verdict)]
+    shade = worst([verdict for verdict, number in mine.items() if number]) if mine else PRESENT if claims else NOTHING
+    return {"verdict": shade, "says": ", ".join(words) or ("all present" if claims else "claims nothing")}
+
+
+def pair_of(incident: Incident, supplier: str, consumer: str, suffix: str | None = None) -> dict[str, Any] | None:
+    """One pair in words: the decision, why step by step, what would be sent, what the other rule sets would do."""
+    row = next(
+        (
+            one
+            for one in incident.found["pairs"]
+            if (one["supplier"], one["consumer"], one["suffix"]) == (supplier, consumer, suffix)
+        ),
+        None,
+    )
+    if row is None:
+        return None
+    return {
+        "title": f"{supplier} → {consumer}",
+        "decision": decision_words(row),
+        "anchor": row["anchor"],
+        "anchor_at": incident.when(row["anchor"]),
+        "reasons": [{"says": one["says"], "values": values_text(one["values"])} for one in row["reasons"]],
+        "counts": [{"outcome": name, "count": count} for name, count in row["counts"].items()],
+        "to_send": [
+            {"origin": origin, **one, "first_at": incident.when(one["first"]), "last_at": incident.when(one["last"])}
+            for origin, one in row["to_send"].items()
+        ],
+        "others": [
+            {
+                "rules": name,
+                "decision": decision_words(other),
+                "count": sum(o["count"] for o in other["to_send"].values()),
+            }
+            for name, other in row["others"].items()
+        ],
+    }
+
+
+def values_text(values: Mapping[str, Any]) -> str:
+    """What a rule compared, as `name value, name value`."""
+    return ", ".join(f"{name} {'nothing' if value is None else value}" for name, value in values.items())
+
+
+def suffixes(incident: Incident) -> Iterable[str | None]:
+    """The suffixes or domains of the case."""
+    return dict.fromkeys(one["suffix"] for one in incident.found["servers"])
