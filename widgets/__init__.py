@@ -6,11 +6,13 @@
 A `Problem` in a cell is shown as its sentence, without a traceback.
 """
 
+from widgets.entries import EntryDiff
 from widgets.inputs import Inputs
 from widgets.mesh import Findings, MeshMap, VectorGrid
+from widgets.missed import MissedChanges, TimeLine
 from widgets.plainly import show_problems_plainly
 from widgets.view import View
 
-__all__ = ["Findings", "Inputs", "MeshMap", "VectorGrid", "View"]
+__all__ = ["EntryDiff", "Findings", "Inputs", "MeshMap", "MissedChanges", "TimeLine", "VectorGrid", "View"]
 
 show_problems_plainly()

@@ -58,7 +58,7 @@ class MeshMap(OfIncident, drawn_by="mesh"):
 
     def on_pick(self, message: dict[str, Any]) -> None:
         """Show the reasons of one link."""
-        link = _one(self.data.get("links", []), message)
+        link = one_of(self.data.get("links", []), message)
         pair = pair_of(self.incident, link["supplier"], link["consumer"], self.suffix)
         nothing = {"title": f"{link['supplier']} → {link['consumer']}", "decision": link["says"]}
         self.data = {**self.data, "pair": pair or nothing, "chosen": message["index"], "says": link["says"]}
@@ -84,8 +84,8 @@ class VectorGrid(OfIncident, drawn_by="grid"):
 
     def on_pick(self, message: dict[str, Any]) -> None:
         """Show the changes of one cell; where the notebook has these inputs, they follow."""
-        row = _one(self.data.get("rows", []), message, "row")
-        head = _one(self.data.get("origins", []), message, "column")
+        row = one_of(self.data.get("rows", []), message, "row")
+        head = one_of(self.data.get("origins", []), message, "column")
         self.data = {**self.data, "cell": self._cell(row["server"], head["origin"])}
 
     def _cell(self, server: str, origin: str) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _shades() -> list[dict[str, str]]:
     return [{"name": name, "says": shade.says} for name, shade in VERDICTS.items()]
 
 
-def _one(rows: list[Any], message: dict[str, Any], key: str = "index") -> Any:
+def one_of(rows: list[Any], message: dict[str, Any], key: str = "index") -> Any:
     """The row that a message of the page names. What comes from a page may be anything."""
     at = message.get(key)
     if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < len(rows):

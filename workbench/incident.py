@@ -22,7 +22,7 @@ from workbench.diagnosis import case_at, diagnose, logs_of, session_of
 from workbench.model import Problem
 from workbench.rules.sending import Bound
 from workbench.systems import system_named
-from workbench.topology import Topology, topology
+from workbench.topology import Replica, Topology, topology
 
 if TYPE_CHECKING:
     from workbench.diagnosis import PlannedSession
@@ -88,6 +88,10 @@ class Incident:
     def _sessions(self) -> dict[tuple[str | None, ...], PlannedSession]:
         return {}
 
+    def log_of(self, replica: Replica) -> StoredLog | None:
+        """The present log of a server, to be asked; it remembers what it read. None: it was not collected, or it keeps none."""
+        return self._logs.get(replica.log.file) if replica.log else None
+
     def when(self, position: str | None) -> str | None:
         """When a change was made, by the clock of its origin, as text for people (UTC); None: its position does not tell."""
         key = self.system.typed(position) if position else None
@@ -119,7 +123,7 @@ class Incident:
             names = ", ".join(sorted({one.server for one in self.topology.replicas}))
             raise Problem(f"no server is named {server}", self.topology.snapshot, f"there are {names}")
         show, span = self.system.show, replica.vector.get(origin)
-        log = self._logs.get(replica.log.file) if replica.log else None
+        log = self.log_of(replica)
         first = log.first_of(origin) if log else None
         held = log.tally(origin, Bound(first, True), None) if log and first else None
 

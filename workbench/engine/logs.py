@@ -128,6 +128,18 @@ class StoredLog:
         end = int(index.before[-1]) if high is None else self._rank(origin, high, included=True)
         return Tally(end - begin, self._at(origin, begin), self._at(origin, end - 1)) if begin < end else Tally()
 
+    def below(self, hi: int, origin: str | None = None, exact: bool = True) -> int:
+        """How many positions of the origin, or of all, have a first half below this one; not exact, to the border of its bucket.
+
+        Exact answers read the bucket; for many of them over a long time, borders are near enough and read nothing.
+        """
+        index = self._index_of(origin)
+        if index is None:
+            return 0
+        bucket = hi >> self.system.bucket_shift
+        rank = index.below(bucket)
+        return rank + place(*self._held(bucket, origin), (hi, 0), "left") if exact else rank
+
     # --- pages
 
     def page(self, bound: Bound, limit: int) -> Stretch:

@@ -1,0 +1,55 @@
+// The lists of changes, and the story of the one that was clicked.
+
+const CHANGE = [{ key: "server", label: "server" }, { key: "origin", label: "origin" }];
+const COLUMNS = {
+  missing: [...CHANGE, { key: "position", label: "change", kind: "position" }, { key: "operation", label: "operation" },
+    { key: "target", label: "target" }, { key: "held_by", label: "held by" }, { key: "cause", label: "cause" },
+    { key: "says", label: "proved by" }],
+  stranded: [...CHANGE, { key: "position", label: "change", kind: "position" }, { key: "operation", label: "operation" },
+    { key: "target", label: "target" }],
+  unknown: [...CHANGE, { key: "from", label: "from", kind: "position" }, { key: "to", label: "to", kind: "position" },
+    { key: "count", label: "changes", kind: "number" }, { key: "why", label: "why" }],
+  pending: [...CHANGE, { key: "count", label: "changes", kind: "number" }, { key: "first", label: "first", kind: "position" },
+    { key: "last", label: "last", kind: "position" }, { key: "available", label: "available", kind: "number" },
+    { key: "suppliers", label: "sent by" }],
+};
+
+function draw(body, data, send) {
+  const tabs = (data.lists || []).map((one) => {
+    const count = one.of ? `${number(one.count)} of ${number(one.of)}` : number(one.count);
+    const tab = button(`${count} ${one.name}`, `list-${one.name}`, () => send("list", { name: one.name }), "", !one.count);
+    tab.classList.add("wb-tab");
+    tab.setAttribute("aria-pressed", String(one.name === data.list));
+    return tab;
+  });
+  body.append(make("div", "wb-row", tabs));
+  if (!data.total) {
+    body.append(make("p", "wb-faint", "Of what is chosen here, nothing is missing, unknown, pending or stranded."));
+    return;
+  }
+  body.append(table(COLUMNS[data.list], data.rows, (row, index) => send("pick", { index })));
+  if (data.total > data.rows.length) body.append(pager(data.first, data.rows.length, data.total, (by) => send("page", { by })));
+  body.append(data.story ? about_change(data.story) : make("p", "wb-faint", "Click a change for its whole story."));
+}
+
+function about_change(story) {
+  const made = make("p", "", [
+    position(story.position, story.made_at), make("span", "", ` of origin ${story.origin}`),
+    make("span", "", story.made_on.length ? `, made on ${story.made_on.join(", ")}` : ""),
+    make("span", "", story.made_at ? ` at ${story.made_at} UTC` : ""),
+  ]);
+  const what = story.operation || story.target ? make("p", "", `${story.operation || ""} ${story.target || ""}`.trim()) : null;
+  const parts = [make("h3", "", "The story of one change"), made, what];
+  for (const one of story.servers) {
+    parts.push(make("h3", "", [make("span", "", `${one.server}: `), verdict(one.verdict, one.verdict), make("span", "wb-faint wb-plain", ` ${one.says}`)]));
+    if (one.evidence.length)
+      parts.push(table(
+        [{ key: "table", label: "evidence" }, { key: "snapshot", label: "snapshot" }, { key: "file", label: "file" },
+          { key: "offset", label: "byte", kind: "number" }, { key: "says", label: "says" }], one.evidence));
+    if (one.suppliers.length)
+      parts.push(table(
+        [{ key: "supplier", label: "who could send it" }, { key: "link", label: "link" }, { key: "decision", label: "its session" },
+          { key: "outcome", label: "this change" }, { key: "why", label: "why" }], one.suppliers));
+  }
+  return make("div", "wb-detail", parts);
+}
