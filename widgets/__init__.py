@@ -1,18 +1,42 @@
 """Inputs, views and confirmations for notebooks: data in, events out. The only importer of ipywidgets.
 
-    Inputs          what a notebook is about: pick lists out of the evidence, kept with the case
-    View            what every view is; text of logs reaches a page as text only
+    Inputs           what a notebook is about: pick lists out of the evidence, kept with the case
+    Findings         the verdict, and each finding with what mends it
+    MeshMap          servers and links, with what would go over each
+    VectorGrid       servers x origins: what each claims, and what of that it lacks
+    VectorsOverTime  when each server came to which change
+    MissedChanges    what is missing, unknown, pending or stranded, with the story of each change
+    TimeLine         the logs side by side, with their gaps
+    EntryDiff        the entries in which two servers differ
+    PendingLanes     operations at work, and what may be claimed meanwhile
+    Checks           the outcome of regression checks
+    View             what every view is; text of logs reaches a page as text only
 
 A `Problem` in a cell is shown as its sentence, without a traceback.
 """
 
+from widgets.charts import VectorsOverTime
+from widgets.checks import Checks
 from widgets.entries import EntryDiff
 from widgets.inputs import Inputs
 from widgets.mesh import Findings, MeshMap, VectorGrid
 from widgets.missed import MissedChanges, TimeLine
 from widgets.plainly import show_problems_plainly
 from widgets.view import View
+from widgets.work import PendingLanes
 
-__all__ = ["EntryDiff", "Findings", "Inputs", "MeshMap", "MissedChanges", "TimeLine", "VectorGrid", "View"]
+__all__ = [
+    "Checks",
+    "EntryDiff",
+    "Findings",
+    "Inputs",
+    "MeshMap",
+    "MissedChanges",
+    "PendingLanes",
+    "TimeLine",
+    "VectorGrid",
+    "VectorsOverTime",
+    "View",
+]
 
 show_problems_plainly()

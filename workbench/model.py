@@ -185,6 +185,7 @@ class System:
     repairs       gives its repairs (`workbench.plans.Repairs`); None where none is known
     site          gives its live servers as a place where a plan is done (`workbench.repairing.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
+    pending       gives how its servers hold back claims (`workbench.rules.pending_examples.Pending`); None: they do not
     """
 
     name: str
@@ -213,6 +214,7 @@ class System:
     repairs: Callable[[], Any] | None = None
     site: Callable[[], Callable[..., Any]] | None = None
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
+    pending: Callable[[], Any] | None = None
 
 
 REMOVED = "[secret removed]"

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from workbench.at_work import examples
 from workbench.boundary import printable, strict_yaml, to_yaml
 from workbench.incident import ALL, Incident
 from workbench.journal import write_whole
@@ -70,6 +71,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
         "link": Offer((ALL, *dict.fromkeys(one.name for one in shown.links)), ALL),
         "rules": Offer(rules, rules[0] if rules else "", "by which rules the session is played"),
         "as_of": Offer(tuple(incident.case.snapshots), incident.then_label, "as of this snapshot"),
+        "example": Offer(("", *examples(incident)), "", "a worked example instead of the logs"),
         "position": Offer((), str(lacking.get("position") or lacking.get("first") or ""), "one change"),
         "target": Offer((), "", "the entry, or a part of its name"),
         "since": Offer((), "", span),

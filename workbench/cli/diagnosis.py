@@ -92,8 +92,9 @@ def diagnose(
     --csv writes the missing changes, or the pairs if none is missing. Exit code 3: nothing is wrong as far as the evidence goes,
     and it does not go far enough.
     """
+    from workbench.checks import FINDINGS, INCONCLUSIVE, outcome_of
     from workbench.diagnosis import diagnose as diagnosed
-    from workbench.diagnosis_text import diagnosis_text, nothing_to_compare
+    from workbench.diagnosis_text import diagnosis_text
 
     with case_of(folders, case_folder, master, (json_to, csv_to)) as case:
         spark = None
@@ -110,11 +111,8 @@ def diagnose(
             click.echo(diagnosis_text(system_named(str(case.system)), found))
             if verify:
                 click.echo("\nverified: Spark found the same from every position")
-    worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
-    if worst >= SEVERITIES.index(threshold):
-        raise click.exceptions.Exit(1)
-    if found["unknown"] or nothing_to_compare(found):
-        raise click.exceptions.Exit(3)
+    if exit_code := {FINDINGS: 1, INCONCLUSIVE: 3}.get(outcome_of(found, threshold)):
+        raise click.exceptions.Exit(exit_code)
 
 
 _MISSING = (

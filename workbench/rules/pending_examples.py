@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from workbench.rules.pending import PRIMARY_CSN, Replica, Rules, Server, Step, origin_of
+from workbench.rules.pending import PRIMARY_CSN, RULE_SETS, Replica, Rules, Server, Step, origin_of
 from workbench.rules.vectors import Span
 
 
@@ -108,3 +109,13 @@ EXAMPLES = {
     ),
 }
 """The scenarios of the design by their number. Where an operation is cancelled, no max should have moved past it."""
+
+
+class Pending(NamedTuple):
+    """All that a page asks of the pending list: its rule sets, a server under one of them, and the worked examples."""
+
+    rule_sets: Mapping[str, Rules] = RULE_SETS
+    server: Callable[[Sequence[Replica], Rules], Server] = Server
+    replica: Callable[[str, Mapping[str, Span]], Replica] = Replica
+    step: Callable[[str, Hashable, int, str], Step] = Step
+    examples: Mapping[str, Example] = EXAMPLES

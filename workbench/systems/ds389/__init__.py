@@ -53,6 +53,12 @@ def _repairs() -> Any:
     return REPAIRS
 
 
+def _pending() -> Any:
+    from workbench.rules.pending_examples import Pending
+
+    return Pending()
+
+
 def _site() -> Callable[..., Any]:
     from workbench.systems.ds389.live.site import DirectorySite
 
@@ -83,6 +89,7 @@ SYSTEM = System(
     repairs=_repairs,
     site=_site,
     scenarios=_scenarios,
+    pending=_pending,
     detectors=_detectors,
     codes=CODES,
     clock_levels=HEALTH_LEVELS,

@@ -1,0 +1,61 @@
+"""Charts over time that follow the inputs of their notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as controls
+
+from widgets.inputs import Inputs, Note
+from workbench.figures import as_output, vectors_figure
+from workbench.history import vectors_over_time
+from workbench.incident import Incident
+from workbench.model import Problem
+from workbench.plain import aligned
+
+_READ_AT_ONCE = 2_000_000
+"""Rows of logs up to which the chart is drawn without being asked for."""
+
+
+class VectorsOverTime(controls.VBox):
+    """How the vector of each server grew: across, when it had a change; up, when that was made."""
+
+    def __init__(self, incident: Incident, chosen: Inputs | None = None) -> None:
+        self.incident, self.chosen = incident, chosen
+        self._note, self._chart = Note({"text": ""}), controls.Output()
+        self._draw = controls.Button(description="Read the logs for it")
+        self._draw.on_click(lambda _: self.refresh())
+        self._grown: Any = None
+        super().__init__([self._note, self._draw, self._chart])
+        rows = sum(part["rows"] for name in ("applied", "operations", "changes") for part in incident.then.parts(name))
+        if rows <= _READ_AT_ONCE:
+            self.refresh()
+            if chosen is not None:
+                chosen.on_change(self.refresh)
+
+    def refresh(self) -> None:
+        """Draw it for what the inputs say now."""
+        only = self.chosen.only if self.chosen is not None else (lambda name: None)
+        self._draw.layout.display = "none"
+        try:
+            self._grown = vectors_over_time(self.incident.then, only("server"), only("origin"))
+        except Problem as problem:
+            self._note.data = {"text": str(problem)}
+            return
+        self._note.data = {"text": "" if self._grown.num_rows else "Nothing in the case tells when a vector moved."}
+        figure = vectors_figure(self.incident.system, self._grown)
+        data = {**as_output(figure), "text/plain": self.text()}
+        self._chart.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+
+    def text(self) -> str:
+        """The last position of each server and origin, and when it was there."""
+        if self._grown is None:
+            return "not read yet"
+        last = {(row["server"], row["origin"]): row for row in self._grown.to_pylist()}
+        rows = [(*key, row["position"], f"{row['at']:%Y-%m-%d %H:%M:%S}") for key, row in sorted(last.items())]
+        return aligned([("SERVER", "ORIGIN", "CAME TO", "AT (UTC)"), *rows])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        bundle: Any = super()._repr_mimebundle_(**kwargs)
+        (bundle[0] if isinstance(bundle, tuple) else bundle)["text/plain"] = self.text()
+        return bundle
