@@ -139,11 +139,14 @@ class Lab:
 
     def __init__(self, url: str, token: str, folder: Path, pages: Pages) -> None:
         self.url, self.token, self.folder, self.pages = url, token, folder, pages
+        self._opened = 0
 
     def open(self, name: str, theme: str = "") -> Any:
         """A page of its own with this notebook, its kernel ready."""
-        page = self.pages.new(f"{self.url}/lab?token={self.token}&reset")
+        self._opened += 1  # a workspace of its own: it opens nothing of the page before
+        page = self.pages.new(f"{self.url}/lab/workspaces/page-{self._opened}?token={self.token}")
         page.wait_for_function("() => window.jupyterapp !== undefined", timeout=60_000)
+        page.evaluate("async () => { await window.jupyterapp.restored; }")
         if theme:
             page.evaluate("(name) => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", theme)
         page.evaluate("() => window.jupyterapp.shell.collapseLeft()")

@@ -71,9 +71,11 @@ class Inputs(controls.VBox):
         about = {"description": _LABELS.get(name, name), "description_tooltip": offer.says, "style": style}
         layout = controls.Layout(width=_WIDTH, margin="2px 12px 2px 0")
         if not offer.options:
-            wide = controls.Layout(width="430px", margin="2px 12px 2px 0")
+            wide = controls.Layout(width="330px", margin="2px 12px 2px 0")
             return controls.Text(value, placeholder=offer.says, continuous_update=False, layout=wide, **about)
-        options = [(_label(one), one) for one in offer.options]
+        options = [(_label(offer.labels.get(one, one)), one) for one in offer.options]
+        if offer.labels:
+            layout.width = "620px"
         return controls.Dropdown(options=options, value=value, layout=layout, **about)
 
     def _number(self, name: str, value: int) -> Any:

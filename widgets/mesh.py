@@ -127,7 +127,9 @@ class Findings(OfIncident, drawn_by="findings"):
         ]
         shown = [{**one, "verdict": SEVERITIES[one["severity"]]} for one in mine[:_FINDINGS_SHOWN]]
         for one in shown:
-            one["items"] = [{"position": item, "at": self.incident.when(item)} for item in one["items"][:5]]
+            one["items"] = [
+                {"position": item, "at": self.incident.when(item)} for item in dict.fromkeys(one["items"][:5])
+            ]
         snapshot = found["case"]["snapshots"][-1]
         return {"headline": headline(found), "snapshot": snapshot, "findings": shown, "more": len(mine) - len(shown)}
 

@@ -176,7 +176,8 @@ def _track(
 ) -> dict[str, Any]:
     """What the server claims after each event that moves a claim, under one rule set, and the sentences that say why."""
     server: Server = pending.server(replicas, rules)
-    claims: dict[str, str | None] = {}
+    # What it claims before the first event is no move.
+    claims = {f"{at}/{origin}": one.max for at, state in enumerate(server.state()) for origin, one in state.items()}
     moves = []
     for event in events:
         server.take(pending.step(event.op, event.thread, event.replica, event.position))

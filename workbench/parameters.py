@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,13 @@ class Offer:
     options  the choices; empty: any text
     first    what is taken where nobody chose
     says     a hint: the time span seen, what the choice does
+    labels   option -> how it is shown, where not as it is
     """
 
     options: tuple[str, ...] = ()
     first: str = ""
     says: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def offers(incident: Incident) -> dict[str, Offer]:
@@ -58,7 +60,8 @@ def offers(incident: Incident) -> dict[str, Offer]:
     others = [name for name in servers if name != lacking.get("server")]
     system = incident.system
     rules = tuple(system.supplying().rule_sets) if system.supplying else ()
-    span = f"seen: {span_of(incident)} UTC"
+    begin, end = span_of(incident)
+    worked = {"": "the collected logs", **{name: f"{name}: {title}" for name, title in examples(incident).items()}}
     return {
         "server": Offer((ALL, *servers), ALL, "whose changes; * is all"),
         "origin": Offer((ALL, *origins), ALL, "who made the changes; * is all"),
@@ -71,11 +74,11 @@ def offers(incident: Incident) -> dict[str, Offer]:
         "link": Offer((ALL, *dict.fromkeys(one.name for one in shown.links)), ALL),
         "rules": Offer(rules, rules[0] if rules else "", "by which rules the session is played"),
         "as_of": Offer(tuple(incident.case.snapshots), incident.then_label, "as of this snapshot"),
-        "example": Offer(("", *examples(incident)), "", "a worked example instead of the logs"),
+        "example": Offer(tuple(worked), "", "a worked example instead of the logs", worked),
         "position": Offer((), str(lacking.get("position") or lacking.get("first") or ""), "one change"),
         "target": Offer((), "", "the entry, or a part of its name"),
-        "since": Offer((), "", span),
-        "until": Offer((), "", span),
+        "since": Offer((), "", f"{begin} UTC"),
+        "until": Offer((), "", f"{end} UTC"),
     }
 
 
@@ -101,8 +104,8 @@ def _suggested_pair(found: Mapping[str, Any]) -> tuple[str, str]:
     return (pairs[0]["supplier"], pairs[0]["consumer"]) if pairs else ("", "")
 
 
-def span_of(incident: Incident) -> str:
-    """First and last time that the evidence speaks of."""
+def span_of(incident: Incident) -> tuple[str, str]:
+    """First and last time that the evidence speaks of, as text (UTC)."""
     times: list[datetime] = []
     for row in incident.case.arrow("coverage").select(["first_at", "last_at"]).to_pylist():
         times += [at for at in row.values() if at]
@@ -111,8 +114,9 @@ def span_of(incident: Incident) -> str:
             made = [incident.system.moment(seen[end]) for end in ("min", "max") if seen.get(end)]
             times += [at for at in made if at]
     if not times:
-        return "no time"
-    return f"{min(times).astimezone(UTC):%Y-%m-%d %H:%M:%S} to {max(times).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        return "no time seen,", "no time seen,"
+    first, last = (f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for at in (min(times), max(times)))
+    return first, last
 
 
 def chosen(offer: Offer, name: str, given: str, kept: Mapping[str, str]) -> str:

@@ -86,7 +86,7 @@ function known_verdict(name) {
   return VERDICTS.includes(name) ? name : "nothing";
 }
 
-// columns: [{key, label, kind}] with kind text, position, number, verdict; rows: objects, `at` of a position in `key + "_at"`.
+// columns: [{key, label, kind}] with kind text, position, number, verdict, made; rows: objects, `at` of a position in `key + "_at"`.
 function table(columns, rows, picked) {
   const head = make("tr", "", columns.map((one) => make("th", one.kind === "number" ? "wb-right" : "", one.label)));
   const body = rows.map((row, index) => {
@@ -106,6 +106,12 @@ function cell(column, row) {
   if (column.kind === "number") return make("td", "wb-right", number(value));
   if (column.kind === "position") return make("td", "", value ? position(value, row[column.key + "_at"]) : "");
   if (column.kind === "verdict") return make("td", "", value ? verdict(value, value) : "");
+  // What became of a value, and the change by which it did.
+  if (column.kind === "made") {
+    const [state, by] = [row[column.key + "_state"], row[column.key + "_position"]];
+    return make("td", "", [make("span", state === "present" ? "" : "wb-faint", state || "-"), by ? make("span", "", " by ") : null,
+      by ? position(by, row[column.key + "_position_at"]) : null]);
+  }
   return make("td", "wb-text", value, value && String(value).length > 24 ? value : "");
 }
 

@@ -47,10 +47,10 @@ function draw(body, data, send) {
 }
 
 function about_entry(entry, pair) {
-  const side = (end, name) => [{ key: `${end}_state`, label: name }, { key: `${end}_position`, label: "by the change", kind: "position" }];
+  const side = (end, name) => [{ key: end, label: name, kind: "made" }];
   return make("div", "wb-detail", [
     make("h3", "", entry.target),
-    make("p", "wb-faint", `${number(entry.same)} values are the same on both; these are not:`),
+    make("p", "wb-faint", `${number(entry.same)} of its values are on both; these are not:`),
     table([{ key: "attribute", label: "attribute" }, { key: "value", label: "value" }, ...side("one", pair[0]), ...side("other", pair[1])], entry.states),
   ]);
 }

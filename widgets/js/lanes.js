@@ -72,8 +72,9 @@ function axis(from, to, y) {
     const x = LEFT + ((RIGHT - LEFT) * n) / 6;
     const text = clock(from + ((to - from) * n) / 6);
     const anchor = n === 0 ? "start" : n === 6 ? "end" : "middle";
+    if (n === 0 && !day) group.append(draw_svg("text", { x: LEFT - 10, y: y + 14, "text-anchor": "end", class: "wb-faint" }, text.slice(0, 10)));
     group.append(draw_svg("line", { x1: x, y1: y - 4, x2: x, y2: y, class: "wb-axis" }));
-    group.append(draw_svg("text", { x, y: y + 14, "text-anchor": anchor, class: "wb-faint" }, day ? text.slice(0, 16) : n ? text.slice(11) : text));
+    group.append(draw_svg("text", { x, y: y + 14, "text-anchor": anchor, class: "wb-faint" }, day ? text.slice(0, 16) : text.slice(11)));
   }
   return group;
 }

@@ -4,15 +4,11 @@ const LEFT = 130;
 const RIGHT = 980;
 const ROW = 18;
 
-function draw(body, data, send) {
-  const choice = make("select", "wb-select", (data.examples || []).map((one) => make("option", "", one.name ? `example ${one.name}: ${one.title}` : one.title)));
-  choice.selectedIndex = Math.max(0, (data.examples || []).findIndex((one) => one.name === data.example));
-  choice.dataset.key = "example";
-  choice.addEventListener("change", () => send("example", { name: data.examples[choice.selectedIndex].name }));
-  body.append(make("div", "wb-row", [make("span", "wb-faint", "show"), choice]), make("h3", "", data.title));
+function draw(body, data) {
+  body.append(make("h3", "", data.title));
   const operations = data.operations || [];
   if (!operations.length) {
-    body.append(make("p", "wb-faint", "No log that was collected tells of operations here; the worked examples can be looked at."));
+    body.append(make("p", "wb-faint", "No log that was collected tells of operations here; choose a worked example instead."));
     return;
   }
   if (data.count > operations.length)
