@@ -68,7 +68,7 @@ class Inputs(controls.VBox):
 
     def _field(self, name: str, offer: Offer, value: str) -> Any:
         style = {"description_width": "90px"}
-        about = {"description": _LABELS.get(name, name), "description_tooltip": offer.says, "style": style}
+        about = {"description": _LABELS.get(name, name), "tooltip": offer.says, "style": style}
         layout = controls.Layout(width=_WIDTH, margin="2px 12px 2px 0")
         if not offer.options:
             wide = controls.Layout(width="330px", margin="2px 12px 2px 0")

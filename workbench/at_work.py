@@ -199,21 +199,17 @@ def _track(
     held = [
         {"origin": origin, "position": position} for one in server.holding_back() for origin, position in one.items()
     ]
-    return {"rules": name, "moves": moves, "held": held}
+    return {"rules": name, "moves": moves, "held": held, "claims": claims}
 
 
 def _differ(tracks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What each rule set claims in the end, where they do not agree."""
-    last: dict[tuple[int, str], dict[str, str]] = {}
-    for track in tracks:
-        for move in track["moves"]:
-            last.setdefault((move["replica"], move["origin"]), {})[track["rules"]] = move["max"]
-    names = [track["rules"] for track in tracks]
-    return [
-        {"origin": origin, "replica": replica, **{name: claims.get(name) for name in names}}
-        for (replica, origin), claims in sorted(last.items())
-        if len({claims.get(name) for name in names}) > 1
+    places = sorted({place for track in tracks for place in track["claims"]})
+    rows = [
+        {"origin": place.partition("/")[2], **{track["rules"]: track["claims"].get(place) for track in tracks}}
+        for place in places
     ]
+    return [row for row in rows if len({row[track["rules"]] for track in tracks}) > 1]
 
 
 def _iso(at: datetime) -> str:

@@ -21,9 +21,9 @@ def demo_snapshots() -> list[Path]:
     return sorted(folder for folder in INCIDENT.iterdir() if folder.is_dir())
 
 
-def demo_case(folder: Path = FOLDER) -> Case:
+def demo_case(folder: Path | None = None) -> Case:
     """The demo incident as a case, loaded if it is not there yet."""
-    case = Case.create(folder)
+    case = Case.create(folder or FOLDER)
     if not case.snapshots:
         case.load(demo_snapshots())
     return case

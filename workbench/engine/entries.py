@@ -73,8 +73,10 @@ def _summed(paths: Sequence[str]) -> pd.DataFrame:
     """Of each entry: the number of its values, and the sum of their hashes, in which their order does not count."""
     tables = [_plain(read_part(path, _READ, pc.field("state") == PRESENT)) for path in paths]
     states = pa.concat_tables(tables).to_pandas() if tables else pd.DataFrame(columns=_READ)
-    values = pd.DataFrame({"attribute": states["attribute"], "value": states["value"].fillna(states["position"])})
-    hashes = pd.util.hash_pandas_object(values.fillna("").astype("object"), index=False)
+    states = states.assign(value=states["value"].fillna(states["position"]).fillna(""))
+    # A value has a row for each thing that changes did to it.
+    states = states.drop_duplicates(["entry", "attribute", "value"])
+    hashes = pd.util.hash_pandas_object(states[["attribute", "value"]].astype("object"), index=False)
     states = states.assign(sum=hashes.astype(np.uint64))
     whole = states.groupby("entry", sort=False).agg(target=("target", "max"), count=("sum", "size"), sum=("sum", "sum"))
     return whole.reset_index()
@@ -90,11 +92,13 @@ def _by_spark(spark: SparkSession, one: Sequence[str], other: Sequence[str], nam
     from workbench.engine.evidence import read_table
 
     def summed(paths: Sequence[str], end: str) -> Any:
-        hashed = f.xxhash64("attribute", f.coalesce("value", "position", f.lit("")))
+        value = f.coalesce("value", "position", f.lit("")).alias("value")
+        hashed = f.xxhash64("attribute", "value")
         # Half of each hash: their sum stays a number however many states an entry has.
         half = f.shiftrightunsigned(hashed, 32)
         present = read_table(spark, "entry_states", list(paths)).where(f.col("state") == PRESENT)
-        states = present.select("entry", "target", half.alias("half"))
+        values = present.select("entry", "target", "attribute", value).dropDuplicates(["entry", "attribute", "value"])
+        states = values.select("entry", "target", half.alias("half"))
         return states.groupBy("entry").agg(
             f.max("target").alias(f"target_{end}"),
             f.count("*").alias(f"count_{end}"),

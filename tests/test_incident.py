@@ -1,0 +1,217 @@
+"""An incident at hand: what pages ask again and again is the same as the diagnosis says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from incident_samples import NAMES, case_of, incident_of
+
+from workbench import Problem, diagnose
+from workbench.at_work import at_work, examples, of_example
+from workbench.entry_diff import entries_that_differ, entry_on_both
+from workbench.history import moment_of
+from workbench.incident import CASE, Incident, open_case
+from workbench.lanes import BINS, changes_between, lanes
+from workbench.look import MISSING, worst
+from workbench.overview import LISTS, grid, mesh, pair_of, suffixes
+
+LOST = "missed_behind_equal_vectors"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_map_and_grid_are_the_diagnosis_in_another_order(name: str) -> None:
+    incident = incident_of(name)
+    found = diagnose(case_of(name))
+    for suffix in suffixes(incident):
+        cells = {
+            (row["server"], head["origin"]): cell
+            for shown in [grid(incident, suffix)]
+            for row in shown["rows"]
+            for head, cell in zip(shown["origins"], row["cells"], strict=True)
+        }
+        for server in found["servers"]:
+            for origin, span in server["vector"].items() if server["suffix"] == suffix else ():
+                cell = cells[server["name"], origin]
+                assert (cell["min"], cell["max"]) == (span["min"], span["max"])
+                assert (cell["max_at"] is None) == (span["max"] is None)
+        for list_, verdict in LISTS:
+            for row in found[list_]:
+                if row["suffix"] == suffix:
+                    cell = cells[row["server"], row["origin"]]
+                    assert verdict in cell["says"]
+                    assert worst([cell["verdict"], verdict]) == cell["verdict"]
+        shown = mesh(incident, suffix)
+        assert {one["name"] for one in shown["servers"]} >= {
+            one["name"] for one in found["servers"] if one["suffix"] == suffix
+        }
+        assert len(shown["links"]) == sum(one["suffix"] == suffix for one in found["links"])
+        for link in shown["links"]:
+            pair = pair_of(incident, link["supplier"], link["consumer"], suffix)
+            assert pair is None or pair["title"] == f"{link['supplier']} → {link['consumer']}"
+
+
+def test_a_link_with_nothing_to_send_is_not_shown_as_well_while_its_consumer_lacks_changes() -> None:
+    links = {(one["supplier"], one["consumer"]): one for one in mesh(incident_of(LOST), "dc=example,dc=com")["links"]}
+    assert links["s1", "s3"]["verdict"] == MISSING
+    assert "12 changes that s1 holds and will not send" in links["s1", "s3"]["says"]
+    assert links["s3", "s1"]["verdict"] != MISSING
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cell_tells_what_log_and_diagnosis_tell(name: str) -> None:
+    incident = incident_of(name)
+    for replica in incident.topology.replicas:
+        seen = replica.log.facts["by_origin"] if replica.log else {}
+        for origin in {*replica.vector, *seen}:
+            cell = incident.cell(replica.server, origin, replica.suffix)
+            assert cell["changes"] == seen.get(origin, {}).get("count", 0)
+            assert cell["first"] == seen.get(origin, {}).get("min")
+            assert cell["last"] == seen.get(origin, {}).get("max")
+            for list_ in ("missing", "pending", "unknown", "stranded"):
+                here = (replica.server, origin, replica.suffix)
+                rows = [row for row in incident.found[list_] if (row["server"], row["origin"], row["suffix"]) == here]
+                assert cell[list_] == rows
+    with pytest.raises(Problem, match="no server is named nobody"):
+        incident.cell("nobody", "1")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_bars_of_a_lane_add_up_to_its_log(name: str) -> None:
+    incident = incident_of(name)
+    (suffix,) = suffixes(incident)
+    logs = {one.server: one.log for one in incident.topology.replicas}
+    whole = lanes(incident, suffix)
+    for lane in whole["lanes"]:
+        log = logs[lane["server"]]
+        assert (
+            sum(lane["counts"]) == sum(one["count"] for one in log.facts["by_origin"].values())
+            if log
+            else not lane["log"]
+        )
+        missing = sum(row["server"] == lane["server"] for row in incident.found["missing"])
+        assert sum(lane["missing"].values()) == missing
+    first, last = moment_of(whole["from"]), moment_of(whole["to"])
+    for origin in {origin for log in logs.values() if log for origin in log.facts["by_origin"]}:
+        for lane in lanes(incident, suffix, origin)["lanes"]:
+            log = logs[lane["server"]]
+            assert sum(lane["counts"]) == (log.facts["by_origin"].get(origin, {}).get("count", 0) if log else 0)
+    lane = whole["lanes"][0]
+    for at in [at for at, count in enumerate(lane["counts"]) if count][:3]:
+        width = (last - first) / BINS
+        rows = changes_between(incident, lane["server"], suffix, first + at * width, first + (at + 1) * width, 10_000)
+        assert sum(row["verdict"] == "present" for row in rows) == lane["counts"][at]
+
+
+def test_a_cut_in_time_shows_what_lies_in_it_and_an_empty_one_is_refused() -> None:
+    incident = incident_of(LOST)
+    (suffix,) = suffixes(incident)
+    cut = lanes(incident, suffix, since="2026-11-20T15:04:20Z", until="2026-11-20T15:04:30Z")
+    assert sum(cut["lanes"][2]["missing"].values()) == 12
+    assert sum(sum(one["counts"]) for one in cut["lanes"]) < 60
+    with pytest.raises(Problem, match="ends before it begins"):
+        lanes(incident, suffix, since="2026-11-20T15:04:30Z", until="2026-11-20T15:04:20Z")
+    with pytest.raises(Problem, match="is not a time"):
+        lanes(incident, suffix, since="yesterday")
+
+
+def test_one_change_is_marked_where_it_was_made_and_where_it_arrived() -> None:
+    incident = incident_of(LOST)
+    marked = lanes(incident, next(iter(suffixes(incident))), position="6b006176000000010000")
+    assert 0 < marked["made"] < 1
+    came = {one["server"]: one for one in marked["arrivals"]}
+    assert came["s2"]["at"] is not None
+    assert came["s3"]["at"] is None
+
+
+def test_two_servers_differ_in_the_entries_of_the_missed_changes_and_in_no_other() -> None:
+    incident = incident_of(LOST)
+    found = entries_that_differ(incident, "s1", "s3")
+    missed = {row["target"].lower() for row in incident.found["missing"]}
+    assert {row["target"].lower() for row in found.first} == missed
+    assert found.total == len(missed) == 7
+    assert all(row["one"] and not row["other"] for row in found.first)
+    assert entries_that_differ(incident, "s1", "s1").total == 0
+    named = entries_that_differ(incident, "s1", "s3", "K1U00004")
+    assert [row["target"] for row in named.first] == ["uid=k1u00004,ou=people,dc=example,dc=com"]
+    states = entry_on_both(incident, "s1", "s3", named.first[0]["entry"])
+    assert sum(not one["same"] for one in states) == named.first[0]["one"]
+    assert {one["one_position"][12:16] for one in states if one["one_position"]} == {"0001"}
+    with pytest.raises(Problem, match="the entries of s2 were not collected"):
+        entries_that_differ(incident, "s1", "s2")
+
+
+def test_spark_finds_the_same_differing_entries(spark: object) -> None:
+    incident = incident_of(LOST)
+    for named in ("", "k1u0000", "%", "nobody"):
+        assert entries_that_differ(incident, "s1", "s3", named, 5) == entries_that_differ(
+            incident, "s1", "s3", named, 5, spark
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operations_at_work_are_those_of_the_logs(name: str) -> None:
+    incident = incident_of(name)
+    (suffix,) = suffixes(incident)
+    for server in {one.server for one in incident.topology.replicas}:
+        shown = at_work(incident, server, suffix)
+        begun = {
+            row["position"]
+            for row in incident.case.arrow("operations").to_pylist()
+            if (row["server"], row["step"], row["snapshot"]) == (server, "begin", incident.then_label)
+        }
+        assert shown["count"] == len(begun)
+        assert {one["position"] for one in shown["operations"]} <= begun
+        for one in shown["operations"]:
+            assert one["end"] is None or 0 <= one["begin"] <= one["end"] <= shown["span"]
+            assert (one["how"] is None) == (one["end"] is None)
+        for track in shown["tracks"]:
+            last: dict[str, str] = {}
+            for move in track["moves"]:
+                assert move["max"] > last.get(move["origin"], "")
+                last[move["origin"]] = move["max"]
+
+
+def test_the_worked_examples_show_what_each_rule_set_loses() -> None:
+    incident = incident_of(LOST)
+    assert list(examples(incident)) == ["1", "2.1", "2.1 beside another writer", "2.2", "2.3"]
+    (differing,) = of_example(incident, "2.2")["differ"]
+    assert differing["before_359"] == differing["since_359"] > differing["primary_csn"]
+    first = of_example(incident, "1")
+    assert not first["differ"]  # in the end; the claim that came too early is a move
+    moves = {track["rules"]: [move["max"] for move in track["moves"]] for track in first["tracks"]}
+    assert moves["since_359"][0] == "66000003000000010000" > moves["primary_csn"][0]
+    with pytest.raises(Problem, match="there is no example 3"):
+        of_example(incident, "3")
+
+
+def test_going_back_shows_what_an_earlier_snapshot_shows() -> None:
+    incident = incident_of(LOST)
+    assert incident.then_label == "2-during"
+    late = incident.found["missing"]
+    incident.go_to("1-before")
+    assert incident.then_label == "1-before"
+    assert late
+    assert incident.found["case"]["snapshots"] == ["1-before"]
+    incident.go_to(None)
+    assert incident.found["missing"] == late
+
+
+def test_a_case_is_found_by_its_name_by_the_environment_or_is_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = case_of("dead_origin")
+    assert open_case(named.folder).name == "dead_origin"
+    monkeypatch.setenv(CASE, str(named.folder))
+    assert Incident().case.name == "dead_origin"
+    monkeypatch.setenv(CASE, str(tmp_path))
+    with pytest.raises(Problem, match="this is not a case"):
+        open_case()
+    monkeypatch.delenv(CASE)
+    monkeypatch.setattr("workbench.demo.FOLDER", tmp_path / "demo")
+    made = Incident("")
+    assert made.found["missing"]
+    assert made.when("6b006176000000010000") == "2026-11-20 15:04:22"
+    assert made.when("no position") is None
+    assert moment_of(made.found["run"]["at"]) > moment_of("2026-11-20") - timedelta(days=1)

@@ -1,0 +1,75 @@
+"""Every view with what it shows of recorded incidents, before and after it was clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from incident_samples import incident_of
+
+from widgets import (
+    Checks,
+    EntryDiff,
+    Findings,
+    Inputs,
+    MeshMap,
+    MissedChanges,
+    PendingLanes,
+    TimeLine,
+    VectorGrid,
+    View,
+)
+from widgets.inputs import CopyFile, Note
+from workbench.checks import check_all
+
+LOST, STUCK, LAGS = "missed_behind_equal_vectors", "purged_changelog", "lag_behind_disabled_links"
+
+Message = dict[str, Any]
+
+
+def say(view: View, **message: Any) -> None:
+    """What the page says when something is clicked."""
+    view._heard(view, message, [])
+
+
+def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
+    """Name, a maker, and the messages of clicks that show more and more of it."""
+    lost, stuck, lags = (incident_of(name) for name in (LOST, STUCK, LAGS))
+    yield "note", lambda: Note({"text": "A sentence about <b>names</b>."}), []
+    yield "copy", lambda: CopyFile({"file": "notebook: 20_overview\n"}), []
+    for name, incident in (("lost", lost), ("stuck", stuck), ("lags", lags)):
+        yield f"mesh {name}", lambda incident=incident: MeshMap(incident), [{"what": "pick", "index": 1}]
+        yield f"grid {name}", lambda incident=incident: VectorGrid(incident), [{"what": "pick", "row": 2, "column": 0}]
+        yield f"findings {name}", lambda incident=incident: Findings(incident), []
+        yield (
+            f"missed {name}",
+            lambda incident=incident: MissedChanges(incident),
+            [{"what": "pick", "index": 0}, {"what": "list", "name": "pending"}, {"what": "list", "name": "unknown"}],
+        )
+        yield f"work {name}", lambda incident=incident: PendingLanes(incident), []
+    yield (
+        "lanes",
+        lambda: TimeLine(lost, Inputs(lost, "23_missed_changes", position="6b006176000000010000")),
+        [{"what": "pick", "lane": 0, "bin": 18}],
+    )
+    yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
+    yield "checks", lambda: Checks(check_all([lost.case.folder, "nowhere"])), [{"what": "pick", "index": 1}]
+
+
+def states() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, script, and data of every view in every state that the clicks lead to."""
+    for name, make, messages in samples():
+        view = make()
+        yield name, view._drawn_by, view.data
+        for number, message in enumerate(messages):
+            say(view, **message)
+            assert not view.notice, (name, message, view.notice)
+            yield f"{name}, click {number + 1}", view._drawn_by, view.data
+
+
+def all_views(kind: type[View] = View) -> Iterator[type[View]]:
+    """Every view there is."""
+    for one in kind.__subclasses__():
+        if one.__module__.startswith("widgets.") and one._drawn_by:
+            yield one
+        yield from all_views(one)
