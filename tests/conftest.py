@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the processes that `make test` starts, one runs all tests that share what takes long to start."""
     for item in items:
         needed = {mark.name for mark in item.iter_markers()}.union(getattr(item, "fixturenames", ()))
-        for costly in ("live", "cluster", "spark"):
+        for costly in ("live", "cluster", "browser", "spark"):
             if costly in needed:
                 item.add_marker(pytest.mark.xdist_group(costly))
                 break
