@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PLAYED = 10_000
 """Records that are played at most to show what a reload would do."""
 
-LOADS_SHOWN = 8
+LOADS_SHOWN = 6
 """Loads that are shown of a session: the first ones, and the last."""
 
 
@@ -89,6 +89,9 @@ def _decision(system: System, planned: PlannedSession) -> dict[str, Any]:
     supplier, consumer, _ = planned.pair
     start, log = planned.open().start, planned.log
     why = {_origin(reason): reason for reason in start.reasons if _origin(reason)}
+    # Of several candidates before the anchor it is the smallest that counts.
+    fitting = [one for one in map(_candidate, why.values()) if one and start.anchor and _behind(one, start.anchor, log)]
+    taken = min(fitting, default=None)
     candidates = []
     for origin in sorted({*supplier.vector, *consumer.vector, *log.origins()}, key=natural):
         reason = why.get(origin)
@@ -102,7 +105,7 @@ def _decision(system: System, planned: PlannedSession) -> dict[str, Any]:
                 **_told(system, "first", span.min if span else None),
                 **_told(system, "first_in_log", log.first_of(origin)),
                 **_told(system, "candidate", position),
-                "chosen": bool(position and start.anchor and _behind(position, start.anchor, log)),
+                "chosen": position is not None and position == taken,
                 "says": planned.rules.says[reason.rule]
                 if reason
                 else _no_candidate(origin, supplier.vector, consumer.vector),

@@ -298,15 +298,12 @@ class Stepping:
         return f"load {track.records[at].load}{where}"
 
     def _stop_line(self, side: int, rows: Sequence[Row], place: int) -> list[str]:
-        """The origins whose stop lies between this record and the next one that the rule set reads in the same load."""
+        """The origins whose stop lies between this record and the next one; behind the last record all that lie beyond."""
         track, at = self.tracks[side], rows[place][side]
         if at is None:
             return []
         here, following = track.records[at], track.record(at + 1)
-        if following and following.load == here.load:
-            upto: str | None = following.step.position
-        else:
-            upto = None
+        upto = following.step.position if following else None
         stops = sorted(track.stops(at).items(), key=lambda one: one[1])
         behind = [origin for origin, stop in stops if here.step.position <= stop and (upto is None or stop < upto)]
         more = len(behind) - _ORIGINS_NAMED
@@ -350,15 +347,13 @@ class Stepping:
         rows = []
         for origin, stop in sorted(track.stops(reached).items(), key=lambda one: natural(one[0])):
             many, last = track.sent(origin, reached)
-            has = had[origin].max if origin in had else None
+            has = last or (had[origin].max if origin in had else None)
             rows.append(
                 {
                     "origin": origin,
-                    "had": system.show(has) if has else None,
-                    "had_at": when(system, has),
+                    "has": system.show(has) if has else None,
+                    "has_at": when(system, has),
                     "sent": many,
-                    "last": system.show(last) if last else None,
-                    "last_at": when(system, last),
                     "stop": system.show(stop),
                     "stop_at": when(system, stop),
                     "chosen": origin == current,

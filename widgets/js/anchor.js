@@ -55,12 +55,18 @@ function number_line(data) {
       const kinds = marks.map((mark) => mark.kind);
       const kind = ["absent", "anchor", "candidate"].find((one) => kinds.includes(one));
       svg.append(draw_svg("text", { x, y: y + 5, "text-anchor": "middle", class: `wb-mark wb-mark-${kind}` }, SIGNS[kind]));
-      const words = marks.map((mark) => (mark.kind === "candidate" ? `candidate of origin ${mark.origin}` : mark.kind === "anchor" ? "ANCHOR" : "ANCHOR, not in the log"));
-      const label = draw_svg("text", { x: x + 14, y: y + 4 }, cut(words.join(", "), wide - 24));
+      const label = draw_svg("text", { x: x + 14, y: y + 4 }, cut(words(kind, marks), wide - 24));
       svg.append(hover_svg(label, marks.map((mark) => (mark.origin ? `origin ${mark.origin}: ${mark.says}` : mark.says)).join("\n")));
     });
   });
   return make("div", "wb-scroll wb-anchor", svg);
+}
+
+function words(kind, marks) {
+  const origins = marks.filter((mark) => mark.origin).map((mark) => mark.origin).join(", ");
+  const of = origins ? ` of origin ${origins}` : "";
+  if (kind === "candidate") return `candidate${of}`;
+  return `ANCHOR${kind === "absent" ? " (absent)" : ""}${of}`;
 }
 
 // As much of a text as fits; the whole one is on hover.
@@ -81,5 +87,7 @@ const COLUMNS = [
 ];
 
 function candidates(side) {
-  return table(COLUMNS, side.candidates);
+  const made = table(COLUMNS, side.candidates);
+  made.classList.add("wb-last-wraps");
+  return made;
 }

@@ -59,10 +59,10 @@ function controls(body, data, send, mine, ended) {
   });
   const of = data.total === null ? "" : ` of ${number(data.total)}`;
   return make("div", "wb-row wb-stepper-controls", [
-    button("⏮", "start", jump("start"), "to the first record", data.at === 0),
+    button("Start", "start", jump("start"), "to the first record", data.at === 0),
     button("Back", "back", step(-1), "one record back", data.at === 0),
     button("Step", "step", step(1), "the next record", ended),
-    button("⏭", "end", jump("end"), "to the last record", ended),
+    button("End", "end", jump("end"), "to the last record", ended),
     run,
     make("span", "wb-stepper-speeds", speeds),
     make("span", "wb-stepper-gap"),
@@ -150,20 +150,18 @@ function decided(side, data) {
 
 const STOPS = [
   { key: "origin", label: "origin" },
-  { key: "had", label: "consumer had", kind: "position" },
+  { key: "has", label: "consumer has by now", kind: "position" },
   { key: "sent", label: "sent", kind: "number" },
-  { key: "last", label: "last sent", kind: "position" },
   { key: "stop", label: "stop", kind: "position" },
 ];
 
 function stops(side, mine) {
   if (!side.stops.length) return make("section");
   const key = `stops-${side.rules}`;
-  const rows = side.stops.map((one) => ({ ...one, had: one.had || "nothing" }));
   if (!mine.seen) mine.seen = new Set();
   if (!mine.seen.has(key)) {
     mine.seen.add(key);
     mine.open.add(key);
   }
-  return make("section", "", fold(mine, key, `stops of ${side.rules} in load ${number(side.load)}`, table(STOPS, rows)));
+  return make("section", "", fold(mine, key, `stops of ${side.rules} in load ${number(side.load)}`, table(STOPS, side.stops)));
 }

@@ -270,7 +270,7 @@ def replay(
     log and the supplier's vector, not the buffer that is already loaded; the given log stays as it is.
     """
     log = log.copy() if events else log
-    happens = {number: partial(_happen, several, log) for number, several in (events or {}).items()}
+    happens = {number: partial(happened, several, log) for number, several in (events or {}).items()}
     talk = rules.open(log, supplier, consumer, consumer_origin)
     start = talk.start
     session = Session(rules.name, start.decision, start.anchor, bool(start.bound and start.bound.included), talk.about)
@@ -332,7 +332,8 @@ def play(
     yield End(start.end if passed else None, start.reasons)
 
 
-def _happen(events: Iterable[Event], log: SortedLog, supplier: Vector) -> Vector:
+def happened(events: Iterable[Event], log: SortedLog, supplier: Vector) -> Vector:
+    """Let the events change the log, and give the supplier's vector as it is after them."""
     for event in events:
         if event.do == "supplier_ruv_advance":
             supplier = advanced(supplier, log.origin_of(event.position), event.position)
