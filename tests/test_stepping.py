@@ -297,6 +297,18 @@ def test_behind_the_limit_nothing_is_told_but_the_counts_of_the_whole_session(tm
     assert incident.session("s1", "s2").row["counts"] == planned.row["counts"]
 
 
+def test_small_buffers_are_played_less_far(tmp_path: Path) -> None:
+    """Each load asks the log, so that a hundred thousand of them would keep a person waiting."""
+    _, whole = lagging(tmp_path)
+    one = whole.planned[0]
+    for per_load, played in ((1 << 62, 36), (10, 36), (2, 20), (1, 11)):
+        talk = one.open()
+        track = Track(one.rules, talk, play(talk, one.log, one.pair[0].vector, per_load), SYSTEM.origin_of, limit=105)
+        assert track.record(100) is None
+        assert len(track.records) == played, per_load
+        assert track.cut is (played < 36)
+
+
 def test_a_page_says_rule_values_borders_and_stops(tmp_path: Path) -> None:
     _, stepping = lagging(tmp_path, per_load=10)
     page = stepping.page(0)

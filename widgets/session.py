@@ -106,11 +106,9 @@ class Stepper(_OfSession, drawn_by="stepper"):
         find, otherwise = jumps[to]
         found = find()
         if found is None:
-            raise Problem(
-                otherwise,
-                "",
-                f"only the first {stepping.page(self.at)['limit']:,} records are played" if stepping.cut else "",
-            )
+            self._go(self.at)  # how many rows there are is known now
+            only = f"Only the first {stepping.last() + 1:,} rows are played" if stepping.cut else ""
+            raise Problem(otherwise, "", only)
         self._go(found)
 
     def _go(self, row: int) -> None:
@@ -157,7 +155,9 @@ def _cell(cell: Mapping[str, Any] | None) -> str:
 
 
 def _cut(data: Mapping[str, Any]) -> str:
-    return f"Only the first {data['limit']:,} records are played here; the counts above are those of the whole session."
+    return (
+        f"Only the first {data['played']:,} records are played here; the counts above are those of the whole session."
+    )
 
 
 class AnchorLine(_OfSession, drawn_by="anchor"):

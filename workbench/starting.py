@@ -12,7 +12,7 @@ from workbench.matrix_text import told
 from workbench.parameters import natural
 from workbench.rules.sending import DELIVERED, NOTHING, SEND, Bound, End, Load, Passed, Reason, Start, Step, play
 from workbench.rules.vectors import Vector, last
-from workbench.stepping import WHOLE, ended_because, planned_sessions, reasons, shown_moment, when
+from workbench.stepping import LOAD_COSTS, WHOLE, ended_because, planned_sessions, reasons, shown_moment, when
 
 if TYPE_CHECKING:
     from workbench.diagnosis import PlannedSession
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from workbench.incident import Incident
     from workbench.model import System
 
-PLAYED = 10_000
-"""Records that are played at most to show what a reload would do."""
+PLAYED = 20_000
+"""Records that are played at most to show what a reload would do; a load counts as in a stepper."""
 
 LOADS_SHOWN = 6
 """Loads that are shown of a session: the first ones, and the last."""
@@ -250,7 +250,7 @@ def _played(
             loads.append(_load(system, planned, len(loads) + 1, seen))
         elif isinstance(seen, End):
             end = ended_because(planned.rules, seen)
-        elif played == PLAYED:
+        elif played + LOAD_COSTS * (len(loads) - 1) >= PLAYED:
             break
         else:
             played += 1

@@ -5,8 +5,8 @@
     stepping.next_skip(-1)                the number of the first row that is not sent
 
 Nothing is played further than somebody looks, so a session of a hundred million changes opens at once; each rule set plays
-LIMIT records at most. A row is a record that one rule set reads, or that several read at this place: those that read the
-same record next share it, and the lowest goes first.
+LIMIT records at most, fewer where buffers are small. A row is a record that one rule set reads, or that several read at
+this place: those that read the same record next share it, and the lowest goes first.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 LIMIT = 100_000
 """Records that one rule set plays at most."""
+
+LOAD_COSTS = 9
+"""Records that each load after the first counts for: it asks the log where to go on, and a jump shall take a second or two."""
 
 WINDOW = 12
 """Rows that are seen at once."""
@@ -103,7 +106,7 @@ class Track:
             self.loads.append((number, seen))
         elif isinstance(seen, End):
             self.end = seen
-        elif number == self._limit:
+        elif number + LOAD_COSTS * (len(self.loads) - 1) >= self._limit:
             self.cut = True
         else:
             mark = isinstance(seen, Passed)
@@ -253,7 +256,7 @@ class Stepping:
             "first": first,
             "total": self.total,
             "cut": self.cut,
-            "limit": LIMIT,
+            "played": max((len(track.records) for track in self.tracks if track.cut), default=None),
             "leading": self.tracks[self.leading].rules.name if self.tracks else "",
             "rows": [self._shown(rows, place, first) for place in range(min(size, len(rows)))],
             "sides": [self._side(side, at) for side in range(len(self.tracks))],

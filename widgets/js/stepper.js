@@ -13,7 +13,7 @@ function draw(body, data, send) {
   if (data.rows.length) body.append(controls(body, data, send, mine, ended));
   if (data.cut)
     body.append(make("div", "wb-banner",
-      `Only the first ${number(data.limit)} records of each rule set are played here; the counts of the whole session stand beside each.`));
+      `Only the first ${number(data.played)} records are played here; the counts of the whole session stand beside each.`));
   body.append(make("div", "wb-beside", data.sides.map((side) => head(side, mine))));
   if (data.rows.length) {
     body.append(rows(data, send));
