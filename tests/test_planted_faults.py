@@ -46,9 +46,9 @@ FAULTS = [
     Fault(VECTORS, "dict.fromkeys((*left, *right))", "dict.fromkeys(left)", "compare: origins of one side"),
     # the machine
     Fault(SENDING, "DELIVERED = frozenset({SENT, PROMOTED})", "DELIVERED = frozenset({SENT})", "promotions not sent"),
-    Fault(SENDING, "log.copy() if events else log, dict", "log, dict", "the given log"),
+    Fault(SENDING, "    log = log.copy() if events else log\n", "", "the given log"),
     Fault(SENDING, "        session.loads += 1\n", "        session.loads += bool(session.steps)\n", "loads"),
-    Fault(SENDING, "            continue  # dropped behind", "            pass  # dropped behind", "marks sent"),
+    Fault(SENDING, "                continue\n            yield step", "            yield step", "marks sent"),
     Fault(
         SENDING,
         "            step = talk.judge(position)\n            if position in log.marks:",
@@ -61,15 +61,12 @@ FAULTS = [
         SENDING, "here = (start.bound, len(delivered), len(waiting))", "here = (start.bound, 0, 0)", "ended too early"
     ),
     Fault(SENDING, "                sent += 1\n", "                sent = len(delivered) + 1\n", "count of events"),
-    Fault(SENDING, "talk.reload(supplier, buffer[-1])", "talk.reload(supplier, session.sent[-1:][0])", "last read"),
+    Fault(SENDING, "talk.reload(supplier, read)", "talk.reload(supplier, max(delivered, default=read))", "last read"),
+    Fault(SENDING, "start.end if passed else None", "start.end", "the end of what never began"),
     Fault(SENDING, "            log.delete(event.position)", "            pass", "deletions"),
     Fault(SENDING, "            log.add(event.position)", "            pass", "additions"),
-    Fault(
-        SENDING,
-        "        session.reasons += start.reasons\n        session.end",
-        "        session.end",
-        "reasons of a reload",
-    ),
+    Fault(SENDING, "            session.reasons += seen.start.reasons\n", "", "reasons of a load"),
+    Fault(SENDING, "            session.reasons += seen.reasons\n", "", "reasons of the end"),
     Fault(SENDING, "(bisect_left if self.included else bisect_right)", "(bisect_right)", "inclusive start"),
     Fault(SENDING, "(bisect_left if self.included else bisect_right)", "(bisect_left)", "exclusive start"),
     Fault(SENDING, "self.marks = set(marks) - changes", "self.marks = set(marks)", "a change where a mark was"),

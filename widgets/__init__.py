@@ -5,6 +5,9 @@
     MeshMap          servers and links, with what would go over each
     VectorGrid       servers x origins: what each claims, and what of that it lacks
     VectorsOverTime  when each server came to which change
+    AnchorLine       where one session begins: the candidates of the decision on a line
+    Stepper          one session, record by record, under all rule sets side by side
+    Stops            where it stops: per origin, what lies beyond, what a reload would do
     MissedChanges    what is missing, unknown, pending or stranded, with the story of each change
     TimeLine         the logs side by side, with their gaps
     EntryDiff        the entries in which two servers differ
@@ -22,10 +25,12 @@ from widgets.inputs import Inputs
 from widgets.mesh import Findings, MeshMap, VectorGrid
 from widgets.missed import MissedChanges, TimeLine
 from widgets.plainly import show_problems_plainly
+from widgets.session import AnchorLine, Stepper, Stops
 from widgets.view import View
 from widgets.work import PendingLanes
 
 __all__ = [
+    "AnchorLine",
     "Checks",
     "EntryDiff",
     "Findings",
@@ -33,6 +38,8 @@ __all__ = [
     "MeshMap",
     "MissedChanges",
     "PendingLanes",
+    "Stepper",
+    "Stops",
     "TimeLine",
     "VectorGrid",
     "VectorsOverTime",

@@ -26,7 +26,7 @@ from workbench.engine.reading import read_part
 from workbench.history import moment_of
 from workbench.inputs import Input
 from workbench.model import SEVERITIES, Finding, Problem
-from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, plan
+from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, Talk, plan
 from workbench.situation import Situation
 from workbench.timeline import Timeline
 from workbench.topology import Link, Replica, Topology, topology
@@ -343,15 +343,28 @@ COLUMNS = ["position", "origin", "outcome"]
 class PlannedSession:
     """What a session of one pair would do, and what becomes of each change that it reads.
 
-    row   the pair's row of the matrix: decision, anchor, counts, reasons
+    row    the pair's row of the matrix: decision, anchor, counts, reasons
+    pair   the supplier, the consumer, and the link if there is one
+    log    the supplier's; empty if none was collected
+    rules  the rule set
     Of the changes nothing is held but the page that is asked for.
     """
 
     def __init__(self, shown: Topology, log: StoredLog, rules: Rules, pair: Pair) -> None:
-        supplier, consumer, _ = pair
-        self._system, self._log = shown.system, log
+        supplier = pair[0]
+        self._topology, self._system = shown, shown.system
+        self.pair, self.log, self.rules = pair, log, rules
         self.row = _row(shown, rules, [], pair, {supplier.log.file: log} if supplier.log else {})
-        self._talk = rules.open(log, supplier.vector, consumer.vector, consumer.origin or "")
+        self._talk = self.open()
+
+    def open(self) -> Talk:
+        """The session as it begins, to be played once."""
+        supplier, consumer, _ = self.pair
+        return self.rules.open(self.log, supplier.vector, consumer.vector, consumer.origin or "")
+
+    def under(self, rules: str) -> PlannedSession:
+        """The session of the same pair under another rule set, out of the same log."""
+        return PlannedSession(self._topology, self.log, _rule_sets(self._topology, rules)[0], self.pair)
 
     def page(self, after: str | None = None, limit: int = 1000) -> pa.Table:
         """The next changes behind the position `after` (None: from the anchor on): position, origin, outcome."""
@@ -363,7 +376,7 @@ class PlannedSession:
             return pa.table({name: pa.array([], pa.string()) for name in COLUMNS})
         if behind is not None and behind >= bound.position:
             bound = Bound(behind, False)
-        found = self._log.page(bound, limit)
+        found = self.log.page(bound, limit)
         origins = found.origin.cast(pa.string())
         return pa.table([self._shown(found), origins, self._judged(found)], COLUMNS)
 
@@ -372,7 +385,7 @@ class PlannedSession:
         bound = self._talk.start.bound if self.row["decision"] == SEND else None
         if bound is None or position < bound.position or (position == bound.position and not bound.included):
             return None
-        if not self._log.holds(position):
+        if not self.log.holds(position):
             return None
         bands = self._talk.bands(self._system.origin_of(position))
         return next((band.outcome for band in bands if band.upto is None or position <= band.upto), None)

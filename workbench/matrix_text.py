@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 _WIDEST = 9
 """Servers that a matrix can have on a terminal; of more, only the pairs that are not at rest are listed."""
 
-_OUTCOMES = {
+OUTCOMES = {
     "sent": "sent",
     "sent_promoted": "sent past the stop",
     "covered": "the consumer has",
@@ -25,6 +25,7 @@ _OUTCOMES = {
     "consumer_rid": "the consumer's own",
     "helper": "books of the log",
 }
+"""Outcome of a record -> what a sentence calls it."""
 
 
 def matrix_text(system: System, rows: Sequence[Row]) -> str:
@@ -113,7 +114,7 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
     if row["decision"] == SEND:
         start = "from" if row["anchor_included"] else "from behind"
         others = ", ".join(
-            f"{count:,} {_OUTCOMES.get(outcome, outcome)}"
+            f"{count:,} {OUTCOMES.get(outcome, outcome)}"
             for outcome, count in row["counts"].items()
             if outcome not in DELIVERED
         )

@@ -52,7 +52,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
         dict.fromkeys(
             origin
             for one in sorted(shown.replicas, key=lambda one: one.server)
-            for origin in sorted({*one.vector, *one.log_claims, *_logged(one)}, key=_natural)
+            for origin in sorted({*one.vector, *one.log_claims, *_logged(one)}, key=natural)
         )
     )
     pair = _suggested_pair(found)
@@ -87,7 +87,7 @@ def _logged(replica: Any) -> Mapping[str, Any]:
     return seen
 
 
-def _natural(name: str) -> tuple[int, str]:
+def natural(name: str) -> tuple[int, str]:
     """Numbers by their size, names behind them; only an order, the text stays what it is."""
     return (len(name), name) if name.isdecimal() else (1 << 30, name)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,7 @@ class StoredLog:
         self._buckets: OrderedDict[int, Stretch] = OrderedDict()
         self._ranks: dict[tuple[str | None, str, bool], int] = {}
         self._kept: dict[tuple[int, str | None], tuple[Numbers, Numbers]] = {}
+        self._recent: tuple[tuple[str, bool], list[str]] = (("", False), [])
 
     # --- what the rules ask
 
@@ -154,6 +156,22 @@ class StoredLog:
         skip = 0 if bound.included else place(found.hi, found.lo, low, "right")
         there = slice(skip, skip + limit)
         return Stretch(found.origin[there], found.hi[there], found.lo[there])
+
+    def read(self, bound: Bound, limit: int) -> Iterator[str]:
+        """So many records, changes and marks, from the bound on; read a page at a time, and no page twice in a row.
+
+        Buffers of one record after the other would else cost a search in the parts for each.
+        """
+        while limit > 0:
+            here, (begun, records) = (bound.position, not bound.included), self._recent
+            if not (records and begun <= here and bound.place(records) < len(records)):
+                records = list(islice(self.records(bound, None), _PAGE))
+                self._recent = here, records
+            found = records[(at := bound.place(records)) : at + limit]
+            if not found:
+                return
+            yield from found
+            limit, bound = limit - len(found), Bound(found[-1], False)
 
     def records(self, bound: Bound, upto: str | None) -> Iterator[str]:
         """All records, changes and marks, from the bound on up to `upto`, in order; read a page at a time."""

@@ -1,6 +1,6 @@
 """One send session: does a supplier send to a consumer, from where, up to where, and why is each other change left out?
 
-The machine (`replay`) loads records into a buffer, has each one judged, and asks at the end of the buffer where to go on.
+The machine (`play`) loads records into a buffer, has each one judged, and asks at the end of the buffer where to go on.
 What it asks is a *rule set*, chosen by name: `design` in this module is the design document "Processing the replication
 changelog when sending updates"; what a real server does instead is a rule set in its folder under `workbench/systems`.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -75,6 +76,13 @@ class Log(Protocol):
         """The changes of the origin from the bound to `high`, this one included; None: to the end."""
 
 
+class Readable(Log, Protocol):
+    """A log that can be read record by record."""
+
+    def read(self, bound: Bound, limit: int) -> Iterable[str]:
+        """So many records, changes and marks, from the bound on, as they are now."""
+
+
 class Bound(NamedTuple):
     """Where reading begins: at this position, or right behind it."""
 
@@ -87,10 +95,17 @@ class Bound(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why something was decided: the rule, and the values that it compared."""
+    """Why something was decided: the rule, and the values that it compared.
+
+    Text among the values is a position, except under the keys of ORIGINS: there it names origins.
+    """
 
     rule: str
     values: Mapping[str, Any]
+
+
+ORIGINS = frozenset({"origin", "rid", "changed"})
+"""Keys of a reason's values under which origins stand."""
 
 
 class Step(NamedTuple):
@@ -185,6 +200,26 @@ class Event(NamedTuple):
     position: str
 
 
+class Load(NamedTuple):
+    """The buffer is loaded: from where and why from there, and per origin the position beyond which it sends nothing."""
+
+    start: Start
+    stops: Mapping[str, str]
+
+
+class Passed(NamedTuple):
+    """A mark was read: judged like a change, which can move the stop, and never sent."""
+
+    step: Step
+
+
+class End(NamedTuple):
+    """Nothing more is read. Without a `why` nothing was: the decision of the start says it all."""
+
+    why: str | None
+    reasons: Sequence[Reason]
+
+
 @dataclass
 class Session:
     """What a session did."""
@@ -229,47 +264,76 @@ def replay(
     per_load: int = 1 << 62,
     events: Mapping[int, Sequence[Event]] | None = None,
 ) -> Session:
-    """Play one session record by record.
+    """Play one session to its end.
 
     `per_load` records fit into the buffer. `events` after the n-th change was sent (0: after the first load) change the
     log and the supplier's vector, not the buffer that is already loaded; the given log stays as it is.
     """
-    log, waiting = log.copy() if events else log, dict(events or {})
-    passed: set[tuple[Bound, int, int]] = set()
+    log = log.copy() if events else log
+    happens = {number: partial(happened, several, log) for number, several in (events or {}).items()}
     talk = rules.open(log, supplier, consumer, consumer_origin)
     start = talk.start
     session = Session(rules.name, start.decision, start.anchor, bool(start.bound and start.bound.included), talk.about)
-    session.reasons += start.reasons
+    for seen in play(talk, log, supplier, per_load, happens):
+        if isinstance(seen, Load):
+            session.loads += 1
+            session.reasons += seen.start.reasons
+        elif isinstance(seen, Step):
+            session.steps.append(seen)
+        elif isinstance(seen, End):
+            session.reasons += seen.reasons
+            session.end = seen.why
+    return session
+
+
+def play(
+    talk: Talk,
+    log: Readable,
+    supplier: Vector,
+    per_load: int = 1 << 62,
+    happens: Mapping[int, Callable[[Vector], Vector]] | None = None,
+) -> Iterator[Load | Step | Passed | End]:
+    """Play one session, record by record, no further than somebody asks: the machine.
+
+    `per_load` records fit into the buffer. `happens` after the n-th change was sent (0: after the first load) is told the
+    supplier's vector and gives it as it is then; it may change the log, but not the buffer that is already loaded.
+    """
+    waiting = dict(happens or {})
+    passed: set[tuple[Bound, int, int]] = set()
+    start = talk.start
     sent, delivered = 0, set[str]()
     while start.bound:
         # A vector that contradicts itself (the first position above the last) can lead the real server back to the same
         # record for ever. With nothing sent for the first time and no event since, what follows is what followed then.
         here = (start.bound, len(delivered), len(waiting))
         if here in passed:
-            session.end = ENDLESS
-            break
+            yield End(ENDLESS, start.reasons)
+            return
         passed.add(here)
-        buffer = log.read(start.bound, per_load)
-        session.loads += 1
+        buffer, read = log.read(start.bound, per_load), start.bound.position
+        yield Load(start, talk.stops)
         if sent in waiting:
-            supplier = _happen(waiting.pop(sent), log, supplier)
+            supplier = waiting.pop(sent)(supplier)
         for position in buffer:
+            read = position
             step = talk.judge(position)
             if position in log.marks:
-                continue  # dropped behind the judgement, which takes it for a change that the consumer now has
-            session.steps.append(step)
+                yield Passed(
+                    step
+                )  # dropped behind the judgement, which takes it for a change that the consumer now has
+                continue
+            yield step
             if step.outcome in DELIVERED:
                 sent += 1
                 delivered.add(position)
                 if sent in waiting:
-                    supplier = _happen(waiting.pop(sent), log, supplier)
-        start = talk.reload(supplier, buffer[-1])
-        session.reasons += start.reasons
-        session.end = start.end
-    return session
+                    supplier = waiting.pop(sent)(supplier)
+        start = talk.reload(supplier, read)
+    yield End(start.end if passed else None, start.reasons)
 
 
-def _happen(events: Iterable[Event], log: SortedLog, supplier: Vector) -> Vector:
+def happened(events: Iterable[Event], log: SortedLog, supplier: Vector) -> Vector:
+    """Let the events change the log, and give the supplier's vector as it is after them."""
     for event in events:
         if event.do == "supplier_ruv_advance":
             supplier = advanced(supplier, log.origin_of(event.position), event.position)
