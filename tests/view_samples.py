@@ -8,6 +8,7 @@ from typing import Any
 from incident_samples import incident_of
 
 from widgets import (
+    AnchorLine,
     Checks,
     EntryDiff,
     Findings,
@@ -15,6 +16,8 @@ from widgets import (
     MeshMap,
     MissedChanges,
     PendingLanes,
+    Stepper,
+    Stops,
     TimeLine,
     VectorGrid,
     View,
@@ -52,6 +55,15 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         lambda: TimeLine(lost, Inputs(lost, "23_missed_changes", position="6b006176000000010000")),
         [{"what": "pick", "lane": 0, "bin": 18}],
     )
+    for name, incident in (("lost", lost), ("stuck", stuck), ("lags", lags)):
+        inputs = Inputs(incident, "21_anchor", supplier="s3", consumer="s1", rules="", per_load=20)
+        yield (
+            f"stepper {name}",
+            lambda incident=incident, inputs=inputs: Stepper(incident, inputs),
+            [{"what": "step", "by": 3}, {"what": "jump", "to": "end"}, {"what": "step", "by": -2}],
+        )
+        yield f"anchor {name}", lambda incident=incident, inputs=inputs: AnchorLine(incident, inputs), []
+        yield f"stops {name}", lambda incident=incident, inputs=inputs: Stops(incident, inputs), []
     yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
     yield "checks", lambda: Checks(check_all([lost.case.folder, "nowhere"])), [{"what": "pick", "index": 1}]
 
