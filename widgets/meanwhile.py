@@ -11,10 +11,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from widgets.view import View
 
-
-def heard_meanwhile(view: View) -> None:
+def heard_meanwhile(view: Any) -> None:
     """Have the messages of this view taken where the page sends them."""
     with suppress(AttributeError):  # no comm, or one that does not hand over: then there is nothing to be done
         view.comm._reply_subshell_for = _where_it_was_sent

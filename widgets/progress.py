@@ -31,7 +31,10 @@ class Progress(View, drawn_by="progress"):
     def __init__(self, what: str, cancel: Callable[[], None]) -> None:
         self._cancel, self._began, self._drawn = cancel, time.monotonic(), 0.0
         self._showing = threading.Lock()
-        super().__init__({"what": what, "state": RUNNING, "done": 0, "total": 0, "rows": 0, "seconds": 0.0, "says": ""})
+        self._first: tuple[float, int] | None = None
+        super().__init__(
+            {"what": what, "state": RUNNING, "done": 0, "total": 0, "rows": 0, "rate": 0, "seconds": 0.0, "says": ""}
+        )
         heard_meanwhile(self)
 
     def count(self, done: int, total: int, rows: int) -> None:
@@ -39,7 +42,11 @@ class Progress(View, drawn_by="progress"):
         now = time.monotonic()
         if now - self._drawn >= _BETWEEN:
             self._drawn = now
-            self._show(done=done, total=total, rows=rows)
+            # Not since it began: a Spark that had to be started first would be seen as slow reading.
+            self._first = self._first or (now, rows)
+            since, before = self._first
+            rate = round((rows - before) / (now - since)) if now > since else 0
+            self._show(done=done, total=total, rows=rows, rate=rate)
 
     def end(self, state: str, says: str = "") -> None:
         """Show how it ended; nothing can be cancelled any more."""

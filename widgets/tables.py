@@ -15,6 +15,8 @@ from workbench.plain import aligned, one_cell
 _MOST_BYTES = 4 << 20
 """What a page still sorts at once; of more, itables shows the first and last rows, and says so."""
 
+_POSITIONS = ("position", "anchor", "min", "max", "first", "last", "claimed_min", "claimed_max")
+
 _LOOKS = Path(widget.__file__).parent / "static" / "widget.css"
 
 
@@ -31,7 +33,7 @@ class Table(widget.ITable):
         self,
         rows: Iterable[Mapping[str, Any]],
         columns: Sequence[str] | None = None,
-        positions: Sequence[str] = ("position", "min", "max", "first", "last"),
+        positions: Sequence[str] = _POSITIONS,
     ) -> None:
         self._rows = [dict(row) for row in rows]
         self._names = list(columns) if columns is not None else list(self._rows[0]) if self._rows else []

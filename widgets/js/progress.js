@@ -20,7 +20,7 @@ function draw(body, data, send) {
   if (data.total) counted.push(make("span", "wb-number", `${megabytes(data.done)} of ${megabytes(data.total)} MB`));
   if (data.rows) {
     counted.push(make("span", "wb-number", `${number(data.rows)} rows`));
-    counted.push(make("span", "wb-number wb-faint", `${number(Math.round(data.rows / Math.max(data.seconds, 0.1)))} rows/s`));
+    if (data.rate) counted.push(make("span", "wb-number wb-faint", `${number(data.rate)} rows/s`));
   }
   const cancel = at_work
     ? button("Cancel", "cancel", () => {
