@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import papermill
 import pytest
 from case_samples import SNAPSHOTS
+from conftest import ROOT
 from hand_plans import REPAIRS, temporary
 from memory_servers import BIND_PASSWORD
 from repair_samples import Toy, check_done_once, plan_of
@@ -18,9 +21,10 @@ from widgets import ConfirmPanel, JournalView, PlanView
 from widgets.confirm import NOTHING_WAS_CHANGED
 from workbench import Case
 from workbench.case_plan import keep, plan_for
+from workbench.cli import main
 from workbench.journal import owned
 from workbench.model import Problem
-from workbench.plans import NAME, Plan, as_json
+from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.reaching import PASSWORD, REPLICATION_PASSWORD, Reach
 from workbench.repairing import apply
 from workbench.standing import JOURNAL, state_of
@@ -397,3 +401,36 @@ def test_a_long_journal_is_leafed_through(tmp_path: Path) -> None:
         send(view, "page", by=junk)
         assert view.data["rows"]
     assert state_of(tmp_path, plan).state == "not begun"
+
+
+def test_the_repair_notebook_only_rehearses_as_it_is(tmp_path: Path) -> None:
+    folder, notebooks, out = tmp_path / "case", ROOT / "notebooks", tmp_path / "repair.ipynb"
+    Case.create(folder).load(SNAPSHOTS)
+    given = {"case_folder": str(folder), "ways": ["recreate"]}
+    papermill.execute_notebook(notebooks / "40_repair.ipynb", out, given, cwd=notebooks, progress_bar=False)
+    shown = out.read_text(encoding="utf-8")
+    plan = read_plan(folder)
+    assert plan.id in shown and NOTHING_WAS_CHANGED in shown and "Traceback" not in shown
+    assert [one.way for one in plan.courses if one.chosen] == ["recreate"]
+    assert not (folder / JOURNAL).exists()
+
+
+def test_the_command_says_all_that_was_given(tmp_path: Path) -> None:
+    reach = Reach(["s1=one"], ["s2=ldap://two x"], "cn=a b", tmp_path / "p", "ca.pem", False, 7, 600, "r")
+    said = shlex.split(reach.command("resume", tmp_path, "--accept-progress"))
+    given = [
+        "--instance",
+        "s1=one",
+        "--url",
+        "s2=ldap://two x",
+        "--bind-dn",
+        "cn=a b",
+        "--password-file",
+        f"{tmp_path}/p",
+    ]
+    more = ["--ca", "ca.pem", "--timeout", "7", "--replication-password-file", "r", "--no-tls", "--accept-progress"]
+    assert said == ["workbench", "resume", str(tmp_path), *given, *more]
+    known = {text for option in main.commands["resume"].params for text in (*option.opts, *option.secondary_opts)}
+    assert {word for word in said if word.startswith("--")} <= known
+    known = {text for option in main.commands["verify"].params for text in (*option.opts, *option.secondary_opts)}
+    assert {word for word in reach.command("verify", tmp_path).split() if word.startswith("--")} <= known

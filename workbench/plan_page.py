@@ -136,7 +136,7 @@ def _row(record: Record) -> dict[str, Any]:
     ]
     return {
         "n": record["n"],
-        "at": record["at"],
+        "at": record["at"][:19].replace("T", " "),
         "plan": record["plan"],
         "what": record["what"],
         "step": str(record.get("step", "")),

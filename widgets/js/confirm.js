@@ -15,7 +15,6 @@ function draw(body, data, send) {
 
 function working(body, data, send) {
   body.append(make("div", "wb-row", [
-    make("span", "", data.at_work),
     data.total ? make("span", "wb-number", `${number(data.done)} of ${number(data.total)} steps done`) : null,
     data.stoppable
       ? button("Stop before the next step", "stop", () => send("stop"), "The step that runs is finished first", data.stopping)
@@ -26,9 +25,9 @@ function working(body, data, send) {
 }
 
 function asking(body, data, send) {
-  body.append(make("h3", "", `What is left to be done: ${number(data.left)} steps`), draw_steps(data.steps, SHOWN));
+  body.append(make("h3", "", `What is left to be done: ${number(data.left)} ${data.left === 1 ? "step" : "steps"}`), draw_steps(data.steps, SHOWN));
   if (data.losses.length) {
-    body.append(make("h3", "", "What is lost"), ...data.losses.map((one) => make("p", "", one)));
+    body.append(make("h3", "", "What is lost, or cannot be undone"), ...data.losses.map((one) => make("p", "", one)));
   }
   if (!data.names.length) return;
   body.append(make("h3", "", "This changes servers: type the name of each"));
@@ -61,11 +60,13 @@ function others(body, data, send) {
 }
 
 function kept(rows) {
-  return make("div", "", [make("h3", "", "How the servers stand to what the plan promised"), table([
-    { key: "server", label: "server" },
-    { key: "suffix", label: "suffix" },
-    { key: "verdict", label: "", kind: "verdict" },
-    { key: "kept", label: "kept" },
-    { key: "says", label: "what" },
-  ], rows)]);
+  const head = make("tr", "", ["", "server", "suffix", "what"].map((one) => make("th", "", one)));
+  const lines = rows.map((row) => make("tr", "", [
+    make("td", "", verdict(row.verdict, row.kept)),
+    make("td", "", row.server),
+    make("td", "", row.suffix),
+    make("td", "wb-wrap", row.says),
+  ]));
+  const whole = make("table", "wb-table", [make("thead", "", head), make("tbody", "", lines)]);
+  return make("div", "", [make("h3", "", "How the servers stand to what the plan promised"), make("div", "wb-scroll", whole)]);
 }

@@ -34,5 +34,5 @@ function courses(rows) {
       ...one.also.map((text) => make("div", "wb-faint", text)),
     ]),
   ]));
-  return make("div", "wb-scroll", make("table", "wb-table", [make("thead", "", head), make("tbody", "", lines)]));
+  return make("div", "wb-scroll wb-tall", make("table", "wb-table", [make("thead", "", head), make("tbody", "", lines)]));
 }
