@@ -4,9 +4,9 @@ const STATES = { running: "", cancelling: "cancelling …", done: "done", cancel
 function draw(body, data, send) {
   const at_work = data.state === "running" || data.state === "cancelling";
   const share = data.total ? Math.min(1, data.done / data.total) : 0;
-  const bar = draw_svg("svg", { class: `wb-bar wb-bar-${known_state(data.state)}`, viewBox: "0 0 300 10", width: 300, height: 10 }, [
-    draw_svg("rect", { class: "wb-bar-all", x: 0, y: 0, width: 300, height: 10, rx: 2 }),
-    draw_svg("rect", { class: "wb-bar-part", x: 0, y: 0, width: data.state === "done" ? 300 : 300 * share, height: 10, rx: 2 }),
+  const bar = draw_svg("svg", { class: `wb-progress wb-progress-${known_state(data.state)}`, viewBox: "0 0 300 10", width: 300, height: 10 }, [
+    draw_svg("rect", { class: "wb-progress-all", x: 0, y: 0, width: 300, height: 10, rx: 2 }),
+    draw_svg("rect", { class: "wb-progress-part", x: 0, y: 0, width: data.state === "done" ? 300 : 300 * share, height: 10, rx: 2 }),
   ]);
   const clock = make("span", "wb-number");
   const drawn = performance.now();

@@ -8,7 +8,7 @@ function draw_step(step, open) {
     ["changes", step.changes === null ? step.loses : `${number(step.changes)} to data of ${step.server}`],
     ["undo", step.undo || `cannot be undone: ${step.cannot_undo}`],
   ];
-  const says = make("div", "wb-says", both.flatMap(([name, text]) => [make("span", "", name), make("span", "", text)]));
+  const says = make("div", "wb-facts", both.flatMap(([name, text]) => [make("span", "", name), make("span", "", text)]));
   const parts = [says];
   if (step.commands.length) parts.push(make("pre", "", step.commands.map((one) => `$ ${one}`).join("\n")));
   if (step.sends) parts.push(folded("what is sent", step.sends));
@@ -21,7 +21,7 @@ function draw_step(step, open) {
     make("span", "wb-faint", `  changes ${step.server}, is done on ${step.on}`),
   ]);
   head.dataset.key = `step-${step.key}`;
-  const fold = make("details", "wb-step", [head, ...parts]);
+  const fold = make("details", "wb-do", [head, ...parts]);
   fold.open = open;
   return fold;
 }
