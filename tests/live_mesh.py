@@ -23,7 +23,7 @@ from urllib.parse import quote
 from click.testing import CliRunner, Result
 
 from workbench.cli import main
-from workbench.cli.servers import PASSWORD
+from workbench.reaching import PASSWORD
 
 SUFFIX = "dc=example,dc=com"
 REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"

@@ -18,9 +18,9 @@ from hand_plans import REPAIRS, Repair, recreate, temporary
 from memory_servers import BIND_PASSWORD, MemorySite, dn_of
 
 from workbench.cli import main
-from workbench.cli.repair import REPLICATION_PASSWORD
 from workbench.model import Problem
 from workbench.plans import NAME, Plan, as_json
+from workbench.reaching import REPLICATION_PASSWORD
 from workbench.repairing import FINISHED, apply
 from workbench.standing import HALF_DONE, JOURNAL, NOT_BEGUN, state_of
 from workbench.systems.ds389.live import site

@@ -21,7 +21,7 @@ from live_mesh import MANAGER_PASSWORD, REPLICA, Mesh
 
 from workbench import Case
 from workbench.cli import main
-from workbench.cli.repair import REPLICATION_PASSWORD
+from workbench.reaching import REPLICATION_PASSWORD
 
 pytestmark = pytest.mark.live
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 from incident_samples import incident_of
+from repair_samples import Toy, plan_of
 
 from widgets import (
     AnchorLine,
     Checks,
+    ConfirmPanel,
     EntryDiff,
     Findings,
     Inputs,
+    JournalView,
     MeshMap,
     MissedChanges,
     PendingLanes,
+    PlanView,
     Stepper,
     Stops,
     TimeLine,
@@ -23,7 +32,11 @@ from widgets import (
     View,
 )
 from widgets.inputs import CopyFile, Note
+from widgets.progress import Progress
 from workbench.checks import check_all
+from workbench.planning import plan as planned
+from workbench.reaching import Reach
+from workbench.repairing import apply
 
 LOST, STUCK, LAGS = "missed_behind_equal_vectors", "purged_changelog", "lag_behind_disabled_links"
 
@@ -65,7 +78,23 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         yield f"anchor {name}", lambda incident=incident, inputs=inputs: AnchorLine(incident, inputs), []
         yield f"stops {name}", lambda incident=incident, inputs=inputs: Stops(incident, inputs), []
     yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
+    plan = planned(lost.case)
+    yield "progress", lambda: Progress("reading", lambda: None), [{"what": "cancel"}]
+    yield "plan", lambda: PlanView(plan), []
+    yield "panel to rehearse", lambda: ConfirmPanel(plan, lost.case.folder), [{"what": "look"}]
+    servers = Reach(urls=["s3=ldap://s3.test"])
+    yield "panel to confirm", lambda: ConfirmPanel(plan, lost.case.folder, servers), [{"what": "look"}]
+    yield "journal", lambda: JournalView(_begun()), [{"what": "look"}]
     yield "checks", lambda: Checks(check_all([lost.case.folder, "nowhere"])), [{"what": "pick", "index": 1}]
+
+
+@cache
+def _begun() -> Path:
+    """A folder with the journal of a repair that was stopped."""
+    folder = Path(mkdtemp(prefix="workbench-"))
+    atexit.register(rmtree, folder, ignore_errors=True)
+    apply(plan_of("write", "write at a"), Toy(), folder, most_steps=1)
+    return folder
 
 
 def states() -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -13,6 +13,11 @@
     EntryDiff        the entries in which two servers differ
     PendingLanes     operations at work, and what may be claimed meanwhile
     Checks           the outcome of regression checks
+    PlanView         a plan of repair whole: the ways compared, every step
+    ConfirmPanel     rehearses a plan, or does it once the names of its servers were typed
+    JournalView      what was done
+    watched          long work under a bar, with a Cancel
+    Table            rows that are searched and sorted in the page
     View             what every view is; text of logs reaches a page as text only
 
 A `Problem` in a cell is shown as its sentence, without a traceback.
@@ -20,30 +25,38 @@ A `Problem` in a cell is shown as its sentence, without a traceback.
 
 from widgets.charts import VectorsOverTime
 from widgets.checks import Checks
+from widgets.confirm import ConfirmPanel, JournalView, PlanView
 from widgets.entries import EntryDiff
 from widgets.inputs import Inputs
 from widgets.mesh import Findings, MeshMap, VectorGrid
 from widgets.missed import MissedChanges, TimeLine
 from widgets.plainly import show_problems_plainly
+from widgets.progress import watched
 from widgets.session import AnchorLine, Stepper, Stops
+from widgets.tables import Table
 from widgets.view import View
 from widgets.work import PendingLanes
 
 __all__ = [
     "AnchorLine",
     "Checks",
+    "ConfirmPanel",
     "EntryDiff",
     "Findings",
     "Inputs",
+    "JournalView",
     "MeshMap",
     "MissedChanges",
     "PendingLanes",
+    "PlanView",
     "Stepper",
     "Stops",
+    "Table",
     "TimeLine",
     "VectorGrid",
     "VectorsOverTime",
     "View",
+    "watched",
 ]
 
 show_problems_plainly()

@@ -23,8 +23,8 @@ _HERE = Path(__file__).parent
 
 @cache
 def script(name: str) -> str:
-    """The page's part of a view: the helpers, its own drawing, and what holds both to the model."""
-    parts = [(_HERE / "js" / f"{one}.js").read_text(encoding="utf-8") for one in ("dom", name, "page")]
+    """The page's part of a view: the helpers, its own drawing, and what holds both to the model; `a+b`: b draws with a."""
+    parts = [(_HERE / "js" / f"{one}.js").read_text(encoding="utf-8") for one in ("dom", *name.split("+"), "page")]
     return "\n".join(parts)
 
 

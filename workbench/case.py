@@ -81,6 +81,14 @@ class Loaded:
         """Rows read by this load, rejected ones included."""
         return sum(one.rows for one in self.added)
 
+    @property
+    def says(self) -> str:
+        """What was done, in one sentence."""
+        told = f"{len(self.added):,} files read, {self.rows:,} rows"
+        if rejected := sum(one.rejected for one in self.added):
+            told += f", {rejected:,} of them set aside"
+        return f"{told}; {len(self.known):,} files known already"
+
 
 class Case:
     """A case folder. Make one with `Case.create`, or open one with `Case.open`."""

@@ -6,7 +6,7 @@ before Spark would have started.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.files import inspect
-from workbench.inputs import Input, begins, name_suffixes, sha256_of, untouched
+from workbench.files import inspect, path_text, recognise
+from workbench.inputs import Input, begins, look_into, name_suffixes, sha256_of, untouched
 from workbench.model import merge_facts
 from workbench.tables import SCHEMAS
 
@@ -34,7 +34,28 @@ LARGE = 256 << 20
 """From so many bytes on a session that lives long pays for a slower start."""
 
 Progress = Callable[[int, int, int], None]
-"""Told how many bytes of how many are read, and how many rows they held."""
+"""Told how many bytes of how many are read, and how many rows they held. Nothing is published before it is told that all are;
+what it raises ends the load, and the case is as it was."""
+
+
+def recognised(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """What a load would read of collected folders: a row for each thing in them, told by its first bytes.
+
+    `why` says why something is not read. Raises Problem for a folder that is none.
+    """
+    rows = []
+    for folder in map(Path, folders):
+        collected = look_into(folder)
+        for path in collected.files:
+            kind, name, why = recognise(path)
+            size = path.stat().st_size if path.is_file() else None
+            rows.append(_seen(folder, path.name, name, size, "" if kind else why))
+        rows += [_seen(folder, name, "", None, why) for name, why in collected.passed_over.items()]
+    return rows
+
+
+def _seen(folder: Path, name: str, kind: str, size: int | None, why: str) -> dict[str, Any]:
+    return {"folder": path_text(folder.name), "file": path_text(name), "format": kind, "bytes": size, "why": why}
 
 
 def read_inputs(
@@ -78,6 +99,9 @@ def read_inputs(
             one.why, one.changed, one.sha256 = "the file changed while it was read: load it again", 0, ""
             one.rows, one.rejected = one.rows + 1, one.rejected + 1
     _write_coverage(new, staging)
+    if progress:
+        total = sum(share.size for share in shares)
+        progress(total, total, sum(one.rows for one in new))
 
 
 @contextmanager

@@ -121,6 +121,7 @@ def apply(
     dead_owner: str | None = None,
     again: str = "",
     journal: str = JOURNAL,
+    halt: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Do the plan, or what is left of it (`resume`), and keep its journal in the folder.
 
@@ -134,6 +135,7 @@ def apply(
     told               is given a sentence for each thing that happens
     dead_owner         the owner on another machine, HOST:PID, that is known to be dead (`workbench.journal.owned`)
     again              the command that would go on with it; default: `workbench resume` with the folder alone
+    halt               stop before the next step if it says so: for whoever watches, besides the file
     """
     plan_id = plan.id
     if len({step.key for step in plan.steps}) < len(plan.steps):
@@ -148,7 +150,7 @@ def apply(
         so_far = advanced(so_far, book.append(RESUMED if resume else BEGUN, plan_id, steps=len(plan.steps), **by))
         if taken_over_from:
             told(f"took over from {taken_over_from}, which has ended")
-        brakes = _Brakes(stop_file or folder / STOP, most_steps, most_changes)
+        brakes = _Brakes(stop_file or folder / STOP, most_steps, most_changes, halt)
         return _Run(plan, site, book, so_far, brakes, accept_progress, patience, told, again or _resume(folder)).go()
 
 
@@ -193,6 +195,7 @@ class _Brakes:
     stop_file: Path
     most_steps: int | None
     most_changes: int | None
+    halt: Callable[[], bool]
     steps: int = 0
     changes: int = 0
 
@@ -211,6 +214,8 @@ class _Brakes:
     def look_for_stop(self) -> None:
         if self.stop_file.exists():
             raise _Stop(f"{self.stop_file} is there: remove it to go on")
+        if self.halt():
+            raise _Stop("it was told to stop")
 
     def count(self, step: Step) -> None:
         self.steps += 1

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
-from workbench.cli.servers import access_of, addresses_of, ended_in_order, reaching
+from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.collecting import Reading, Servers, Wanted, check_free
 from workbench.collecting import collect as collected
@@ -51,10 +51,11 @@ def collect(
     A server that does not answer becomes a NAME.DOWN file with the reason; the others are read. Secrets are taken out on
     the way. Exit code 3 says that something could not be read.
     """
-    addresses = addresses_of(reached)
+    given = reach_of(reached)
+    addresses = given.addresses()
     check_free(into)
     check_outputs(json_to, None, [into])
-    access = access_of(reached)
+    access = given.access()
     wanted = Wanted(_moment(since) if since else None, entries, replication_log)
     system, reach = _system()
     servers = reach(addresses, access, suffixes)

@@ -16,16 +16,14 @@ import click
 from click.core import ParameterSource
 
 from workbench.boundary import printable
-from workbench.cli.servers import access_of, addresses_of, ended_in_order, password_from, reaching
+from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
 from workbench.plan_text import file_of, plan_text, step_text
-from workbench.plans import ASKED_FOR, NAME, Plan, Step, as_json, read_plan
+from workbench.plans import NAME, Plan, as_json, read_plan
+from workbench.reaching import REPLICATION_PASSWORD
 from workbench.standing import Standing
-from workbench.systems import system_named
-
-REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable, not a password
 
 _ONCE = {"max_steps", "max_changes", "dead_owner"}
 """Options of one run, not of the next one."""
@@ -57,23 +55,17 @@ def plan(
     """
     from workbench.bundles import OWN_FOLDER, write_bundle
     from workbench.case import Case
+    from workbench.case_plan import keep
     from workbench.cli.diagnosis import kept_of
     from workbench.collecting import check_free
-    from workbench.journal import owned, write_whole
     from workbench.planning import plan as planned
-    from workbench.standing import HALF_DONE, state_of
 
     case = Case.open(case_folder)
     check_outputs(json_to, None, [*kept_of(case), case.folder])
     if bundle:
         check_free(bundle, OWN_FOLDER)
     made = planned(case, only, ways, as_of)
-    with owned(case.folder):
-        standing = state_of(case.folder, made)
-        if standing.other or standing.state == HALF_DONE:
-            do = f"go on with it: `workbench resume {case.folder}`, or give it up: `workbench resume {case.folder} --give-up`"
-            raise Problem("a repair of this case is half done", str(case.folder / NAME), do)
-        write_whole(case.folder / NAME, json.dumps(as_json(made), indent=1) + "\n")
+    keep(made, case.folder)
     if bundle:
         write_bundle(made, bundle)
     if json_to:
@@ -178,7 +170,7 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     so_far = state_of(folder, plan)
     check_turn(so_far, resume, folder)
     left = [step for step in plan.steps if step.key not in so_far.done]
-    site = _site(plan, folder, options, left)
+    site = reach_of(options).site(plan, folder, left)
     steps = [step_text(step, file_of(plan, step)) for step in left]
     _say("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
     _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
@@ -235,27 +227,6 @@ def _folder(plan_file: Path) -> Path:
     return plan_file if plan_file.is_dir() else plan_file.resolve().parent
 
 
-def _site(plan: Plan, folder: Path, options: dict[str, Any], steps: Sequence[Step] = ()) -> Any:
-    """The real servers of the plan, as the place where these steps will be done."""
-    system = system_named(plan.system)
-    if system.site is None:
-        raise Problem(f"no hands are known for {system.title}", plan.case, "make a bundle, and run it by hand")
-    access = access_of(options)
-    credentials = password_from(
-        options.get("replication_password_file"),
-        "the user with which suppliers bind",
-        REPLICATION_PASSWORD,
-        "the replication user",
-        "--replication-password-file",
-    )
-    site = system.site()(plan, addresses_of(options), access, folder, credentials)
-    if access.user:
-        access.password()  # asked for before anything begins
-    if any(ASKED_FOR in step.sends for step in steps):
-        credentials()
-    return site
-
-
 def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
     """Have the name of every server that changes typed: pressing Enter is no decision."""
     if confirmed:
@@ -276,17 +247,12 @@ def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
 
 
 def _rehearse(plan: Plan, plan_file: Path) -> None:
-    from workbench.case import Case
-    from workbench.planning import models_of
-    from workbench.rehearsal import Rehearsal
+    from workbench.case_plan import rehearse
     from workbench.repairing import FINISHED
-    from workbench.repairing import apply as applied
 
-    case = Case.open(_folder(plan_file))
-    site = Rehearsal(plan, models_of(case, plan.snapshot), system_named(plan.system).show)
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
-        outcome = applied(
-            plan, site, Path(folder), told=lambda sentence: click.echo(printable(sentence), err=True), patience=0
+        outcome = rehearse(
+            plan, _folder(plan_file), Path(folder), lambda sentence: click.echo(printable(sentence), err=True)
         )
     click.echo(f"rehearsed on the model, no server was contacted: {printable(str(outcome))}")
     if outcome.state != FINISHED:
@@ -305,7 +271,7 @@ def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
     plan = read_plan(plan_file)
     folder = _folder(plan_file)
     check_outputs(json_to, None, [folder])
-    site = _site(plan, folder, options)
+    site = reach_of(options).site(plan, folder)
     rows = site.kept()
     if json_to:
         give(json.dumps({"schema": 1, "plan": plan.id, "kept": rows}, indent=1) + "\n", json_to)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,10 +14,7 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
-from workbench.collecting import Access, Address
-from workbench.model import Problem
-
-PASSWORD = "WORKBENCH_LDAP_PASSWORD"  # noqa: S105 - the name of a variable, not a password
+from workbench.reaching import PASSWORD, Reach
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -52,58 +47,20 @@ _OPTIONS = (
 
 
 def reaching(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of addresses and access; it gets them as keywords, for `addresses_of` and `access_of`."""
+    """Gives a command the options of addresses and access; it gets them as keywords, for `reach_of`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def addresses_of(options: dict[str, Any]) -> list[Address]:
-    """The servers that were named."""
-    found = [_address(text, kind) for kind in ("instance", "url") for text in options[f"{kind}s"]]
-    if not found:
-        raise click.UsageError("name the servers: --instance INSTANCE or --url URL, each as often as needed")
-    return found
+def reach_of(options: dict[str, Any]) -> Reach:
+    """The servers that were named, and how they are reached; a person at a terminal is asked for passwords."""
+    known = {one.name for one in fields(Reach)} & options.keys()
+    return Reach(**{name: options[name] for name in known}, ask=_asked if sys.stdin.isatty() else None)
 
 
-def access_of(options: dict[str, Any]) -> Access:
-    """How they are reached."""
-    given = password_from(options["password_file"], options["bind_dn"], PASSWORD, "--bind-dn", "--password-file")
-    rest = (options[name] for name in ("ca_file", "tls", "timeout", "patience"))
-    return Access(options["bind_dn"], given, *rest)
-
-
-def _address(text: str, kind: str) -> Address:
-    """`NAME=WHERE`, or WHERE alone; a name has none of the letters of a URL."""
-    named = re.fullmatch(r"([^=:/%,\s]+)=(.+)", text)
-    name, where = (named[1], named[2]) if named else (None, text)
-    return Address(name, **{kind: where})
-
-
-def password_from(file: Path | None, whose: str | None, variable: str, who: str, option: str) -> Callable[[], str]:
-    """What gives the password: once, and never from an argument, which every user of the machine can see."""
-    if file and not whose:
-        raise click.UsageError(f"{option} needs {who}: whose password is it?")
-
-    @cache
-    def password() -> str:
-        if file:
-            try:
-                given = file.read_text(encoding="utf-8").partition("\n")[0].rstrip("\r")
-            except ValueError:
-                raise Problem("the password is no text in UTF-8", printable(str(file)), "write it anew") from None
-        elif variable in os.environ:
-            given = os.environ[variable]
-        elif sys.stdin.isatty():
-            given = click.prompt(f"password of {printable(str(whose))}", hide_input=True, err=True)
-        else:
-            raise click.UsageError(f"no password: give {option}, or {variable} in the environment")
-        if not given:
-            # To the server an empty password is nobody's: it would let us in and show nothing.
-            raise Problem("the password is empty", str(file or variable), f"give the password of {who}")
-        return given
-
-    return password
+def _asked(whose: str) -> str:
+    return str(click.prompt(f"password of {printable(whose)}", hide_input=True, err=True))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from workbench.boundary import printable
 from workbench.engine.parts import Share, read_shares, streams
+from workbench.engine.session import tagging
 from workbench.model import Problem
 from workbench.tables import SCHEMAS
 
@@ -65,12 +66,14 @@ def read_files(
                         (progress / f"{share.number}-{share.start}-{share.size}-{result['rows']}").touch()
                     yield pa.RecordBatch.from_pydict({"result": [json.dumps(result)]})
 
+    add, remove, interrupt = tagging(spark)
+
     def collect() -> list[Any]:
-        spark.addTag(tag)
+        add(tag)
         try:
             return job.collect()
         finally:
-            spark.removeTag(tag)
+            remove(tag)
 
     job = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "result string")
     with ThreadPoolExecutor(1) as pool:
@@ -85,7 +88,7 @@ def read_files(
             # Again and again, because Spark may not have begun yet and then there is nothing to interrupt; by its tag,
             # because other jobs of a notebook's session are none of our business.
             while not running.done():
-                spark.interruptTag(tag)
+                interrupt(tag)
                 wait_for([running], timeout=0.3)
             raise
     try:

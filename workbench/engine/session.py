@@ -22,13 +22,13 @@ import tempfile
 import threading
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from traceback import walk_tb
-from typing import Literal
+from typing import Any, Literal
 
 import grpc
 import pyspark
@@ -218,6 +218,18 @@ def _stopped(session: SparkSession) -> bool:
 
 def _shown(place: _Place) -> str:
     return re.sub(r"(?i)(token|password|secret)=[^;]*", r"\1=...", place.address)
+
+
+def tagging(spark: SparkSession) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], Any]]:
+    """What marks the jobs of a thread with a tag, takes the mark away, and, called on any thread, ends the jobs that bear it.
+
+    A session whose Java is here forgets on other threads what its `addTag` has marked: its `interruptTag` ends none there
+    (PySpark 4.3). The context below it forgets nothing; over Connect there is none, and none is needed.
+    """
+    context: Any = getattr(spark, "_sc", None)
+    if context is None:
+        return spark.addTag, spark.removeTag, spark.interruptTag
+    return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
 
 # Local and standalone cluster: the driver is a Java of this process.
