@@ -57,7 +57,7 @@ def clicks(incident: Incident, dice: random.Random) -> dict[str, tuple[float, Ca
         ),
         "a page of missing changes": (AT_ONCE, lambda: say(missed, what="page", by=dice.choice([1, -1]))),
         "a step of a session": (AT_ONCE, lambda: say(stepper, what="step", by=dice.choice([1, -1]))),
-        "the reasons of a link": (AT_ONCE, lambda: mesh.on_pick({"index": 0}) if mesh.data["links"] else None),
+        "the reasons of a link": (AT_ONCE, lambda: mesh.reasons("s1", "s2")),
         "the story of a change": (
             READING,
             lambda: say(missed, what="pick", index=dice.randrange(len(missed.data["rows"]))),

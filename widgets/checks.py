@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from widgets.mesh import one_of
+from widgets.of_incident import one_of
 from widgets.view import View
 from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, Checked
 from workbench.look import MISSING, PRESENT, STRANDED, UNKNOWN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from widgets.mesh import OfIncident, one_of
+from widgets.of_incident import OfIncident, one_of
 from workbench.entry_diff import entries_that_differ, entry_on_both, needs_spark, with_entries
 from workbench.model import Problem
 from workbench.plain import aligned
@@ -70,7 +70,7 @@ class EntryDiff(OfIncident, drawn_by="entries"):
             "chosen": message["index"],
         }
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """The entries by name."""
         if len(self.data["servers"]) < 2:
             return "The entries of fewer than two servers were collected."

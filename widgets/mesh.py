@@ -4,49 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from widgets.inputs import Inputs
-from widgets.view import View
+from widgets.of_incident import OfIncident, one_of
 from workbench.diagnosis_text import findings_text, headline
-from workbench.incident import Incident
 from workbench.look import SEVERITIES, VERDICTS
-from workbench.model import Problem
-from workbench.overview import grid, mesh, pair_of, suffixes
+from workbench.overview import grid, mesh, pair_of
 from workbench.plain import aligned
 
 _CHANGES_SHOWN = 50
 _FINDINGS_SHOWN = 50
-
-
-class OfIncident(View):
-    """A view of an incident that follows the inputs of its notebook, if it has any."""
-
-    def __init__(self, incident: Incident, chosen: Inputs | None = None) -> None:
-        self.incident, self.chosen = incident, chosen
-        super().__init__()
-        if chosen is not None:
-            chosen.on_change(self.refresh)
-        self.data = self.drawn()
-
-    def refresh(self) -> None:
-        """Show what the inputs say now."""
-        self.notice = ""
-        with self.told_here():
-            self.data = self.drawn()
-
-    def drawn(self) -> dict[str, Any]:
-        """What the page draws."""
-        raise NotImplementedError
-
-    def only(self, name: str) -> str | None:
-        """The one server or origin that is chosen; None where all are."""
-        return self.chosen.only(name) if self.chosen is not None else None
-
-    @property
-    def suffix(self) -> str | None:
-        """The suffix or domain to show: the chosen one, else the first."""
-        there = list(suffixes(self.incident))
-        asked = self.chosen.value("suffix", None) if self.chosen is not None else None
-        return next((one for one in there if (one or "") == asked), there[0] if there else None)
 
 
 class MeshMap(OfIncident, drawn_by="mesh"):
@@ -59,11 +24,15 @@ class MeshMap(OfIncident, drawn_by="mesh"):
     def on_pick(self, message: dict[str, Any]) -> None:
         """Show the reasons of one link."""
         link = one_of(self.data.get("links", []), message)
-        pair = pair_of(self.incident, link["supplier"], link["consumer"], self.suffix)
         nothing = {"title": f"{link['supplier']} → {link['consumer']}", "decision": link["says"]}
+        pair = self.reasons(link["supplier"], link["consumer"])
         self.data = {**self.data, "pair": pair or nothing, "chosen": message["index"], "says": link["says"]}
 
-    def text(self) -> str:
+    def reasons(self, supplier: str, consumer: str) -> dict[str, Any] | None:
+        """One pair in words, linked or not; None: one of the two has no vector."""
+        return pair_of(self.incident, supplier, consumer, self.suffix)
+
+    def as_text(self) -> str:
         """A line for each server and each link."""
         servers = [(one["name"], one["verdict"], one["says"]) for one in self.data["servers"]]
         links = [(f"{one['supplier']} -> {one['consumer']}", one["name"], one["says"]) for one in self.data["links"]]
@@ -103,7 +72,7 @@ class VectorGrid(OfIncident, drawn_by="grid"):
         cell["unknown"] = cell["unknown"][:_CHANGES_SHOWN]
         return cell
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """The grid as aligned text."""
         heads = ["SERVER", *(one["origin"] for one in self.data["origins"])]
         rows = [
@@ -133,18 +102,10 @@ class Findings(OfIncident, drawn_by="findings"):
         snapshot = found["case"]["snapshots"][-1]
         return {"headline": headline(found), "snapshot": snapshot, "findings": shown, "more": len(mine) - len(shown)}
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """As `workbench diagnose` tells it."""
         return f"{self.data['headline']}\n\n{findings_text(self.incident.found['findings'])}".rstrip()
 
 
 def _shades() -> list[dict[str, str]]:
     return [{"name": name, "says": shade.says} for name, shade in VERDICTS.items()]
-
-
-def one_of(rows: list[Any], message: dict[str, Any], key: str = "index") -> Any:
-    """The row that a message of the page names. What comes from a page may be anything."""
-    at = message.get(key)
-    if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < len(rows):
-        raise Problem("that row is not there any more", "", "run the cell again")
-    return rows[at]

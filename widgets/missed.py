@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from widgets.mesh import OfIncident, one_of
+from widgets.of_incident import OfIncident, one_of
 from workbench.history import moment_of
 from workbench.lanes import changes_between, lanes
 from workbench.model import Problem
@@ -89,7 +89,7 @@ class MissedChanges(OfIncident, drawn_by="missed"):
             proofs.append({**about, "says": ", ".join(f"{key} {value}" for key, value in rest.items())})
         return {**one, "evidence": proofs}
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """The page as a table."""
         heads = ("SERVER", "ORIGIN", self.data["list"].upper(), "TARGET", "CAUSE", "SAYS")
         keys = ("server", "origin", _AT[self.data["list"]], "target", "cause", "says")
@@ -106,14 +106,13 @@ class TimeLine(OfIncident, drawn_by="lanes"):
 
     def drawn(self) -> dict[str, Any]:
         """For the time, the origin and the change that are chosen."""
-        value = self.chosen.value if self.chosen is not None else (lambda name, otherwise="": otherwise)
         made = lanes(
             self.incident,
             self.suffix,
             self.only("origin"),
-            value("since", ""),
-            value("until", ""),
-            value("position", ""),
+            self.value("since"),
+            self.value("until"),
+            self.value("position"),
         )
         return {**made, "picked": None}
 
@@ -137,7 +136,7 @@ class TimeLine(OfIncident, drawn_by="lanes"):
         }
         self.data = {**self.data, "picked": picked}
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """For each server the number of changes in its log, and of those that it lacks."""
         rows = [
             (

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from widgets.inputs import Inputs
-from widgets.view import View
+from widgets.of_incident import OfIncident
 from workbench.boundary import printable
-from workbench.incident import Incident
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
 from workbench.starting import starting_points, stopping_points
@@ -18,44 +16,16 @@ _FURTHEST = 1_000
 """Rows that one step may go."""
 
 
-def _asked(chosen: Inputs) -> dict[str, Any]:
-    """What a notebook's inputs say of the session: those that it has."""
-    return {
-        "supplier": str(chosen.value("supplier")),
-        "consumer": str(chosen.value("consumer")),
-        "suffix": str(chosen.value("suffix")),
-        "rules": str(chosen.value("rules")),
-    }
+class _OfSession(OfIncident):
+    """What is chosen of one session."""
 
+    def asked(self) -> dict[str, str]:
+        """What the inputs say of it: those that the notebook has."""
+        return {name: str(self.value(name)) for name in ("supplier", "consumer", "suffix", "rules")}
 
-def _per_load(chosen: Inputs) -> int:
-    return int(chosen.value("per_load", 0))
-
-
-class _OfSession(View):
-    """A view of the session that is chosen: made anew whenever something else is."""
-
-    def __init__(self, incident: Incident, chosen: Inputs) -> None:
-        super().__init__()
-        self.incident, self.chosen = incident, chosen
-        self.data = self._made()  # a Problem fails the cell: a run without a person must not pass with an empty view
-        chosen.on_change(self._anew)
-
-    def _anew(self) -> None:
-        self.notice, made = "", {}
-        with self.told_here():
-            made = self._made()
-        self.data = made
-
-    def _made(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def text(self) -> str:
-        """The view as plain text; where there is nothing to show, why."""
-        return self.notice or self._text()
-
-    def _text(self) -> str:
-        raise NotImplementedError
+    def per_load(self) -> int:
+        """Records in one buffer; 0: all in one load."""
+        return int(self.value("per_load", 0))
 
 
 class Stepper(_OfSession, drawn_by="stepper"):
@@ -68,9 +38,9 @@ class Stepper(_OfSession, drawn_by="stepper"):
     stepping: Stepping | None = None
     at = 0
 
-    def _made(self) -> dict[str, Any]:
+    def drawn(self) -> dict[str, Any]:
         self.stepping, self.at = None, 0
-        self.stepping = stepping_of(self.incident, **_asked(self.chosen), per_load=_per_load(self.chosen))
+        self.stepping = stepping_of(self.incident, **self.asked(), per_load=self.per_load())
         return self.stepping.page(0)
 
     def on_step(self, message: Mapping[str, Any]) -> None:
@@ -122,7 +92,7 @@ class Stepper(_OfSession, drawn_by="stepper"):
         self.at = row
         self.data = stepping.page(row)
 
-    def _text(self) -> str:
+    def as_text(self) -> str:
         data = self.data
         lines = []
         for side in data["sides"]:
@@ -163,10 +133,10 @@ def _cut(data: Mapping[str, Any]) -> str:
 class AnchorLine(_OfSession, drawn_by="anchor"):
     """The candidates of the decision on a line of positions, under each rule set, and the anchor that was taken."""
 
-    def _made(self) -> dict[str, Any]:
-        return starting_points(self.incident, **_asked(self.chosen))
+    def drawn(self) -> dict[str, Any]:
+        return starting_points(self.incident, **self.asked())
 
-    def _text(self) -> str:
+    def as_text(self) -> str:
         lines = []
         for side in self.data["sides"]:
             lines += [f"rule set {side['rules']}", side["says"]]
@@ -185,10 +155,10 @@ class AnchorLine(_OfSession, drawn_by="anchor"):
 class Stops(_OfSession, drawn_by="stops"):
     """The stop of every origin under each rule set, what lies beyond it, and what a reload would do."""
 
-    def _made(self) -> dict[str, Any]:
-        return stopping_points(self.incident, **_asked(self.chosen), per_load=_per_load(self.chosen))
+    def drawn(self) -> dict[str, Any]:
+        return stopping_points(self.incident, **self.asked(), per_load=self.per_load())
 
-    def _text(self) -> str:
+    def as_text(self) -> str:
         lines = []
         for side in self.data["sides"]:
             lines += [f"rule set {side['rules']}", side["says"]]

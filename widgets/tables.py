@@ -27,7 +27,7 @@ class Table(widget.ITable):
     positions    the columns that hold positions
     """
 
-    _css = _LOOKS.read_text(encoding="utf-8") + style()  # type: ignore[assignment]
+    _css: Any = _LOOKS.read_text(encoding="utf-8") + style()
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from widgets.mesh import OfIncident
+from widgets.of_incident import OfIncident
 from workbench.at_work import at_work, of_example
 from workbench.plain import aligned
 
@@ -18,16 +18,17 @@ class PendingLanes(OfIncident, drawn_by="work"):
 
     def drawn(self) -> dict[str, Any]:
         """The chosen worked example, else the chosen server."""
-        name = self.chosen.value("example") if self.chosen is not None else ""
+        name = self.value("example")
         return of_example(self.incident, name) if name else self._of_evidence()
 
     def _of_evidence(self) -> dict[str, Any]:
         replicas = [one for one in self.incident.topology.replicas if one.suffix == self.suffix]
         server = self.only("server") or next((one.server for one in replicas if one.origin), replicas[0].server)
-        value = self.chosen.value if self.chosen is not None else (lambda name, otherwise="": otherwise)
-        return at_work(self.incident, server, self.suffix, self.only("origin"), value("since", ""), value("until", ""))
+        return at_work(
+            self.incident, server, self.suffix, self.only("origin"), self.value("since"), self.value("until")
+        )
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """How many operations, and what each rule set claims in the end."""
         data = self.data
         title = f"{data['title']}\n\n{data['count']:,} operations"

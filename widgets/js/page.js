@@ -19,7 +19,8 @@ export default {
       const focused = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
       const scrolled = Array.from(body.querySelectorAll(".wb-scroll"), (one) => [one.scrollTop, one.scrollLeft]);
       body.replaceChildren();
-      draw(body, model.get("data") || {}, send);
+      const data = model.get("data") || {};
+      if (Object.keys(data).length) draw(body, data, send);
       body.querySelectorAll(".wb-scroll").forEach((one, index) => {
         if (scrolled[index]) [one.scrollTop, one.scrollLeft] = scrolled[index];
       });
