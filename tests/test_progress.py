@@ -9,10 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import papermill
 import pytest
 from case_samples import SNAPSHOTS, everything
-from conftest import ROOT
 
 from benchmarks.changelog_data import generate
 from widgets import progress
@@ -173,15 +171,3 @@ def test_a_click_goes_to_the_thread_that_the_page_sent_it_to() -> None:
     heard_meanwhile(SimpleNamespace(comm=comm))
     assert comm._reply_subshell_for({}, "a subshell") == "a subshell"
     heard_meanwhile(SimpleNamespace(comm=None))
-
-
-def test_the_load_notebook_runs_headless_and_says_what_it_read(tmp_path: Path) -> None:
-    out, folder = tmp_path / "load.ipynb", tmp_path / "case"
-    notebooks = ROOT / "notebooks"
-    given = {"case_folder": str(folder)}
-    papermill.execute_notebook(notebooks / "10_load.ipynb", out, given, cwd=notebooks, progress_bar=False)
-    shown = out.read_text(encoding="utf-8")
-    read = Case.open(folder).inputs
-    assert "reading: done, " in shown
-    assert shown.count(f"{len(read)} files read") >= 2  # by the bar, and by the cell
-    assert "ds389.changelog-ldif" in shown

@@ -57,17 +57,31 @@ def test_nothing_is_written_until_somebody_chooses(incident: Incident) -> None:
 
 def test_a_choice_is_told_and_kept_and_copied(incident: Incident) -> None:
     told = []
-    inputs = Inputs(incident, "20_overview", server="", origin="", per_load=0)
+    inputs = Inputs(incident, "20_overview", server="", origin="", since="", per_load=-1)
     inputs.on_change(lambda: told.append(inputs.values))
     inputs.choose(origin="1", per_load=7)
-    assert [(one["origin"], one["per_load"]) for one in told] == [("1", 0), ("1", 7)]
+    assert [(one["origin"], one["per_load"]) for one in told] == [("1", 5), ("1", 7)]
     kept = strict_yaml((incident.case.folder / NAME).read_text(), NAME)
     assert kept == {"origin": "1", "per_load": "7"}
-    assert Inputs(incident, "20_overview", per_load=0).value("per_load") == 7
+    assert Inputs(incident, "20_overview", per_load=-1).value("per_load") == 7
+    assert Inputs(incident, "20_overview", per_load=0).value("per_load") == 0
     copied = strict_yaml(inputs._copy.data["file"], "copied")
     assert copied["notebook"] == "20_overview"
     folder = str(incident.case.folder.resolve())
-    assert copied["parameters"] == {"case_folder": folder, "server": "*", "origin": "1", "per_load": "7"}
+    assert copied["parameters"] == {"case_folder": folder, "server": "*", "origin": "1", "since": "*", "per_load": "7"}
+
+
+def test_a_copied_file_shows_the_same_whatever_is_chosen_later(incident: Incident) -> None:
+    empty = {"server": "", "origin": "", "since": "", "until": "", "position": "", "example": "", "per_load": -1}
+    inputs = Inputs(incident, "any", **empty)
+    inputs.choose(since="2026-11-20T15:04:30Z", example="2.2", position="6b006176000200010000", per_load=3)
+    inputs.choose(since="", example="", position="", per_load=0)
+    then = inputs.values
+    copied = strict_yaml(inputs._copy.data["file"], "copied")["parameters"]
+    assert Inputs(incident, "any", **empty).values == then  # kept, too: a re-run shows the same
+    inputs.choose(since="2026-11-20T15:04:40Z", server="s2", example="1", position="6b006176000000010000", per_load=9)
+    given = {name: int(value) if name == "per_load" else value for name, value in copied.items() if name in empty}
+    assert Inputs(incident, "any", **given).values == then
 
 
 def test_what_the_evidence_does_not_have_is_refused_and_says_what_there_is(incident: Incident) -> None:

@@ -41,13 +41,13 @@ _PAGE = 100
 class PlanView(View, drawn_by="steps+plan"):
     """A plan whole: before and after, the ways that were compared, every step."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | None) -> None:
         self.plan = plan
-        super().__init__(page_of(plan))
+        super().__init__(page_of(plan) if plan is not None else {"none": True})
 
     def text(self) -> str:
         """As `workbench plan` prints it."""
-        return plan_text(self.plan)
+        return plan_text(self.plan) if self.plan is not None else "No plan was made."
 
 
 class JournalView(View, drawn_by="journal"):

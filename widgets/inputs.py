@@ -13,7 +13,7 @@ from widgets.view import View
 from workbench.boundary import printable
 from workbench.incident import ALL, Incident
 from workbench.model import Problem
-from workbench.parameters import Offer, as_parameters_file, chosen, keep, kept_in, offers
+from workbench.parameters import Offer, as_parameters_file, as_written, chosen, keep, kept_in, number_chosen, offers
 
 _LABELS = {"as_of": "as of", "per_load": "per buffer"}
 _WIDTH = "270px"
@@ -38,8 +38,9 @@ class Note(View, drawn_by="note"):
 class Inputs(controls.VBox):
     """The inputs of one notebook: `Inputs(incident, "23_missed_changes", server=server, origin=origin)`.
 
-    Each keyword is a parameter of the notebook. An empty text, or 0, means that nobody chose: then it is as kept with the
-    case, else as the evidence suggests. `chosen.server` is the value now; `on_change` tells of each new one.
+    Each keyword is a parameter of the notebook. An empty text, or a number below zero, means that nobody chose: then it is
+    as kept with the case, else as the evidence suggests. `*` is all, or nothing in particular. `value("server")` is
+    the choice now; `on_change` tells of each new one.
     """
 
     def __init__(self, incident: Incident, notebook: str, **given: str | int) -> None:
@@ -50,13 +51,13 @@ class Inputs(controls.VBox):
             kept_as_of = str(given["as_of"]) or kept_in(incident.case.folder).get("as_of", "")
             if kept_as_of in incident.case.snapshots or given["as_of"]:
                 incident.go_to(kept_as_of)
+            given["as_of"] = incident.then_label  # a time that was given stands for the snapshot of that time
         offered, kept = offers(incident), kept_in(incident.case.folder)
         self._fields: dict[str, Any] = {}
         for name, value in given.items():
             if isinstance(value, int):
-                kept_number = kept.get(name, "")
-                start = value or (int(kept_number) if kept_number.isdecimal() else 0)
-                self._fields[name] = self._number(name, start)
+                first = int(offered.get(name, Offer()).first or 0)
+                self._fields[name] = self._number(name, number_chosen(name, value, kept, first))
             else:
                 offer = offered.get(name, Offer())
                 self._fields[name] = self._field(name, offer, chosen(offer, name, value, kept))
@@ -84,7 +85,8 @@ class Inputs(controls.VBox):
         return controls.BoundedIntText(value, min=0, max=1_000_000_000, layout=layout, continuous_update=False, **about)
 
     def _file(self) -> dict[str, Any]:
-        values: dict[str, str | int] = {"case_folder": str(self.incident.case.folder.resolve()), **self.values}
+        written = {name: as_written(value) for name, value in self.values.items()}
+        values: dict[str, str | int] = {"case_folder": str(self.incident.case.folder.resolve()), **written}
         return {"file": as_parameters_file(self.notebook, values)}
 
     def _chosen(self, name: str) -> None:
@@ -95,7 +97,7 @@ class Inputs(controls.VBox):
                 self.incident.go_to(self._fields[name].value)
             for told in self._told:
                 told()
-            keep(self.incident.case.folder, {name: str(self._fields[name].value)})
+            keep(self.incident.case.folder, {name: str(as_written(self._fields[name].value))})
         except Problem as problem:
             self._note.data = {"text": str(problem)}
         self._copy.data = self._file()

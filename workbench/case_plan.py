@@ -46,6 +46,11 @@ def plan_for(case: Case, only: Sequence[str] = (), ways: Sequence[str] = ()) -> 
     return made
 
 
+def kept_plan(case: Case) -> Plan | None:
+    """The plan that is kept with the case; None if none was made."""
+    return read_plan(case.folder) if (case.folder / NAME).exists() else None
+
+
 def rehearse(
     plan: Plan,
     case_folder: Path,

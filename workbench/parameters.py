@@ -9,6 +9,7 @@ A name that a notebook is given outright counts more than what is kept; what is 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -44,6 +45,12 @@ class Offer:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+def number_chosen(name: str, given: int, kept: Mapping[str, str], first: int = 0) -> int:
+    """The same for a number: one below zero means that nobody chose."""
+    before = kept.get(name, "")
+    return given if given >= 0 else int(before) if re.fullmatch("[0-9]{1,9}", before) else first
+
+
 def offers(incident: Incident) -> dict[str, Offer]:
     """Parameter name -> what the evidence of the case offers for it."""
     shown, found = incident.topology, incident.found
@@ -74,6 +81,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
         "link": Offer((ALL, *dict.fromkeys(one.name for one in shown.links)), ALL),
         "rules": Offer(rules, rules[0] if rules else "", "by which rules the session is played"),
         "as_of": Offer(tuple(incident.case.snapshots), incident.then_label, "as of this snapshot"),
+        "per_load": Offer((), "5", "records in a buffer; 0: all in one load"),
         "example": Offer(tuple(worked), "", "a worked example instead of the logs", worked),
         "position": Offer((), str(lacking.get("position") or lacking.get("first") or ""), "one change"),
         "target": Offer((), "", "the entry, or a part of its name"),
@@ -122,14 +130,29 @@ def span_of(incident: Incident) -> tuple[str, str]:
 def chosen(offer: Offer, name: str, given: str, kept: Mapping[str, str]) -> str:
     """The value of a parameter: as given, else as kept if that may still be chosen, else as suggested.
 
+    An empty text means that nobody chose; that somebody chose nothing in particular is written `*`, see `as_written`.
     Raises Problem for a given value that the evidence does not have: an empty view would look like a clean one.
     """
     if given:
-        if offer.options and given not in offer.options:
-            raise Problem(f"{name} is {printable(given)}", "parameters", f"it can be {', '.join(offer.options)}")
-        return given
-    before = kept.get(name, "")
-    return before if before and (not offer.options or before in offer.options) else offer.first
+        value = _as_chosen(offer, given)
+        if offer.options and value not in offer.options:
+            there = ", ".join(one for one in offer.options if one)
+            raise Problem(
+                f"{name} is {printable(given)}", "parameters", f"it can be {there or 'nothing: none was found'}"
+            )
+        return value
+    before = _as_chosen(offer, kept.get(name, ""))
+    possible = name in kept and (not offer.options or before in offer.options)
+    return before if possible and kept[name] else offer.first
+
+
+def _as_chosen(offer: Offer, written: str) -> str:
+    return "" if written == ALL and ALL not in offer.options else written
+
+
+def as_written(value: Any) -> Any:
+    """A choice as it is kept and copied: an empty one as `*`, because an empty parameter means that nobody chose."""
+    return ALL if value == "" else value
 
 
 def kept_in(folder: Path) -> dict[str, str]:

@@ -80,6 +80,11 @@ function verdict(name, text, hover) {
   return make("span", `wb-verdict wb-${known_verdict(name)}`, text, hover);
 }
 
+// The entry of a table of words by a name that may come from data: `constructor` is no entry.
+function entry(words, name, otherwise) {
+  return Object.hasOwn(words, name) ? words[name] : otherwise;
+}
+
 const VERDICTS = ["present", "missing", "unknown", "pending", "stranded", "nothing"];
 
 function known_verdict(name) {

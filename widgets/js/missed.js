@@ -27,7 +27,7 @@ function draw(body, data, send) {
     body.append(make("p", "wb-faint", "Of what is chosen here, nothing is missing, unknown, pending or stranded."));
     return;
   }
-  body.append(table(COLUMNS[data.list], data.rows, (row, index) => send("pick", { index })));
+  body.append(table(entry(COLUMNS, data.list, CHANGE), data.rows, (row, index) => send("pick", { index })));
   if (data.total > data.rows.length) body.append(pager(data.first, data.rows.length, data.total, (by) => send("page", { by })));
   body.append(data.story ? about_change(data.story) : make("p", "wb-faint", "Click a change for its whole story."));
 }

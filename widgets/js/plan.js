@@ -2,6 +2,10 @@ const SHOWN_STEPS = 100;
 const COLOURS = { chosen: "present", proven: "pending", refused: "missing", "not proven": "unknown" };
 
 function draw(body, data) {
+  if (data.none) {
+    body.append(make("p", "wb-faint", "No plan was made: the notebook 40_repair makes one."));
+    return;
+  }
   body.append(make("p", "wb-faint", `Plan ${data.id} for ${data.case}, made ${data.made_at} on snapshot ${data.snapshot}`));
   body.append(make("h3", "", "Before and after"));
   body.append(table([
@@ -24,7 +28,7 @@ function courses(rows) {
   const heads = ["", "way", "restores", "loses", "what is done, and why or why not"];
   const head = make("tr", "", heads.map((one, at) => make("th", at === 2 || at === 3 ? "wb-right" : "", one)));
   const lines = rows.map((one) => make("tr", one.verdict === "chosen" ? "wb-chosen" : "", [
-    make("td", "", make("span", `wb-verdict wb-${COLOURS[one.verdict] || "nothing"}`, one.verdict)),
+    make("td", "", make("span", `wb-verdict wb-${entry(COLOURS, one.verdict, "nothing")}`, one.verdict)),
     make("td", "wb-name", one.way),
     make("td", "wb-right", number(one.restored)),
     make("td", "wb-right", one.lost ? `${number(one.lost)} (${number(one.saved)} saved first)` : number(one.lost)),

@@ -108,7 +108,7 @@ function rows(data, send) {
   const body = make("tbody");
   for (const row of data.rows) {
     if (row.loads.some(Boolean)) body.append(border("wb-load", row.loads));
-    const [sign, says] = (Object.hasOwn(NOTES, row.differs) && NOTES[row.differs]) || ["", ""];
+    const [sign, says] = entry(NOTES, row.differs, ["", ""]);
     const current = row.number - 1 === data.at;
     const line = make("tr", current ? "wb-chosen wb-pick" : "wb-pick", [
       make("td", "wb-differs", current ? `▶ ${sign}` : sign, says),
