@@ -11,7 +11,9 @@ function draw(body, data, send) {
     return;
   }
   const places = new Map(servers.map((one, index) => [one.name, place(index, servers.length)]));
-  const svg = draw_svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, width: WIDE, role: "img" });
+  const heights = [...places.values()].map((at) => at.y);
+  const [top, low] = [Math.min(...heights) - BOX.height, Math.max(...heights) + BOX.height];
+  const svg = draw_svg("svg", { viewBox: `0 ${top} ${WIDE} ${low - top}`, width: WIDE, role: "img" });
   svg.append(heads());
   const words = draw_svg("g");
   (data.links || []).forEach((link, index) => {
@@ -93,7 +95,7 @@ function box(one, at) {
     }),
     draw_svg("rect", { x: at.x - BOX.width / 2, y: at.y - BOX.height / 2, width: 7, height: BOX.height, rx: 3, class: `wb-fill-${name}` }),
     draw_svg("text", { x: at.x + 3, y: at.y - 4, "text-anchor": "middle", "font-weight": 600 }, title),
-    draw_svg("text", { x: at.x + 3, y: at.y + 13, "text-anchor": "middle", class: "wb-faint" }, says.length > 32 ? says.slice(0, 31) + "…" : says),
+    draw_svg("text", { x: at.x + 3, y: at.y + 13, "text-anchor": "middle", class: "wb-faint" }, says.length > 29 ? says.slice(0, 28) + "…" : says),
   ]);
   return hover_svg(group, `${full}${one.origin ? `, origin ${one.origin}` : ""}\n${says}`);
 }

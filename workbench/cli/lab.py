@@ -13,7 +13,7 @@ import click
 from workbench.boundary import printable
 from workbench.case import Case
 from workbench.cli.terminal import main
-from workbench.jupyter import NOTEBOOKS, lab_command
+from workbench.jupyter import NOTEBOOKS, SETTINGS, lab_command
 from workbench.model import Problem
 
 PAGES = ("20_overview.ipynb", "23_missed_changes.ipynb")
@@ -60,12 +60,15 @@ def _serve_pages(environment: dict[str, str], port: int | None, browser: bool) -
     from workbench.parameters import READ_ONLY
 
     environment[READ_ONLY] = "1"
+    # Where Voilà finds the template: its own pages ask another machine for style sheets.
+    before = environment.get("JUPYTER_PATH")
+    environment["JUPYTER_PATH"] = os.pathsep.join([str(SETTINGS), *([before] if before else [])])
     folder = Path(tempfile.mkdtemp(prefix="workbench-pages-"))
     for name in PAGES:
         shutil.copy(NOTEBOOKS / name, folder / name)
     words = [
         *(sys.executable, "-m", "voila", str(folder), "--Voila.ip=127.0.0.1", "--token"),
-        *("--VoilaConfiguration.strip_sources=True", "--theme=light"),
+        *("--VoilaConfiguration.strip_sources=True", "--template=workbench", "--theme=light"),
         *_options(port, browser),
     ]
     click.echo(f"pages: {', '.join(printable(name.removesuffix('.ipynb')) for name in PAGES)}", err=True)

@@ -10,7 +10,7 @@ from typing import Any
 from workbench.demo import PROJECT
 
 SETTINGS = Path(__file__).parent
-"""A folder with `overrides.json`: no news, no questions about them."""
+"""A folder with `overrides.json` (no news, no questions about them) and, for Voilà, a template that needs no network."""
 
 NOTEBOOKS = PROJECT / "notebooks"
 
