@@ -25,7 +25,7 @@ CHROMIUM = "/usr/bin/chromium"
 WIDTH, HEIGHT = 1280, 900
 RUN_SECONDS = 120
 
-_OPEN = """async (path) => {
+OPEN = """async (path) => {
   const app = window.jupyterapp;
   await app.restored;
   const widget = await app.commands.execute("docmanager:open", {path});
@@ -39,6 +39,15 @@ _OPEN = """async (path) => {
 _RUN = """async () => {
   const app = window.jupyterapp;
   await app.commands.execute("notebook:run-all-cells");
+}"""
+
+_GIVE = """([lines]) => {
+  const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
+  for (let i = 0; i < cells.length; i++) {
+    const cell = cells.get(i);
+    if ((cell.getMetadata("tags") || []).includes("parameters"))
+      cell.sharedModel.setSource(cell.sharedModel.getSource() + "\\n" + lines);
+  }
 }"""
 
 _CELLS = """() => {
@@ -65,11 +74,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(words: list[str], url: str, log: Path, **environment: str) -> Iterator[None]:
+def started(words: list[str], url: str, log: Path, folder: Path | None = None, **environment: str) -> Iterator[None]:
     """A server of ours, until the block ends; the log is shown if it does not come up."""
     with open(log, "wb") as out:
         process = subprocess.Popen(
-            words, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **environment}, start_new_session=True
+            words,
+            cwd=folder,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            start_new_session=True,
         )
     try:
         until = time.monotonic() + 120
@@ -141,8 +155,8 @@ class Lab:
         self.url, self.token, self.folder, self.pages = url, token, folder, pages
         self._opened = 0
 
-    def open(self, name: str, theme: str = "") -> Any:
-        """A page of its own with this notebook, its kernel ready."""
+    def open(self, name: str, theme: str = "", **parameters: Any) -> Any:
+        """A page of its own with this notebook, its kernel ready; parameters as somebody types them into their cell."""
         self._opened += 1  # a workspace of its own: it opens nothing of the page before
         page = self.pages.new(f"{self.url}/lab/workspaces/page-{self._opened}?token={self.token}")
         page.wait_for_function("() => window.jupyterapp !== undefined", timeout=60_000)
@@ -150,7 +164,9 @@ class Lab:
         if theme:
             page.evaluate("(name) => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", theme)
         page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
-        page.evaluate(_OPEN, name)
+        page.evaluate(OPEN, name)
+        if parameters:
+            page.evaluate(_GIVE, ["\n".join(f"{key} = {value!r}" for key, value in parameters.items())])
         return page
 
     def run(self, page: Any) -> list[dict[str, Any]]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
+from workbench.boundary import to_yaml
+
 MARKUP = [
     "<script>window.hit=1</script>",
     "</script><script>window.hit=1</script>",
@@ -88,3 +93,30 @@ LETTERS = [
     "NaN",
 ]
 PAYLOADS = [*MARKUP, *FORMULAS, *LETTERS]
+
+
+IN_NAMES = [
+    "<img src=x onerror=window.hit=1>",
+    "<svg onload=window.hit=1>",
+    "<a href=javascript:window.hit=1>x</a>",
+    "<b>bold</b>",
+]
+"""Without commas, colons and line ends, so that names of entries and of servers can hold them."""
+
+
+def poisoned_incident(source: Path, folder: Path) -> list[Path]:
+    """A recorded incident whose servers, links and entries have names that want to be markup: its snapshots."""
+    made = []
+    for snapshot in sorted(path for path in source.iterdir() if path.is_dir()):
+        into = folder / snapshot.name
+        into.mkdir(parents=True)
+        for file in sorted(snapshot.iterdir()):
+            data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+            for number in range(20):
+                data = data.replace(b"k1u%05d" % number, IN_NAMES[number % len(IN_NAMES)].encode() + b"%d" % number)
+            data = data.replace(b"s1-to-s3", IN_NAMES[0].encode())
+            (into / file.name.removesuffix(".gz")).write_bytes(data)
+        servers = [{"name": f"{IN_NAMES[at]}s{at + 1}", "files": [f"s{at + 1}.*"]} for at in range(3)]
+        (into / "case.yaml").write_text(to_yaml({"servers": servers}), encoding="utf-8")
+        made.append(into)
+    return made

@@ -5,20 +5,31 @@ Pictures of what was seen are kept under `artifacts/`.
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, Lab, Pages, lab
+from browser import CHROMIUM, OPEN, Lab, Pages, free_port, lab, started
+from case_samples import INCIDENT, everything
 from conftest import ROOT, need
-from hostile import PAYLOADS
-from incident_samples import case_of
-from view_samples import LOST, states
+from hostile import IN_NAMES, PAYLOADS, poisoned_incident
+from incident_samples import case_of, incident_of
+from view_samples import LAGS, LOST, states
 
+from benchmarks.changelog_data import generate
 from widgets.view import script, style
+from workbench import Case
+from workbench.incident import Incident
+from workbench.matrix_text import OUTCOMES
+from workbench.rules.sending import DELIVERED, Bound, Session, SortedLog, replay
+from workbench.systems.ds389.rules.sending import Sending
 
 pytestmark = [pytest.mark.browser]
 
@@ -145,9 +156,9 @@ def jupyter(pages: Pages, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield started
 
 
-def ran(jupyter: Lab, name: str) -> Any:
+def ran(jupyter: Lab, name: str, **parameters: Any) -> Any:
     """The page of a notebook of which all cells ran, without an error."""
-    page = jupyter.open(f"{name}.ipynb")
+    page = jupyter.open(f"{name}.ipynb", **parameters)
     cells = jupyter.run(page)
     assert not [error for cell in cells for error in cell["errors"]], name
     return page
@@ -177,7 +188,34 @@ def test_the_overview(jupyter: Lab) -> None:
     page.get_by_text("copied", exact=True).wait_for()
     assert "notebook: 20_overview" in page.evaluate("() => navigator.clipboard.readText()")
     page.get_by_label("server", exact=True).select_option("* (all)")
-    done(jupyter, page, "20_overview")
+    assert clipped(page) == []
+    jupyter.pages.shot(page, "20_overview")
+    assert lightness(page) == [False, True]
+    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    page.wait_for_timeout(300)
+    assert lightness(page) == [True, False]
+    done(jupyter, page, "20_overview-dark")
+
+
+def lightness(page: Any) -> list[bool]:
+    """Whether the letters of a view, and what they stand on, are light."""
+    colours = page.evaluate(
+        "() => [getComputedStyle(document.querySelector('.wb')).color,"
+        " getComputedStyle(document.querySelector('.wb .wb-box')).fill]"
+    )
+    return [sum(map(int, re.findall(r"[0-9]+", one)[:3])) > 382 for one in colours]
+
+
+def clipped(page: Any) -> list[str]:
+    """Texts that reach over an edge of the page."""
+    found: list[str] = page.evaluate(
+        "() => Array.from(document.querySelectorAll('.wb svg text, .wb button, .wb h3, .wb p, .wb label, .widget-label'))"
+        ".filter((one) => { const box = one.getBoundingClientRect();"
+        " return box.width && (box.right > innerWidth || box.left < 0); })"
+        ".map((one) => one.textContent)"
+    )
+    return found
 
 
 def test_missed_changes(jupyter: Lab) -> None:
@@ -193,12 +231,62 @@ def test_missed_changes(jupyter: Lab) -> None:
     page.get_by_text("1 entries differ").wait_for()
     page.locator('[data-key="list-unknown"]').click()
     page.get_by_text("not_shown").first.wait_for()
+    assert clipped(page) == []
     done(jupyter, page, "23_missed_changes")
 
 
-def test_where_a_session_begins(jupyter: Lab) -> None:
-    page = ran(jupyter, "21_anchor")
+def test_where_a_session_begins_and_each_step_of_it_is_that_of_the_replay(jupyter: Lab) -> None:
+    case = jupyter.folder / "lags"
+    shutil.copytree(case_of(LAGS).folder, case)
+    page = ran(jupyter, "21_anchor", case_folder=str(case), supplier="s1", consumer="s2")
+    page.get_by_text("rule set design: the candidates").wait_for()
+    session = replayed("s1", "s2")
+    skip = next(at for at, step in enumerate(session.steps) if step.outcome not in DELIVERED)
+    row = page.locator("tr[aria-current=true]")
+    for at in range(4):
+        here = session.steps[at]
+        row.get_by_text(here.position, exact=True).wait_for()
+        assert OUTCOMES[here.outcome] in row.inner_text()
+        page.locator('[data-key="step"]').click()
+        row.get_by_text(session.steps[at + 1].position, exact=True).wait_for()
+    page.locator('[data-key="back"]').click()
+    row.get_by_text(session.steps[3].position, exact=True).wait_for()
+    page.locator('[data-key="first_skip"]').click()
+    row.get_by_text(session.steps[skip].position, exact=True).wait_for()
+    assert OUTCOMES[session.steps[skip].outcome] in row.inner_text()
+    says = Sending.says[session.steps[skip].rule]
+    page.get_by_text(says).last.wait_for()
+    page.locator('[data-key="end"]').click()
+    row.get_by_text(session.steps[-1].position, exact=True).wait_for()
+    page.locator('[data-key="start"]').click()
+    page.locator('[data-key="speed-8"]').click()
+    page.locator('[data-key="run"]').click()
+    row.get_by_text(session.steps[5].position, exact=True).wait_for()
+    page.locator('[data-key="run"]').get_by_text("Pause").click()
     done(jupyter, page, "21_anchor")
+
+
+def replayed(supplier: str, consumer: str) -> Session:
+    """The same session by the exact replay, from the records of the changelog."""
+    incident = incident_of(LAGS)
+    sides = {one.server: one for one in incident.topology.replicas}
+    log = incident.log_of(sides[supplier])
+    assert log is not None
+    records = SortedLog(log.records(Bound("0" * 20, True), None), incident.system.origin_of, log.marks)
+    return replay(Sending(), records, sides[supplier].vector, sides[consumer].vector, sides[consumer].origin or "")
+
+
+def test_where_a_session_stops(jupyter: Lab) -> None:
+    page = ran(jupyter, "22_stop_csn", case_folder=str(jupyter.folder / "lags"), supplier="s1", consumer="s2")
+    place = page.locator(".wb-stepper-place")
+    page.locator('[data-key="load"]').click()
+    place.get_by_text("record 6").wait_for()  # the second buffer of five
+    page.get_by_label("per buffer").fill("20")
+    page.get_by_label("per buffer").press("Enter")
+    place.get_by_text("record 1", exact=False).wait_for()
+    page.locator('[data-key="load"]').click()
+    place.get_by_text("record 21").wait_for()
+    done(jupyter, page, "22_stop_csn")
 
 
 def test_the_pending_list(jupyter: Lab) -> None:
@@ -215,3 +303,172 @@ def test_the_checks(jupyter: Lab) -> None:
     page.locator('[data-key="row-0"]').click()
     page.get_by_text("There is no baseline to hold it against.").wait_for()
     done(jupyter, page, "50_checks")
+
+
+def test_loading_shows_what_was_recognised_and_read(jupyter: Lab) -> None:
+    page = ran(jupyter, "10_load", case_folder=str(jupyter.folder / "loaded"))
+    page.get_by_text("files read").first.wait_for()
+    assert page.locator(".dt-container").count() >= 3
+    search = page.locator("input[type=search]").first
+    search.fill("s3.changelog")
+    page.wait_for_function("() => document.querySelector('table.dataTable tbody').rows.length === 2")
+    done(jupyter, page, "10_load")
+
+
+def test_a_load_is_cancelled_by_its_button_and_changes_nothing(jupyter: Lab) -> None:
+    folder = jupyter.folder / "much"
+    generate(folder, 200_000, 1)
+    page = jupyter.open("10_load.ipynb", case_folder=str(jupyter.folder / "never"), snapshots=[str(folder)])
+    page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+    page.locator('[data-key="cancel"]').click(timeout=60_000)
+    page.get_by_text("Problem: cancelled: nothing was changed").wait_for(timeout=30_000)
+    assert not (jupyter.folder / "never").exists()
+    done(jupyter, page, "10_load-cancelled")
+
+
+def test_a_repair_is_rehearsed_and_only_the_names_of_the_servers_enable_the_button(jupyter: Lab) -> None:
+    nobody = [f"{name}=ldap://127.0.0.1:1" for name in ("s1", "s2", "s3")]
+    page = ran(jupyter, "40_repair", urls=nobody)
+    page.get_by_text("NOTHING WAS CHANGED").wait_for()
+    button, fields = page.locator('[data-key="apply"]'), page.locator('[data-key^="name-"]')
+    names = [page.locator(".wb-row > .wb-name").nth(at).inner_text() for at in range(fields.count())]
+    assert names
+    assert button.is_disabled()
+    for name, field in zip(names, fields.all(), strict=True):
+        for typed in ("", name[:-1], name.upper(), f" {name}", f"{name} "):
+            field.fill(typed)
+            assert button.is_disabled(), typed
+        field.fill(name)
+    assert button.is_enabled()
+    page.locator('[data-key="rehearse"]').click()
+    page.get_by_text("rehearsed on the model, no server was contacted").wait_for()
+    page.get_by_text("NOTHING WAS CHANGED").wait_for()
+    assert button.is_disabled()  # what was typed was typed for what was shown before
+    assert not (jupyter.folder / "case" / "journal.jsonl").exists()
+    assert clipped(page) == []
+    done(jupyter, page, "40_repair")
+
+
+def test_the_report_is_whole_and_changes_nothing(jupyter: Lab) -> None:
+    before = everything(jupyter.folder / "case")
+    page = ran(jupyter, "60_report")
+    page.get_by_text("12 changes are MISSING on s3").first.wait_for()
+    page.get_by_text("The journal of this case is empty").wait_for()
+    assert page.locator(".dt-container").count() == 1
+    assert everything(jupyter.folder / "case") == before
+    done(jupyter, page, "60_report")
+
+
+def test_hostile_names_stay_text_in_jupyterlab(jupyter: Lab) -> None:
+    snapshots = poisoned_incident(INCIDENT, jupyter.folder / "poisoned")
+    case = Case.create(jupyter.folder / "hostile")
+    case.load(snapshots)
+    assert [row["server"] for row in Incident(case).found["missing"]] == [f"{IN_NAMES[2]}s3"] * 12
+    given = {
+        "10_load": {"case_folder": str(jupyter.folder / "hostile-loaded"), "snapshots": list(map(str, snapshots))},
+        "20_overview": {"case_folder": str(case.folder)},
+        "23_missed_changes": {"case_folder": str(case.folder)},
+    }
+    for name, parameters in given.items():
+        page = ran(jupyter, name, **parameters)
+        for key in ("link-1", "cell-2-0", "row-0"):
+            for one in page.locator(f'[data-key="{key}"]').all():
+                one.click()
+        names = page.locator(".jp-OutputArea").get_by_text(IN_NAMES[0])
+        assert [one for one in names.all() if one.is_visible()], "the names are shown, as text"
+        live = page.evaluate(
+            "() => Array.from(document.querySelectorAll('.jp-OutputArea *')).filter((one) => one.matches("
+            "'img, script:not([type]), iframe, object, b, [onload], [onerror], a[href^=javascript]')).map((one) => one.outerHTML)"
+        )
+        assert live == []
+        assert page.evaluate("() => window.hit === undefined")
+        done(jupyter, page, f"{name}-hostile")
+
+
+# --- a new user
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project as it was checked out, with notebooks of its own: what is saved there reaches no other."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("workbench", "widgets", "tests", "docs"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "notebooks", folder / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    return folder
+
+
+WORKBENCH = (sys.executable, "-c", "from workbench.cli import main; main()")
+
+
+@contextmanager
+def told_address(project: Path, *words: str) -> Iterator[str]:
+    """What `workbench lab ...` prints as the address of its pages."""
+    (project / "config").mkdir(exist_ok=True)
+    (project / "config" / "jupyter_lab_config.json").write_text('{"LabApp": {"expose_app_in_browser": true}}')
+    port = free_port()
+    own = {name: str(project / name.lower()) for name in ("JUPYTER_DATA_DIR", "JUPYTERLAB_SETTINGS_DIR")}
+    own |= {"JUPYTERLAB_WORKSPACES_DIR": str(project / "spaces"), "JUPYTER_CONFIG_DIR": str(project / "config")}
+    log = project / f"{port}.log"
+    command = [*WORKBENCH, "lab", *words, "--no-browser", "--port", str(port)]
+    with started(command, f"http://127.0.0.1:{port}", log, project, PYTHONPATH=str(project), **own):
+        until = time.monotonic() + 60
+        while not (found := re.search(rf"http://127\.0\.0\.1:{port}/\S*token=\w+", log.read_text())):
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.2)
+        yield found[0]
+
+
+def test_a_new_user_comes_to_the_end_of_the_tour_and_leaves_no_trace_in_the_notebook(
+    pages: Pages, project: Path
+) -> None:
+    stored = (project / "notebooks" / "00_tour.ipynb").read_bytes()
+    with told_address(project) as address:
+        page = pages.new(address)
+        page.wait_for_function("() => window.jupyterapp !== undefined", timeout=60_000)
+        opened = Lab(address, "", project, pages)
+        page.evaluate("async () => { await window.jupyterapp.restored; }")
+        page.evaluate(OPEN, "00_tour.ipynb")  # open already: waits until its kernel is there
+        assert page.locator(".jp-Notification-Toast-Popover, .Toastify__toast, .jp-Dialog").count() == 0
+        assert not [error for cell in opened.run(page) for error in cell["errors"]]
+        page.get_by_text("12 changes are MISSING on s3").first.wait_for()
+        page.get_by_text("7 entries differ").wait_for()
+        page.locator('[data-key="rehearse"]').click()
+        page.get_by_text("rehearsed on the model, no server was contacted").wait_for()
+        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        page.wait_for_timeout(500)
+        pages.shot(page, "00_tour")
+        page.close()
+    assert (project / "notebooks" / "00_tour.ipynb").read_bytes() == stored
+    assert (project / "demo-case" / "case.yaml").exists()
+    assert not pages.asked_outside
+
+
+def test_two_notebooks_are_pages_to_read(pages: Pages, project: Path) -> None:
+    case = project / "read"
+    shutil.copytree(case_of(LOST).folder, case)
+    before = everything(case)
+    with told_address(project, str(case), "--voila") as address:
+        page = pages.new(address)
+        page.get_by_text("23_missed_changes").wait_for()
+        base, _, token = address.partition("/?")
+        for name, there in (("20_overview", "12 never"), ("23_missed_changes", "12 missing")):
+            page.goto(f"{base}/voila/render/{name}.ipynb?{token}")
+            page.get_by_text(there).first.wait_for(timeout=60_000)
+            assert page.get_by_text("from widgets import").count() == 0
+            page.get_by_label("server", exact=True).select_option("s3")
+            page.get_by_text("s3 waits for 1 change of origin 3").first.wait_for()
+            pages.shot(page, f"voila-{name}")
+        page.close()
+    assert everything(case) == before
+    assert not pages.asked_outside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", range(10))
+def test_ten_times_in_a_row(jupyter: Lab, turn: int) -> None:
+    for path in sorted((ROOT / "notebooks").glob("[2-6]*.ipynb")):
+        name = path.stem
+        page = ran(jupyter, name)
+        page.locator(".wb").first.wait_for()
+        done(jupyter, page, f"{name}-again")

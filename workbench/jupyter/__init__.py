@@ -40,8 +40,16 @@ def saved_without_outputs(path: str, model: dict[str, Any], **_: Any) -> None:
     for cell in content.get("cells", []):
         if cell.get("cell_type") == "code":
             cell["outputs"], cell["execution_count"] = [], None
-            cell.get("metadata", {}).pop("execution", None)
-    content.get("metadata", {}).pop("widgets", None)
+        tags = cell.get("metadata", {}).get("tags")
+        cell["metadata"] = {"tags": tags} if tags else {}
+    content["metadata"] = _METADATA
+
+
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+"""Of a stored notebook: what a kernel adds (its version, the widgets it had) is not the notebook's."""
 
 
 def own_notebooks() -> list[str]:
