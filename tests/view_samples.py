@@ -97,15 +97,18 @@ def _begun() -> Path:
     return folder
 
 
-def states() -> Iterator[tuple[str, str, dict[str, Any]]]:
+@cache
+def states() -> list[tuple[str, str, dict[str, Any]]]:
     """Name, script, and data of every view in every state that the clicks lead to."""
+    found = []
     for name, make, messages in samples():
         view = make()
-        yield name, view._drawn_by, view.data
+        found.append((name, view._drawn_by, view.data))
         for number, message in enumerate(messages):
             say(view, **message)
             assert not view.notice, (name, message, view.notice)
-            yield f"{name}, click {number + 1}", view._drawn_by, view.data
+            found.append((f"{name}, click {number + 1}", view._drawn_by, view.data))
+    return found
 
 
 def all_views(kind: type[View] = View) -> Iterator[type[View]]:
