@@ -145,9 +145,11 @@ def test_two_servers_differ_in_the_entries_of_the_missed_changes_and_in_no_other
 def test_spark_finds_the_same_differing_entries(spark: object) -> None:
     incident = incident_of(LOST)
     for named in ("", "k1u0000", "%", "nobody"):
-        assert entries_that_differ(incident, "s1", "s3", named, 5) == entries_that_differ(
-            incident, "s1", "s3", named, 5, spark
-        )
+        told: list[tuple[int, int]] = []
+        by_spark = entries_that_differ(incident, "s1", "s3", named, 5, spark, lambda *one, told=told: told.append(one))
+        assert by_spark == entries_that_differ(incident, "s1", "s3", named, 5)
+        assert told == sorted(told)
+        assert len(told) > 1
 
 
 @pytest.mark.parametrize("name", NAMES)

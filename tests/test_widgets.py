@@ -18,7 +18,18 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from view_samples import LOST, STUCK, Message, all_views, samples, say, states
 
-from widgets import Checks, Findings, Inputs, MeshMap, MissedChanges, TimeLine, VectorGrid, VectorsOverTime, View
+from widgets import (
+    Checks,
+    EntryDiff,
+    Findings,
+    Inputs,
+    MeshMap,
+    MissedChanges,
+    TimeLine,
+    VectorGrid,
+    VectorsOverTime,
+    View,
+)
 from widgets.plainly import show_problems_plainly
 from workbench import Case, Problem
 from workbench.boundary import strict_yaml
@@ -232,6 +243,32 @@ def kept_views() -> list[tuple[str, View, list[Message]]]:
     """One of each kind, made once: whatever a page said before, they go on."""
     kinds = {name.partition(" ")[0]: (name, make, clicks) for name, make, clicks in samples()}
     return [(name, make(), clicks) for name, make, clicks in kinds.values()]
+
+
+def test_many_entries_are_compared_by_spark_under_a_bar_and_can_be_cancelled(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.entry_diff.SUMMED_HERE", 100)
+    monkeypatch.setattr("workbench.engine.session.spark_session", lambda: spark)
+    view = EntryDiff(incident_of(LOST))
+    assert view.data["large"]
+    seen: list[Any] = []
+    view.observe(lambda change: seen.append(change["new"].get("working")), "data")
+    say(view, what="large")
+    view.wait()
+    assert view.data["total"] == 7
+    done = [one["done"] for one in seen if one and one["total"]]
+    assert done == sorted(done)
+    assert len(done) > 1
+    view = EntryDiff(incident_of(LOST))
+    view.observe(
+        lambda change: say(view, what="cancel") if (change["new"].get("working") or {}).get("done") else None, "data"
+    )
+    say(view, what="large")
+    view.wait()
+    assert "cancelled" in view.notice
+    assert view.data["large"]
+    assert "working" not in view.data
 
 
 # --- checks

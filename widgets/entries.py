@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+import uuid
+from collections.abc import Callable
 from typing import Any
 
+from widgets.inputs import Inputs
 from widgets.of_incident import OfIncident, one_of
 from workbench.entry_diff import entries_that_differ, entry_on_both, needs_spark, with_entries
+from workbench.incident import Incident
 from workbench.model import Problem
 from workbench.plain import aligned
 
 _SHOWN = 200
+
+
+def _nothing() -> None:
+    """Stands where no job of Spark runs."""
 
 
 class EntryDiff(OfIncident, drawn_by="entries"):
@@ -17,6 +26,12 @@ class EntryDiff(OfIncident, drawn_by="entries"):
 
     _servers: tuple[str, str] = ("", "")
     _named = ""
+    _thread: threading.Thread | None = None
+    _interrupt: Callable[[], Any]
+
+    def __init__(self, incident: Incident, chosen: Inputs | None = None) -> None:
+        self._ended, self._interrupt = threading.Event(), _nothing
+        super().__init__(incident, chosen)
 
     def drawn(self) -> dict[str, Any]:
         """The differing entries of two servers; those that lack something, and one that can tell, to begin with."""
@@ -32,7 +47,7 @@ class EntryDiff(OfIncident, drawn_by="entries"):
         return self._compared(there, None)
 
     def _compared(self, there: list[str], spark: Any) -> dict[str, Any]:
-        found = entries_that_differ(self.incident, *self._servers, self._named, _SHOWN, spark)
+        found = entries_that_differ(self.incident, *self._servers, self._named, _SHOWN, spark, self._going_on)
         pair = list(self._servers)
         return {
             "servers": there,
@@ -53,10 +68,49 @@ class EntryDiff(OfIncident, drawn_by="entries"):
         self.data = self.drawn()
 
     def on_large(self, message: dict[str, Any]) -> None:
-        """Compare many entries, by Spark."""
-        from workbench.engine.session import spark_session
+        """Compare many entries, by Spark, on a thread of its own: the page goes on meanwhile."""
+        if self._thread is None and self.data.get("large"):
+            self._ended.clear()
+            self._thread = threading.Thread(target=self._by_spark, name="workbench: entries")
+            self.data = {**self.data, "working": {"done": 0, "total": 0}}
+            self._thread.start()
 
-        self.data = self._compared(list(self.data["servers"]), spark_session())
+    def on_cancel(self, message: dict[str, Any]) -> None:
+        """End the comparison; nothing is kept of it."""
+        self._ended.set()
+        self._interrupt()
+
+    def wait(self) -> None:
+        """Until what was begun has ended."""
+        if (thread := self._thread) is not None:
+            thread.join()
+
+    def _by_spark(self) -> None:
+        from workbench.engine.session import spark_session, tagging
+
+        before = {key: value for key, value in self.data.items() if key != "working"}
+        try:
+            with self.told_here():
+                spark, tag = spark_session(), f"entries-{uuid.uuid4().hex}"
+                add, remove, interrupt = tagging(spark)
+                self._interrupt = lambda: interrupt(tag)
+                add(tag)
+                try:
+                    before = self._compared(list(before["servers"]), spark)
+                except Exception:
+                    if not self._ended.is_set():
+                        raise
+                    self.notice = "cancelled: nothing was compared"
+                finally:
+                    remove(tag)
+        finally:
+            self._interrupt, self._thread = _nothing, None
+            self.data = before
+
+    def _going_on(self, done: int, total: int) -> None:
+        if self._ended.is_set():
+            raise Problem("cancelled: nothing was compared")
+        self.data = {**self.data, "working": {"done": done, "total": total}}
 
     def on_pick(self, message: dict[str, Any]) -> None:
         """The values of one entry on both."""

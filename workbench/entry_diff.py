@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.engine.entries import PRESENT, SUMMED_HERE, Differing, differing
+from workbench.engine.entries import PRESENT, SUMMED_HERE, Differing, Progress, differing
 from workbench.engine.rows import rows_where
 from workbench.incident import Incident
 from workbench.model import Problem
@@ -53,11 +53,16 @@ def needs_spark(incident: Incident, server: str, other: str) -> bool:
 
 
 def entries_that_differ(
-    incident: Incident, server: str, other: str, named: str = "", limit: int = 200, spark: SparkSession | None = None
+    incident: Incident,
+    server: str,
+    other: str,
+    named: str = "",
+    limit: int = 200,
+    spark: SparkSession | None = None,
+    progress: Progress | None = None,
 ) -> Differing:
     """The entries in which the two servers differ, the first so many by name."""
-    one, two = ([part["path"] for part in states_of(incident, name)] for name in (server, other))
-    return differing(one, two, named, limit, spark)
+    return differing(states_of(incident, server), states_of(incident, other), named, limit, spark, progress)
 
 
 def entry_on_both(incident: Incident, server: str, other: str, entry: str) -> list[dict[str, Any]]:

@@ -26,6 +26,16 @@ function draw(body, data, send) {
     if (event.key === "Enter") compare();
   });
   body.append(make("div", "wb-row", [one, make("span", "", "against"), other, named, button("Compare", "compare", compare)]));
+  if (data.working) {
+    const { done, total } = data.working;
+    const bar = draw_svg("svg", { class: "wb-progress", viewBox: "0 0 300 10", width: 300, height: 10 }, [
+      draw_svg("rect", { class: "wb-progress-all", x: 0, y: 0, width: 300, height: 10, rx: 2 }),
+      draw_svg("rect", { class: "wb-progress-part", x: 0, y: 0, width: total ? (300 * done) / total : 0, height: 10, rx: 2 }),
+    ]);
+    const words = total ? `${number(done)} of ${number(total)} values` : "getting ready";
+    body.append(make("div", "wb-row", [bar, make("span", "wb-number", words), button("Cancel", "cancel-entries", () => send("cancel"))]));
+    return;
+  }
   if (data.large) {
     const begin = button("Compare them all with Spark", "large", () => send("large"));
     body.append(make("p", "", "These are many entries: comparing them takes a Spark job."), begin);

@@ -8,7 +8,7 @@ A few hundred thousand values are summed right here; more by Spark, which gives 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.reading import read_part
+from workbench.engine.reading import Part, read_part
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +26,9 @@ SUMMED_HERE = 500_000
 """States of both servers together, up to which Spark would take longer to start than this takes."""
 
 PRESENT = "present"
+
+_SLICES = 4
+"""More of them tell more often how far it is, and read the files once more each."""
 
 _READ = ["entry", "target", "attribute", "value", "position"]
 
@@ -42,11 +45,33 @@ class Differing:
     first: list[dict[str, Any]]
 
 
+Progress = Callable[[int, int], None]
+"""Told how many values of how many are compared."""
+
+
 def differing(
-    one: Sequence[str], other: Sequence[str], named: str = "", limit: int = 200, spark: SparkSession | None = None
+    one: Sequence[Part],
+    other: Sequence[Part],
+    named: str = "",
+    limit: int = 200,
+    spark: SparkSession | None = None,
+    progress: Progress | None = None,
 ) -> Differing:
-    """The entries of which the parts of two servers tell different values; `named` keeps to targets that hold this text."""
-    return _by_spark(spark, one, other, named, limit) if spark is not None else _here(one, other, named, limit)
+    """The entries of which the parts of two servers tell different values; `named` keeps to targets that hold this text.
+
+    With Spark it is done in slices of the entries: between them `progress` is told, and may raise to end it.
+    """
+    here, there = ([part["path"] for part in parts] for parts in (one, other))
+    if spark is None:
+        return _here(here, there, named, limit)
+    total = sum(part["rows"] for part in (*one, *other))
+    slices = []
+    for number in range(_SLICES):
+        if progress:
+            progress(total * number // _SLICES, total)
+        slices.append(_by_spark(spark, here, there, named, limit, number))
+    rows = sorted((row for some in slices for row in some.first), key=lambda row: (row["target"], row["entry"]))
+    return Differing(sum(some.total for some in slices), rows[:limit])
 
 
 def _here(one: Sequence[str], other: Sequence[str], named: str, limit: int) -> Differing:
@@ -86,7 +111,9 @@ def _plain(table: pa.Table) -> pa.Table:
     return pa.table({name: pc.cast(table[name], pa.string()) for name in table.column_names})
 
 
-def _by_spark(spark: SparkSession, one: Sequence[str], other: Sequence[str], named: str, limit: int) -> Differing:
+def _by_spark(
+    spark: SparkSession, one: Sequence[str], other: Sequence[str], named: str, limit: int, number: int
+) -> Differing:
     from pyspark.sql import functions as f
 
     from workbench.engine.evidence import read_table
@@ -96,7 +123,8 @@ def _by_spark(spark: SparkSession, one: Sequence[str], other: Sequence[str], nam
         hashed = f.xxhash64("attribute", "value")
         # Half of each hash: their sum stays a number however many states an entry has.
         half = f.shiftrightunsigned(hashed, 32)
-        present = read_table(spark, "entry_states", list(paths)).where(f.col("state") == PRESENT)
+        mine = f.pmod(f.xxhash64("entry"), f.lit(_SLICES)) == number
+        present = read_table(spark, "entry_states", list(paths)).where((f.col("state") == PRESENT) & mine)
         values = present.select("entry", "target", "attribute", value).dropDuplicates(["entry", "attribute", "value"])
         states = values.select("entry", "target", half.alias("half"))
         return states.groupBy("entry").agg(
