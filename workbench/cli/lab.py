@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import click
@@ -57,13 +57,17 @@ def _options(port: int | None, browser: bool) -> list[str]:
 
 def _serve_pages(environment: dict[str, str], port: int | None, browser: bool) -> None:
     """Serve copies of the pages out of a folder that has nothing else in it: what lies beside them cannot be asked for."""
+    from workbench.engine.java import cache_folders
     from workbench.parameters import READ_ONLY
 
     environment[READ_ONLY] = "1"
     # Where Voilà finds the template: its own pages ask another machine for style sheets.
     before = environment.get("JUPYTER_PATH")
     environment["JUPYTER_PATH"] = os.pathsep.join([str(SETTINGS), *([before] if before else [])])
-    folder = Path(tempfile.mkdtemp(prefix="workbench-pages-"))
+    content = b"".join((NOTEBOOKS / name).read_bytes() for name in PAGES)
+    # Under a name that its content gives: starting it again and again leaves one folder behind, not many.
+    folder = next(cache_folders()) / f"pages-{hashlib.sha256(content).hexdigest()[:16]}"
+    folder.mkdir(exist_ok=True)
     for name in PAGES:
         shutil.copy(NOTEBOOKS / name, folder / name)
     words = [
