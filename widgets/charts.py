@@ -7,6 +7,7 @@ from typing import Any
 import ipywidgets as controls
 
 from widgets.inputs import Inputs, Note
+from widgets.view import ReadsAsText
 from workbench.figures import as_output, vectors_figure
 from workbench.history import vectors_over_time
 from workbench.incident import Incident
@@ -17,7 +18,7 @@ _READ_AT_ONCE = 2_000_000
 """Rows of logs up to which the chart is drawn without being asked for."""
 
 
-class VectorsOverTime(controls.VBox):
+class VectorsOverTime(ReadsAsText, controls.VBox):
     """How the vector of each server grew: across, when it had a change; up, when that was made."""
 
     def __init__(self, incident: Incident, chosen: Inputs | None = None) -> None:
@@ -54,8 +55,3 @@ class VectorsOverTime(controls.VBox):
         last = {(row["server"], row["origin"]): row for row in self._grown.to_pylist()}
         rows = [(*key, row["position"], f"{row['at']:%Y-%m-%d %H:%M:%S}") for key, row in sorted(last.items())]
         return aligned([("SERVER", "ORIGIN", "CAME TO", "AT (UTC)"), *rows])
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        bundle: Any = super()._repr_mimebundle_(**kwargs)
-        (bundle[0] if isinstance(bundle, tuple) else bundle)["text/plain"] = self.text()
-        return bundle

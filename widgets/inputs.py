@@ -9,7 +9,7 @@ from typing import Any
 
 import ipywidgets as controls
 
-from widgets.view import View
+from widgets.view import ReadsAsText, View
 from workbench.boundary import printable
 from workbench.incident import ALL, Incident
 from workbench.model import Problem
@@ -35,7 +35,7 @@ class Note(View, drawn_by="note"):
         return printable(str(self.data.get("text", "")))
 
 
-class Inputs(controls.VBox):
+class Inputs(ReadsAsText, controls.VBox):
     """The inputs of one notebook: `Inputs(incident, "23_missed_changes", server=server, origin=origin)`.
 
     Each keyword is a parameter of the notebook. An empty text, or a number below zero, means that nobody chose: then it is
@@ -125,11 +125,9 @@ class Inputs(controls.VBox):
         value = self.value(name, ALL)
         return None if value in (ALL, "") else str(value)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        data["text/plain"] = "\n".join(f"{name}: {printable(str(value))}" for name, value in self.values.items())
-        return bundle
+    def text(self) -> str:
+        """A line for each input."""
+        return "\n".join(f"{name}: {printable(str(value))}" for name, value in self.values.items())
 
 
 def _label(option: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from itables import widget
 
-from widgets.view import style
+from widgets.view import ReadsAsText, style
 from workbench.plain import aligned, one_cell
 
 _MOST_BYTES = 4 << 20
@@ -20,7 +20,7 @@ _POSITIONS = ("position", "anchor", "min", "max", "first", "last", "claimed_min"
 _LOOKS = Path(widget.__file__).parent / "static" / "widget.css"
 
 
-class Table(widget.ITable):
+class Table(ReadsAsText, widget.ITable):
     """Rows as a table of the page: text escaped, positions in one width, numbers on the right.
 
     columns      which, and in which order; default: those of the first row
@@ -67,15 +67,6 @@ class Table(widget.ITable):
             return "(no rows)"
         right = [at for at, name in enumerate(self._names) if self._numbers(name)]
         return aligned([self._names, *([row.get(name) for name in self._names] for row in self._rows)], right=right)
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        bundle: Any = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        data["text/plain"] = self.text()
-        return bundle
 
 
 def _cell(value: Any) -> Any:

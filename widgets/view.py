@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import anywidget
 import traitlets
@@ -36,7 +36,23 @@ def style() -> str:
     return f".wb {{ {colours}}}\n{signs}" + (_HERE / "look.css").read_text(encoding="utf-8")
 
 
-class View(anywidget.AnyWidget):
+class ReadsAsText:
+    """A widget that is plain text where there are no scripts: an executed notebook in a review, a terminal."""
+
+    def text(self) -> str:
+        """What it shows, as plain text."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        bundle: Any = cast(Any, super())._repr_mimebundle_(**kwargs)
+        (bundle[0] if isinstance(bundle, tuple) else bundle)["text/plain"] = self.text()
+        return bundle
+
+
+class View(ReadsAsText, anywidget.AnyWidget):
     """A part of a page that shows `data` and says what is clicked.
 
     notice   a sentence above it: what could not be done, and what to do about it
@@ -70,19 +86,6 @@ class View(anywidget.AnyWidget):
     def told_here(self) -> _ToldHere:
         """A block in which a Problem becomes the notice of this view."""
         return _ToldHere(self)
-
-    def text(self) -> str:
-        """The same as plain text: for a page without scripts, an executed notebook in a review, a terminal."""
-        return type(self).__name__
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        bundle: Any = super()._repr_mimebundle_(**kwargs)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        data["text/plain"] = self.text()
-        return bundle
 
 
 class _ToldHere:
