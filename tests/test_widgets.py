@@ -271,6 +271,28 @@ def test_many_entries_are_compared_by_spark_under_a_bar_and_can_be_cancelled(
     assert "working" not in view.data
 
 
+def test_a_chart_of_many_rows_is_drawn_when_asked_for_under_a_bar_and_can_be_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("widgets.charts._READ_AT_ONCE", 0)
+    view = VectorsOverTime(incident_of(LOST))
+    assert view.text() == "not read yet"
+    view.read()
+    view.wait()
+    (bar,) = view._bar.children
+    assert (bar.data["state"], bar.data["unit"]) == ("done", "rows")
+    assert 0 < bar.data["done"] <= bar.data["total"]
+    assert view.text() == VectorsOverTime(incident_of(LOST)).text() or "CAME TO" in view.text()
+    again = VectorsOverTime(incident_of(LOST))
+    monkeypatch.setattr(again._ended, "clear", again._ended.set)
+    again.read()
+    again.wait()
+    (bar,) = again._bar.children
+    assert bar.data["state"] == "cancelled"
+    assert again.text() == "not read yet"
+    assert "cancelled" in again._note.text()
+
+
 # --- checks
 
 

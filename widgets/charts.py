@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as controls
 
 from widgets.inputs import Inputs, Note
+from widgets.progress import CANCELLED, DONE, Progress
 from widgets.view import ReadsAsText
+from workbench.engine.sightings import TABLES
 from workbench.figures import as_output, vectors_figure
 from workbench.history import vectors_over_time
 from workbench.incident import Incident
@@ -24,25 +28,54 @@ class VectorsOverTime(ReadsAsText, controls.VBox):
     def __init__(self, incident: Incident, chosen: Inputs | None = None) -> None:
         self.incident, self.chosen = incident, chosen
         self._note, self._chart = Note({"text": ""}), controls.Output()
+        self._bar = controls.VBox([])
         self._draw = controls.Button(description="Read the logs for it")
-        self._draw.on_click(lambda _: self.refresh())
+        self._draw.on_click(lambda _: self.read())
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
         self._grown: Any = None
-        super().__init__([self._note, self._draw, self._chart])
-        rows = sum(part["rows"] for name in ("applied", "operations", "changes") for part in incident.then.parts(name))
+        super().__init__([self._note, self._draw, self._bar, self._chart])
+        rows = sum(part["rows"] for name in TABLES for part in incident.then.parts(name))
         if rows <= _READ_AT_ONCE:
             self.refresh()
             if chosen is not None:
                 chosen.on_change(self.refresh)
 
-    def refresh(self) -> None:
+    def read(self) -> None:
+        """Draw it from many rows, on a thread of its own: the page goes on meanwhile, and may cancel it."""
+        if self._thread is None:
+            self._ended.clear()
+            bar = Progress("reading", self._ended.set, "rows")
+            self._bar.children = [bar]
+            self._thread = threading.Thread(target=self._read, args=(bar,), name="workbench: vectors over time")
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until what was begun has ended."""
+        if (thread := self._thread) is not None:
+            thread.join()
+
+    def _read(self, bar: Progress) -> None:
+        def progress(done: int, total: int) -> None:
+            if self._ended.is_set():
+                raise Problem("cancelled: nothing was drawn")
+            bar.count(done, total, done)
+
+        try:
+            self.refresh(progress)
+            bar.end(CANCELLED if self._ended.is_set() else DONE)
+        finally:
+            self._thread = None
+
+    def refresh(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Draw it for what the inputs say now."""
         only = self.chosen.only if self.chosen is not None else (lambda name: None)
-        self._draw.layout.display = "none"
         try:
-            self._grown = vectors_over_time(self.incident.then, only("server"), only("origin"))
+            self._grown = vectors_over_time(self.incident.then, only("server"), only("origin"), progress=progress)
         except Problem as problem:
             self._note.data = {"text": str(problem)}
             return
+        self._draw.layout.display = "none"
         self._note.data = {"text": "" if self._grown.num_rows else "Nothing in the case tells when a vector moved."}
         figure = vectors_figure(self.incident.system, self._grown)
         data = {**as_output(figure), "text/plain": self.text()}

@@ -26,14 +26,24 @@ _GRACE = 1.0
 
 
 class Progress(View, drawn_by="progress"):
-    """How far a work is: bytes of bytes, rows, and rows a second."""
+    """How far a work is: bytes of bytes (or what `unit` says), rows, and rows a second."""
 
-    def __init__(self, what: str, cancel: Callable[[], None]) -> None:
+    def __init__(self, what: str, cancel: Callable[[], None], unit: str = "MB") -> None:
         self._cancel, self._began, self._drawn = cancel, time.monotonic(), 0.0
         self._showing = threading.Lock()
         self._first: tuple[float, int] | None = None
         super().__init__(
-            {"what": what, "state": RUNNING, "done": 0, "total": 0, "rows": 0, "rate": 0, "seconds": 0.0, "says": ""}
+            {
+                "what": what,
+                "state": RUNNING,
+                "done": 0,
+                "total": 0,
+                "rows": 0,
+                "rate": 0,
+                "seconds": 0.0,
+                "says": "",
+                "unit": unit,
+            }
         )
         heard_meanwhile(self)
 

@@ -7,7 +7,7 @@ every change below it is there. Times without a zone are UTC; each server's evid
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -216,15 +216,27 @@ def vectors_over_time(
     step: float | None = None,
     since: datetime | str | None = None,
     until: datetime | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> pa.Table:
     """How the vector of each server grew: at, server, suffix, origin, position, evidence; a row where it had moved.
 
     In each `step` of so many seconds the last position counts; without `step` it is chosen so that a long time gives no more
     rows than a short one. A position goes down only where the server's data was replaced: restored or initialised.
+
+    `progress` is told how many rows of how many are read, and may raise to end it.
     """
     line, window = Timeline(case), _window(since, until)
     line.check_origin(origin)
     keys = line.chosen(server, suffix)
+    if progress:
+        total, read = line.rows(keys), 0
+
+        def count(rows: int) -> None:
+            nonlocal read
+            read += rows
+            progress(min(read, total), total)  # what lies around a restore is read twice
+
+        line.told = count
     series = _series(line, keys, origin, _step(line, keys, step, window), window)
     rows = [
         {"at": one.at, **dict(zip(VECTORS.names[1:4], key, strict=True)), "position": one.position}
@@ -292,7 +304,7 @@ def _points(
     if after and upto and after >= upto:
         return
     asked = Asked(key[1], origin, after, upto)
-    for row in by_steps(line.parts(*key), asked, width):
+    for row in by_steps(line.in_turn(line.parts(*key)), asked, width):
         if row["suffix"] in (None, key[1]):
             yield row["origin"], _Point(row["last"], row["high"], row["evidence"], row["low"], row["first"])
     own = line.replicas[key]

@@ -9,7 +9,7 @@ Times are those of the server whose evidence it is: clocks of several servers ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -77,6 +77,9 @@ class Timeline:
         self._messages: dict[str, list[tuple[datetime, str | None]]] = {}
         self._replaced: dict[Key, list[Times]] = {}
         self._parts: dict[Key, list[Part]] = {}
+        self._rows: dict[str, int] = {}
+        self.told: Callable[[int], None] | None = None
+        """Told of rows as they are read; may raise, to end the reading."""
 
     # --- who there is
 
@@ -141,8 +144,21 @@ class Timeline:
                 between = self._covered.get((one.snapshot, one.file))
                 for table in TABLES:
                     where = word or table, one.snapshot, one.file, server, mine, between
-                    found += [Part(table, part["path"], *where) for part in self.case.parts(table, one)]
+                    parts = self.case.parts(table, one)
+                    self._rows |= {part["path"]: part["rows"] for part in parts}
+                    found += [Part(table, part["path"], *where) for part in parts]
         return found
+
+    def in_turn(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """The parts one after the other; between them `told` hears how many rows were read since the last one."""
+        for part in parts:
+            yield part
+            if self.told:
+                self.told(self._rows[part.path])
+
+    def rows(self, keys: Iterable[Key]) -> int:
+        """How many dated rows the case has of these servers."""
+        return sum(self._rows[part.path] for key in keys for part in self.parts(*key))
 
     def own_logs(self, server: str, suffix: str | None) -> Iterator[tuple[OwnLog, Input]]:
         """The server's logs asked for its own changes, with the files; none where positions carry no time."""

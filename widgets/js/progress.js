@@ -19,7 +19,7 @@ function draw(body, data, send) {
   if (at_work && !data.total) counted.push(make("span", "wb-faint", "getting ready"));
   if (data.total) counted.push(make("span", "wb-number", `${megabytes(data.done)} of ${megabytes(data.total)} MB`));
   if (data.rows) {
-    counted.push(make("span", "wb-number", `${number(data.rows)} rows`));
+    if (data.unit !== "rows") counted.push(make("span", "wb-number", `${number(data.rows)} rows`));
     if (data.rate) counted.push(make("span", "wb-number wb-faint", `${number(data.rate)} rows/s`));
   }
   const cancel = at_work
