@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from incident_samples import NAMES, case_of, incident_of
+from incident_samples import FOLDER, NAMES, case_of, incident_of
 
-from workbench import Problem, diagnose
+from workbench import Case, Problem, diagnose
 from workbench.at_work import at_work, examples, of_example
 from workbench.entry_diff import entries_that_differ, entry_on_both
 from workbench.history import moment_of
 from workbench.incident import CASE, Incident, open_case
 from workbench.lanes import BINS, changes_between, lanes
-from workbench.look import MISSING, worst
+from workbench.look import MISSING, NOTHING, PENDING, UNKNOWN, worst
 from workbench.overview import LISTS, grid, mesh, pair_of, suffixes
+from workbench.parameters import offers
 
-LOST = "missed_behind_equal_vectors"
+LOST, LAGS = "missed_behind_equal_vectors", "lag_behind_disabled_links"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -92,16 +95,19 @@ def test_the_bars_of_a_lane_add_up_to_its_log(name: str) -> None:
         )
         missing = sum(row["server"] == lane["server"] for row in incident.found["missing"])
         assert sum(lane["missing"].values()) == missing
-    first, last = moment_of(whole["from"]), moment_of(whole["to"])
-    for origin in {origin for log in logs.values() if log for origin in log.facts["by_origin"]}:
-        for lane in lanes(incident, suffix, origin)["lanes"]:
+    for origin in {None} | {origin for log in logs.values() if log for origin in log.facts["by_origin"]}:
+        shown = lanes(incident, suffix, origin)
+        for lane in shown["lanes"]:
             log = logs[lane["server"]]
-            assert sum(lane["counts"]) == (log.facts["by_origin"].get(origin, {}).get("count", 0) if log else 0)
-    lane = whole["lanes"][0]
-    for at in [at for at, count in enumerate(lane["counts"]) if count][:3]:
-        width = (last - first) / BINS
-        rows = changes_between(incident, lane["server"], suffix, first + at * width, first + (at + 1) * width, 10_000)
-        assert sum(row["verdict"] == "present" for row in rows) == lane["counts"][at]
+            counts = (
+                [one["count"] for name, one in log.facts["by_origin"].items() if origin in (None, name)] if log else []
+            )
+            assert sum(lane["counts"]) == sum(counts)
+            for at in range(BINS):  # what a bar counts is what a click on it shows
+                edges = shown["edges"][at : at + 2]
+                rows = changes_between(incident, lane["server"], suffix, origin, *edges, 10_000)
+                assert sum(row["verdict"] == "present" for row in rows) == lane["counts"][at]
+                assert {row["origin"] for row in rows} <= ({origin} if origin else {row["origin"] for row in rows})
 
 
 def test_a_cut_in_time_shows_what_lies_in_it_and_an_empty_one_is_refused() -> None:
@@ -217,3 +223,76 @@ def test_a_case_is_found_by_its_name_by_the_environment_or_is_the_demo(
     assert made.when("6b006176000000010000") == "2026-11-20 15:04:22"
     assert made.when("no position") is None
     assert moment_of(made.found["run"]["at"]) > moment_of("2026-11-20") - timedelta(days=1)
+
+
+def test_where_no_vector_was_collected_nothing_is_called_present(tmp_path: Path) -> None:
+    source = FOLDER / LOST / "2-during"
+    for names in (["s1.errors.log.gz"], ["s1.changelog.ldif.gz"]):
+        folder = tmp_path / names[0] / "now"
+        folder.mkdir(parents=True)
+        for name in names:
+            shutil.copy(source / name, folder / name)
+        case = Case.create(tmp_path / names[0] / "case")
+        case.load([folder])
+        incident = Incident(case)
+        (server,) = mesh(incident, suffixes(incident)[0])["servers"]
+        assert server["verdict"] in (NOTHING, UNKNOWN)
+        assert "present" not in server["says"]
+        assert offers(incident)["server"].options == ("*", "s1")
+    with pytest.raises(Problem, match="the case holds no evidence"):
+        _ = Incident(Case.create(tmp_path / "empty")).system
+
+
+def test_the_server_with_a_vector_is_shown_first(tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    for name in ("s1.replica.ldif", "s1.changelog.ldif.gz", "s1.agreements.ldif", "s2.errors.log.gz"):
+        shutil.copy(FOLDER / LOST / "2-during" / name, folder / name)
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    incident = Incident(case)
+    assert suffixes(incident)[0] == "dc=example,dc=com"
+    assert "s1" in [one["name"] for one in mesh(incident, suffixes(incident)[0])["servers"]]
+    assert offers(incident)["suffix"].first == "dc=example,dc=com"
+
+
+def test_where_lists_are_cut_numbers_say_so_and_no_server_seems_well() -> None:
+    incident = incident_of(LOST)
+    whole = grid(incident, "dc=example,dc=com")
+    incident.__dict__["found"] = diagnose(incident.then, limit=2)
+    cut = grid(incident, "dc=example,dc=com")
+    for before, after in zip(whole["rows"], cut["rows"], strict=True):
+        for was, now in zip(before["cells"], after["cells"], strict=True):
+            if was["verdict"] in (MISSING, PENDING):
+                assert now["verdict"] == was["verdict"]
+                assert "at least" in now["says"] or "some" in now["says"] or now["says"] == was["says"]
+    (link,) = (one for one in mesh(incident, "dc=example,dc=com")["links"] if one["name"] == "s1-to-s3")
+    assert "lacks at least 2 changes" in link["says"]
+
+
+def test_a_great_entry_differs_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [
+        {"entry": "g", "attribute": "member", "value": f"uid=u{n:05d}", "state": "present"} for n in range(3_000)
+    ]
+    rows = [{**one, "mark": "vucsn", "position": "6b006176000000010000"} for one in members]
+    sides = {
+        "s1": pa.Table.from_pylist(rows),
+        "s3": pa.Table.from_pylist([*rows[:0:-1], {**rows[0], "value": "uid=other"}]),
+    }
+    monkeypatch.setattr("workbench.entry_diff.states_of", lambda incident, server: server)
+    monkeypatch.setattr("workbench.entry_diff.rows_where", lambda parts, columns, where: sides[parts].select(columns))
+    shown = entry_on_both(incident_of(LOST), "s1", "s3", "g")
+    assert [row["value"] for row in shown if not row["same"]] == ["uid=other", "uid=u00000"]
+
+
+def test_operations_are_counted_and_their_ends_found_whatever_else_the_logs_hold() -> None:
+    incident = incident_of(LAGS)
+    (suffix,) = suffixes(incident)
+    whole = at_work(incident, "s1", suffix)
+    ends = {one["position"]: one["how"] for one in whole["operations"]}
+    middle = f"{moment_of(whole['from']) + timedelta(seconds=whole['span'] / 2):%Y-%m-%dT%H:%M:%S.%fZ}"
+    first = at_work(incident, "s1", suffix, until=middle)
+    assert 0 < first["count"] < whole["count"]
+    assert {one["position"]: one["how"] for one in first["operations"]}.items() <= ends.items()
+    second = at_work(incident, "s1", suffix, since=middle)
+    assert first["count"] + second["count"] == whole["count"]

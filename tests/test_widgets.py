@@ -172,11 +172,80 @@ def test_views_follow_the_inputs(incident: Incident) -> None:
     inputs.choose(since="2026-11-20T15:04:30Z")
     assert line.data["from"] == "2026-11-20T15:04:30.000Z"
     inputs.choose(since="tomorrow")
-    assert "is not a time" in line.notice
-    assert line.data == {}
-    assert line.text() == line.notice
+    assert "is not a time" in inputs._note.text()
+    assert line.data["from"] == "2026-11-20T15:04:30.000Z"
+    kept = strict_yaml((incident.case.folder / NAME).read_text(), NAME)
+    assert kept["since"] == "2026-11-20T15:04:30Z"
     inputs.choose(since="")
-    assert not line.notice
+    assert not inputs._note.data["text"]
+
+
+def test_what_is_seen_goes_with_the_snapshot(incident: Incident) -> None:
+    inputs = Inputs(incident, "23_missed_changes", as_of="", server="", position="")
+    line, grown = TimeLine(incident, inputs), VectorsOverTime(incident, inputs)
+    assert line.data["position"] == "6b006176000000010000"
+    inputs.choose(as_of="1-before")
+    assert inputs.value("position") != "6b006176000000010000"
+    assert line.data["lanes"]
+    inputs.choose(position="6b006176000000010000")
+    assert "nothing in the case names" in line.data["says"] or line.data["says"]
+    assert line.data["lanes"]
+    assert "CAME TO" in grown.text()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"origin": 1}, None),
+        ({"origin": 99}, "origin is 99 .* it can be"),
+        ({"since": 3.5}, "since is 3.5 .* give text"),
+        ({"server": ["s1"]}, "give text"),
+        ({"server": True}, "give text"),
+        ({"per_load": "7"}, None),
+        ({"per_load": "abc"}, "give a whole number"),
+        ({"per_load": 1.5}, "give a whole number"),
+        ({"position": "no position"}, "is not a position"),
+        ({"until": "yesterday"}, "is not a time"),
+        ({"as_of": "no snapshot"}, "is not a time|no snapshot"),
+    ],
+)
+def test_parameters_of_a_wrong_type_are_refused_with_a_sentence(
+    incident: Incident, given: dict[str, Any], says: str | None
+) -> None:
+    if says is None:
+        (name,) = given
+        assert str(Inputs(incident, "any", **given).value(name)) == str(given[name])
+        return
+    with pytest.raises(Problem, match=says):
+        Inputs(incident, "any", **given)
+
+
+def test_findings_as_text_are_those_that_are_shown(incident: Incident) -> None:
+    inputs = Inputs(incident, "20_overview", server="s1", origin="2")
+    view = Findings(incident, inputs)
+    assert not view.data["findings"]
+    assert "MISSED_CHANGE" not in view.text()
+
+
+def test_every_message_is_answered(incident: Incident) -> None:
+    """A page waits for an answer, also where nothing changed; and ipywidgets' own methods are none of a page's business."""
+    view = MeshMap(incident)
+    sent: list[Any] = []
+    view.send = lambda content, buffers=None: sent.append(content)
+    for what in ("pick", "nothing", "trait_change", "msg", "displayed", "widget_constructed"):
+        view._heard(view, {"what": what, "index": 0}, [])
+    assert sent == [{"heard": True}] * 6
+
+
+def test_a_grid_of_many_servers_is_leafed_through(incident: Incident, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("widgets.mesh._SERVERS_SHOWN", 2)
+    view = VectorGrid(incident)
+    assert ([row["server"] for row in view.data["rows"]], view.data["total"]) == (["s1", "s2"], 3)
+    for _ in range(3):
+        say(view, what="page", by=1)
+    assert [row["server"] for row in view.data["rows"]] == ["s3"]
+    say(view, what="pick", row=0, column=0)
+    assert view.data["cell"]["server"] == "s3"
 
 
 def test_a_click_shows_the_whole_story_of_a_change() -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import ipywidgets as controls
 
 from widgets.inputs import Inputs, Note
-from widgets.progress import CANCELLED, DONE, Progress
+from widgets.progress import CANCELLED, DONE, FAILED, Progress
 from widgets.view import ReadsAsText
 from workbench.engine.sightings import TABLES
 from workbench.figures import as_output, vectors_figure
 from workbench.history import vectors_over_time
 from workbench.incident import Incident
 from workbench.model import Problem
+from workbench.overview import suffix_of
 from workbench.plain import aligned
 
 _READ_AT_ONCE = 2_000_000
@@ -37,7 +38,7 @@ class VectorsOverTime(ReadsAsText, controls.VBox):
         super().__init__([self._note, self._draw, self._bar, self._chart])
         rows = sum(part["rows"] for name in TABLES for part in incident.then.parts(name))
         if rows <= _READ_AT_ONCE:
-            self.refresh()
+            self.draw()
             if chosen is not None:
                 chosen.on_change(self.refresh)
 
@@ -62,22 +63,31 @@ class VectorsOverTime(ReadsAsText, controls.VBox):
             bar.count(done, total, done)
 
         try:
-            self.refresh(progress)
-            bar.end(CANCELLED if self._ended.is_set() else DONE)
+            self.draw(progress)
+            bar.end(DONE)
+        except Problem as problem:
+            self._note.data = {"text": str(problem)}
+            bar.end(CANCELLED if self._ended.is_set() else FAILED)
         finally:
             self._thread = None
 
-    def refresh(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Draw it for what the inputs say now."""
-        only = self.chosen.only if self.chosen is not None else (lambda name: None)
+    def refresh(self) -> None:
+        """Draw it for what the inputs say now; where that cannot be, nothing is shown but why."""
+        self._grown, self._chart.outputs = None, ()
         try:
-            self._grown = vectors_over_time(self.incident.then, only("server"), only("origin"), progress=progress)
+            self.draw()
         except Problem as problem:
             self._note.data = {"text": str(problem)}
-            return
+
+    def draw(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Read what is chosen, and draw it."""
+        only = self.chosen.only if self.chosen is not None else (lambda name: None)
+        suffix = suffix_of(self.incident, self.chosen.value("suffix", None) if self.chosen is not None else None)
+        grown = vectors_over_time(self.incident.then, only("server"), only("origin"), suffix, progress=progress)
+        self._grown = grown
         self._draw.layout.display = "none"
-        self._note.data = {"text": "" if self._grown.num_rows else "Nothing in the case tells when a vector moved."}
-        figure = vectors_figure(self.incident.system, self._grown)
+        self._note.data = {"text": "" if grown.num_rows else "Nothing in the case tells when a vector moved."}
+        figure = vectors_figure(self.incident.system, grown)
         data = {**as_output(figure), "text/plain": self.text()}
         self._chart.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 

@@ -13,7 +13,18 @@ from widgets.view import ReadsAsText, View
 from workbench.boundary import printable
 from workbench.incident import ALL, Incident
 from workbench.model import Problem
-from workbench.parameters import Offer, as_parameters_file, as_written, chosen, keep, kept_in, number_chosen, offers
+from workbench.parameters import (
+    Offer,
+    as_given,
+    as_parameters_file,
+    as_written,
+    checked,
+    chosen,
+    keep,
+    kept_in,
+    number_chosen,
+    offers,
+)
 
 _LABELS = {"as_of": "as of", "per_load": "per buffer"}
 _WIDTH = "270px"
@@ -43,7 +54,7 @@ class Inputs(ReadsAsText, controls.VBox):
     the choice now; `on_change` tells of each new one.
     """
 
-    def __init__(self, incident: Incident, notebook: str, **given: str | int) -> None:
+    def __init__(self, incident: Incident, notebook: str, **given: Any) -> None:
         self.incident, self.notebook = incident, notebook
         self._told: list[Callable[[], None]] = []
         self._note = Note({"text": ""})
@@ -52,15 +63,17 @@ class Inputs(ReadsAsText, controls.VBox):
             if kept_as_of in incident.case.snapshots or given["as_of"]:
                 incident.go_to(kept_as_of)
             given["as_of"] = incident.then_label  # a time that was given stands for the snapshot of that time
-        offered, kept = offers(incident), kept_in(incident.case.folder)
+        self._renewing = False
+        self._offered, kept = offers(incident), kept_in(incident.case.folder)
         self._fields: dict[str, Any] = {}
-        for name, value in given.items():
+        for name, one in given.items():
+            value = as_given(name, one)
             if isinstance(value, int):
-                first = int(offered.get(name, Offer()).first or 0)
+                first = int(self._offered.get(name, Offer()).first or 0)
                 self._fields[name] = self._number(name, number_chosen(name, value, kept, first))
             else:
-                offer = offered.get(name, Offer())
-                self._fields[name] = self._field(name, offer, chosen(offer, name, value, kept))
+                offer = self._offered.get(name, Offer())
+                self._fields[name] = self._field(name, offer, chosen(offer, name, value, kept, incident))
         self._copy = CopyFile(self._file())
         for name, field in self._fields.items():
             field.observe(lambda change, name=name: self._chosen(name), "value")
@@ -90,17 +103,37 @@ class Inputs(ReadsAsText, controls.VBox):
         return {"file": as_parameters_file(self.notebook, values)}
 
     def _chosen(self, name: str) -> None:
-        """Keep the choice, and have all views show it."""
+        """Keep the choice, and have all views show it. What cannot be chosen is said, and not kept."""
+        if self._renewing:
+            return
         self._note.data = {"text": ""}
         try:
+            if isinstance(value := self._fields[name].value, str):
+                checked(self._offered.get(name, Offer()), name, value, self.incident)
             if name == "as_of":
-                self.incident.go_to(self._fields[name].value)
+                self.incident.go_to(value)
+                self._renew()
             for told in self._told:
                 told()
-            keep(self.incident.case.folder, {name: str(as_written(self._fields[name].value))})
+            keep(self.incident.case.folder, {name: str(as_written(value))})
         except Problem as problem:
             self._note.data = {"text": str(problem)}
         self._copy.data = self._file()
+
+    def _renew(self) -> None:
+        """Of another snapshot there is something else to choose from; what was chosen stays if it still can be."""
+        before, self._offered = self._offered, offers(self.incident)
+        self._renewing = True
+        try:
+            for name, field in self._fields.items():
+                offer, value = self._offered.get(name, Offer()), field.value
+                if offer.options:
+                    field.options = [(_label(offer.labels.get(one, one)), one) for one in offer.options]
+                    field.value = value if value in offer.options else offer.first
+                elif name in before and value == before[name].first:
+                    field.value = offer.first
+        finally:
+            self._renewing = False
 
     def on_change(self, told: Callable[[], None]) -> None:
         """Have this called whenever something else is chosen."""

@@ -12,6 +12,7 @@ from workbench.plain import aligned
 
 _CHANGES_SHOWN = 50
 _FINDINGS_SHOWN = 50
+_SERVERS_SHOWN = 25
 
 
 class MeshMap(OfIncident, drawn_by="mesh"):
@@ -45,11 +46,29 @@ class VectorGrid(OfIncident, drawn_by="grid"):
 
     def drawn(self) -> dict[str, Any]:
         """The grid, and the cell that is chosen by the inputs, if one is."""
-        made = {**grid(self.incident, self.suffix), "shades": _shades(), "cell": None}
+        self._first, self._whole = 0, grid(self.incident, self.suffix)
         server, origin = self.only("server"), self.only("origin")
-        if server and origin:
-            made["cell"] = self._cell(server, origin)
-        return made
+        there = any(row["server"] == server for row in self._whole["rows"])
+        return self._page(self._cell(server, origin) if server and origin and there else None)
+
+    def _page(self, cell: dict[str, Any] | None) -> dict[str, Any]:
+        rows = self._whole["rows"]
+        page = rows[self._first : self._first + _SERVERS_SHOWN]
+        return {
+            **self._whole,
+            "rows": page,
+            "first": self._first,
+            "total": len(rows),
+            "shades": _shades(),
+            "cell": cell,
+        }
+
+    def on_page(self, message: dict[str, Any]) -> None:
+        """Leaf through the servers."""
+        last = max(0, (len(self._whole["rows"]) - 1) // _SERVERS_SHOWN * _SERVERS_SHOWN)
+        by = 1 if message.get("by") == 1 else -1
+        self._first = min(max(0, self._first + by * _SERVERS_SHOWN), last)
+        self.data = self._page(None)
 
     def on_pick(self, message: dict[str, Any]) -> None:
         """Show the changes of one cell; where the notebook has these inputs, they follow."""
@@ -68,7 +87,9 @@ class VectorGrid(OfIncident, drawn_by="grid"):
             cell[name] = [
                 {**row, **{f"{end}_at": incident.when(row[end]) for end in ends}} for row in rows[:_CHANGES_SHOWN]
             ]
-        cell["unknown_count"] = len(cell["unknown"])
+        counts = [row["count"] for row in cell["unknown"]]
+        cell["unknown_count"] = sum(one or 0 for one in counts)
+        cell["unknown_says"] = f"{len(counts):,} stretches" + (", not all of known length" if None in counts else "")
         cell["unknown"] = cell["unknown"][:_CHANGES_SHOWN]
         return cell
 
@@ -86,25 +107,27 @@ class Findings(OfIncident, drawn_by="findings"):
     """The verdict in one line, then the findings, worst first, each with what to do and what that may cost."""
 
     def drawn(self) -> dict[str, Any]:
-        """Of the chosen server and origin only, if one is chosen."""
-        found, server, origin = self.incident.found, self.only("server"), self.only("origin")
-        mine = [
-            one
-            for one in found["findings"]
-            if (server is None or one["server"] in (None, server))
-            and (origin is None or one["origin"] in (None, origin))
-        ]
+        """Of the chosen suffix, server and origin only, if they are chosen."""
+        found = self.incident.found
+        mine = self._mine()
         shown = [{**one, "verdict": SEVERITIES[one["severity"]]} for one in mine[:_FINDINGS_SHOWN]]
         for one in shown:
-            one["items"] = [
-                {"position": item, "at": self.incident.when(item)} for item in dict.fromkeys(one["items"][:5])
-            ]
+            positions = dict.fromkeys(one["items"][:5])
+            one["items"] = [{"position": item, "at": self.incident.when(item)} for item in positions]
         snapshot = found["case"]["snapshots"][-1]
         return {"headline": headline(found), "snapshot": snapshot, "findings": shown, "more": len(mine) - len(shown)}
 
+    def _mine(self) -> list[dict[str, Any]]:
+        chosen = {"server": self.only("server"), "origin": self.only("origin"), "suffix": self.suffix}
+        return [
+            one
+            for one in self.incident.found["findings"]
+            if all(value is None or one[key] in (None, value) for key, value in chosen.items())
+        ]
+
     def as_text(self) -> str:
         """As `workbench diagnose` tells it."""
-        return f"{self.data['headline']}\n\n{findings_text(self.incident.found['findings'])}".rstrip()
+        return f"{self.data['headline']}\n\n{findings_text(self._mine())}".rstrip()
 
 
 def _shades() -> list[dict[str, str]]:

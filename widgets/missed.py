@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from widgets.of_incident import OfIncident, one_of
@@ -114,19 +113,20 @@ class TimeLine(OfIncident, drawn_by="lanes"):
             self.value("until"),
             self.value("position"),
         )
+        self._edges = made.pop("edges", [])
         return {**made, "picked": None}
 
     def on_pick(self, message: dict[str, Any]) -> None:
         """The changes of one bar."""
-        lane = one_of(self.data["lanes"], message, "lane")
+        lane = one_of(self.data.get("lanes", []), message, "lane")
         at = message.get("bin")
-        if not isinstance(at, int) or not 0 <= at < self.data["bins"]:
+        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < self.data["bins"]:
             raise Problem("that bar is not there any more", "", "run the cell again")
         first, last = moment_of(self.data["from"]), moment_of(self.data["to"])
-        width: timedelta = (last - first) / self.data["bins"]
-        begin, end = first + at * width, first + (at + 1) * width
-        rows = changes_between(self.incident, lane["server"], self.suffix, begin, end)
-        count = lane["counts"][at] + lane["missing"].get(str(at), 0)
+        begin, end = (first + (last - first) * n / self.data["bins"] for n in (at, at + 1))
+        origin = self.only("origin")
+        rows = changes_between(self.incident, lane["server"], self.suffix, origin, *self._edges[at : at + 2])
+        count = lane["counts"][at] + sum(lane[name].get(str(at), 0) for name in ("missing", "stranded"))
         picked = {
             "server": lane["server"],
             "from": f"{begin:%H:%M:%S}",

@@ -8,7 +8,7 @@ from widgets.inputs import Inputs
 from widgets.view import View
 from workbench.incident import Incident
 from workbench.model import Problem
-from workbench.overview import suffixes
+from workbench.overview import suffix_of
 
 
 class OfIncident(View):
@@ -55,9 +55,7 @@ class OfIncident(View):
     @property
     def suffix(self) -> str | None:
         """The suffix or domain to show: the chosen one, else the first."""
-        there = list(suffixes(self.incident))
-        asked = self.value("suffix", None)
-        return next((one for one in there if (one or "") == asked), there[0] if there else None)
+        return suffix_of(self.incident, self.value("suffix", None))
 
 
 def one_of(rows: list[Any], message: dict[str, Any], key: str = "index") -> Any:

@@ -79,9 +79,11 @@ class View(ReadsAsText, anywidget.AnyWidget):
         self.notice = ""
         with self.told_here():
             what = str(message.get("what", "")) if isinstance(message, dict) else ""
-            answer: Callable[[dict[str, Any]], None] | None = getattr(self, f"on_{what}", None)
-            if what.isidentifier() and answer is not None:
-                answer(message)
+            # ipywidgets has methods of such names itself: those are no answers to a page.
+            answer: Callable[..., None] | None = getattr(type(self), f"on_{what}", None)
+            if answer is not None and str(getattr(answer, "__module__", "")).startswith("widgets."):
+                answer(self, message)
+        self.send({"heard": True})  # also where nothing changed: the page waits for an answer
 
     def told_here(self) -> _ToldHere:
         """A block in which a Problem becomes the notice of this view."""

@@ -69,7 +69,8 @@ def at_work(
 ) -> dict[str, Any]:
     """The operations that a server worked on in some time, the first so many, and what it might claim under each rule set."""
     pending = incident.system.pending() if incident.system.pending else None
-    begun, ended = _steps(incident, server, suffix, origin, since, until)
+    begun, count = _begun(incident, server, suffix, origin, since, until)
+    ended = _ended(incident, server, suffix, begun) if begun else {}
     times = [*begun.values(), *(at for _, at in ended.values())]
     title = f"{server}: operations as its logs show them"
     if not begun:
@@ -83,7 +84,7 @@ def at_work(
             "count": 0,
             "span": 0,
         }
-    chosen = sorted(begun, key=lambda position: (begun[position], position))[:SHOWN]
+    chosen = sorted(begun, key=lambda position: (begun[position], position))
     first = min(times)
     last = max(max((ended[one][1] for one in chosen if one in ended), default=first), *(begun[one] for one in chosen))
     events = []
@@ -105,46 +106,58 @@ def at_work(
                 _operation(incident, position, position, (begun[position] - first).total_seconds())
             )
     made["operations"].sort(key=lambda one: (one["begin"], one["position"]))
-    return {**made, "title": title, "from": _iso(first), "to": _iso(last), "count": len(begun)}
+    return {**made, "title": title, "from": _iso(first), "to": _iso(last), "count": count}
 
 
-def _steps(
+def _begun(
     incident: Incident, server: str, suffix: str | None, origin: str | None, since: str, until: str
-) -> tuple[dict[str, datetime], dict[str, tuple[str, datetime]]]:
-    """Position -> when it began; and how and when it ended, as far as anything shows it."""
-    begun: dict[str, datetime] = {}
-    ended: dict[str, tuple[str, datetime]] = {}
-    for row in _rows(incident, "operations", ["position", "step", "at", "suffix"], server, origin, since, until):
-        if row["suffix"] not in (None, suffix):
-            continue
-        if row["step"] == BEGIN:
-            begun.setdefault(row["position"], row["at"])
-        elif row["step"] in (ABORT, COMMIT):
-            ended.setdefault(row["position"], (CANCEL if row["step"] == ABORT else COMMIT, row["at"]))
-    for row in _rows(incident, "applied", ["position", "outcome", "at", "suffix"], server, origin, since, until):
-        if row["outcome"] == "applied" and row["suffix"] in (None, suffix):
-            ended.setdefault(row["position"], (COMMIT, row["at"]))
-    return begun, ended
-
-
-def _rows(
-    incident: Incident, table: str, columns: list[str], server: str, origin: str | None, since: str, until: str
-) -> Iterable[dict[str, Any]]:
-    where = pc.field("position").is_valid() & pc.field("at").is_valid()
+) -> tuple[dict[str, datetime], int]:
+    """Position -> when it began, of the first operations in that time; and how many there are."""
+    where = pc.field("step") == BEGIN
     if origin is not None:
         where &= pc.field("origin") == origin
     if since:
         where &= pc.field("at") >= pa.scalar(moment_of(since), TIME)
     if until:
         where &= pc.field("at") <= pa.scalar(moment_of(until), TIME)
-    parts = [
-        part
-        for one in incident.then.inputs
-        if one.server == server and one.snapshot == incident.then_label
-        for part in incident.then.parts(table, one)
-    ]
-    rows: list[dict[str, Any]] = rows_where(parts, columns, where).sort_by("at").slice(0, 20 * SHOWN).to_pylist()
-    return rows
+    first, count = pa.table({"position": pa.array([], pa.string()), "at": pa.array([], TIME)}), 0
+    for found in _rows(incident, "operations", ["position", "at"], server, suffix, where):
+        count += len(found)
+        first = pa.concat_tables([first, found.cast(first.schema)]).sort_by("at").slice(0, SHOWN)
+    begun: dict[str, datetime] = {}
+    for row in first.to_pylist():
+        begun.setdefault(row["position"], row["at"])
+    return begun, count
+
+
+def _ended(
+    incident: Incident, server: str, suffix: str | None, begun: Mapping[str, datetime]
+) -> dict[str, tuple[str, datetime]]:
+    """How and when these operations ended, as far as anything shows it: whenever that was."""
+    wanted = pc.field("position").isin(list(begun))
+    ended: dict[str, tuple[str, datetime]] = {}
+    for table, column, words in (
+        ("operations", "step", {ABORT: CANCEL, COMMIT: COMMIT}),
+        ("applied", "outcome", {"applied": COMMIT}),
+    ):
+        where = wanted & pc.field(column).isin(list(words))
+        for found in _rows(incident, table, ["position", column, "at"], server, suffix, where):
+            for row in found.sort_by("at").to_pylist():
+                ended.setdefault(row["position"], (words[row[column]], row["at"]))
+    return ended
+
+
+def _rows(
+    incident: Incident, table: str, columns: list[str], server: str, suffix: str | None, where: pc.Expression
+) -> Iterable[pa.Table]:
+    """The dated rows of the server's logs in the chosen snapshot, part by part."""
+    mine = pc.field("suffix").is_null() | (pc.field("suffix") == suffix) if suffix else pc.scalar(True)
+    for one in incident.then.inputs:
+        if one.server == server and one.snapshot == incident.then_label:
+            for part in incident.then.parts(table, one):
+                yield rows_where(
+                    [part], columns, where & mine & pc.field("position").is_valid() & pc.field("at").is_valid()
+                )
 
 
 def _picture(

@@ -45,7 +45,9 @@ _RUNS = bytes(ord("A") if re.match(_BASE64, chr(byte)) else ord(" ") for byte in
 _DEPTH = 2
 
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/_=-]{24,}")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\u2028\u2029\ufeff]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 
 # Behind the name of a secret attribute: its options, then the value up to the end of the line. Where it is only named,
 # nothing follows but quotes and brackets, or more of an access rule: `(targetattr != "userPassword || cn")(version 3.0;`.
@@ -217,7 +219,11 @@ def as_file_name(text: str) -> str:
 
 def printable(text: str) -> str:
     """Text for a terminal or a log: no control sequences, no characters that reorder the line."""
-    return _CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}" if ord(m[0]) < 256 else f"\\u{ord(m[0]):04x}", text)
+    return _CONTROL.sub(lambda m: _escaped(ord(m[0])), text)
+
+
+def _escaped(letter: int) -> str:
+    return f"\\x{letter:02x}" if letter < 0x100 else f"\\u{letter:04x}" if letter < 0x10000 else f"\\U{letter:08x}"
 
 
 class _StrictLoader(yaml.BaseLoader):

@@ -15,7 +15,7 @@ from workbench.planning import plan as planned
 from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.rehearsal import Rehearsal
 from workbench.repairing import Outcome, apply
-from workbench.standing import HALF_DONE, half_done, state_of
+from workbench.standing import FINISHED, HALF_DONE, half_done, state_of
 from workbench.systems import system_named
 
 
@@ -34,7 +34,12 @@ def keep(plan: Plan, folder: Path) -> None:
 
 
 def plan_for(case: Case, only: Sequence[str] = (), ways: Sequence[str] = ()) -> Plan:
-    """The plan to go on with: the half-done one of the case, whatever is asked for, else a new one that is kept with it."""
+    """The plan to go on with: the half-done one of the case, whatever is asked for, else a new one that is kept with it.
+
+    A plan that is done stays the plan of the case until there is evidence of what came of it: what was collected before it
+    asks for the same steps again.
+    """
+    only, ways = ([one] if isinstance(one, str) else one for one in (only, ways))
     if begun := half_done(case.folder):
         kept = read_plan(case.folder)
         if kept.id != begun:
@@ -42,6 +47,10 @@ def plan_for(case: Case, only: Sequence[str] = (), ways: Sequence[str] = ()) -> 
             raise Problem("a repair of this case is half done, and its plan is gone", str(case.folder / NAME), do)
         return kept
     made = planned(case, only, ways)
+    kept_before = kept_plan(case)
+    same = kept_before is not None and (made.snapshot, made.steps) == (kept_before.snapshot, kept_before.steps)
+    if kept_before and same and state_of(case.folder, kept_before).state == FINISHED:
+        return kept_before
     keep(made, case.folder)
     return made
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _TABLE = "entry_states"
 _READ = ["entry", "attribute", "value", "state", "position"]
-STATES_SHOWN = 2_000
-"""Of one entry on one server: a group may have a hundred thousand members."""
 
 
 def with_entries(incident: Incident) -> dict[str, str]:
@@ -85,7 +83,7 @@ def entry_on_both(incident: Incident, server: str, other: str, entry: str) -> li
 
 def _states(incident: Incident, server: str, entry: str) -> dict[tuple[str, str], tuple[str | None, str | None]]:
     """(attribute, value) -> its state and the change that made it; of several, that by which it is there."""
-    rows = rows_where(states_of(incident, server), _READ, pc.field("entry") == entry).slice(0, STATES_SHOWN).to_pylist()
+    rows = rows_where(states_of(incident, server), _READ, pc.field("entry") == entry).to_pylist()
     found: dict[tuple[str, str], tuple[str | None, str | None]] = {}
     for row in sorted(rows, key=lambda row: (row["state"] == PRESENT, row["position"] or "")):
         value = row["value"] if row["value"] is not None else f"(secret, made by {row['position']})"

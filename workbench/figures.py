@@ -83,5 +83,8 @@ def _figure(across: str, up: str) -> go.Figure:
 
 
 def _text(text: str) -> str:
-    """Text of data as Plotly shows it: `<b>` is three letters and no bold type."""
-    return escape(printable(text), quote=False)[:200]
+    """Text of data as Plotly shows it: `<b>` is three letters and no bold type, and what stands between `$` no formula.
+
+    Setting a formula can take the page for ever.
+    """
+    return escape(printable(text)[:200], quote=False).replace("$", "&#36;")

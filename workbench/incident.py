@@ -68,7 +68,9 @@ class Incident:
     @property
     def system(self) -> System:
         """The replicated system that the evidence comes from."""
-        return system_named(self.case.system or "")
+        if self.case.system is None:
+            raise Problem("the case holds no evidence", str(self.case.folder), "`workbench load` something into it")
+        return system_named(self.case.system)
 
     @cached_property
     def topology(self) -> Topology:
@@ -120,8 +122,9 @@ class Incident:
             (one for one in self.topology.replicas if one.server == server and suffix in (None, one.suffix)), None
         )
         if replica is None:
-            names = ", ".join(sorted({one.server for one in self.topology.replicas}))
-            raise Problem(f"no server is named {server}", self.topology.snapshot, f"there are {names}")
+            names = ", ".join(sorted({one.server for one in self.topology.replicas if suffix in (None, one.suffix)}))
+            of = f" of {suffix}" if suffix else ""
+            raise Problem(f"no server{of} is named {server}", self.topology.snapshot, f"there are {names or 'none'}")
         show, span = self.system.show, replica.vector.get(origin)
         log = self.log_of(replica)
         first = log.first_of(origin) if log else None

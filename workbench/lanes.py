@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.engine.logs import StoredLog
 from workbench.history import moment_of
@@ -44,12 +46,15 @@ def lanes(
         return {"from": None, "to": None, "lanes": [], "bins": 0}
     edges = [system.instant(times[0] + (times[1] - times[0]) * n / BINS) for n in range(BINS + 1)]
     exact = (edges[-1] - edges[0]) >> system.bucket_shift < BINS * _EXACT_BELOW
+    if not exact:  # at the borders of buckets the digests count exactly
+        edges = [edge >> system.bucket_shift << system.bucket_shift for edge in edges]
+        edges[-1] += 1 << system.bucket_shift
     found: list[dict[str, Any]] = []
     for replica in incident.topology.replicas:
         if replica.suffix == suffix:
             log = incident.log_of(replica)
             found.append(_lane(incident, replica, log, edges, exact, origin))
-    made = {"from": _iso(times[0]), "to": _iso(times[1]), "bins": BINS, "lanes": found}
+    made = {"from": _iso(times[0]), "to": _iso(times[1]), "bins": BINS, "edges": edges, "lanes": found}
     return {**made, **_marked(incident, position, times)} if position else made
 
 
@@ -131,7 +136,10 @@ def _span(incident: Incident, suffix: str | None, since: str, until: str) -> tup
 
 def _marked(incident: Incident, position: str, times: tuple[datetime, datetime]) -> dict[str, Any]:
     """Where on the line one change stands, and when it came to each server."""
-    way = arrivals(incident.then, position)
+    try:
+        way = arrivals(incident.then, position)
+    except Problem as problem:  # of another snapshot, or a typing error: the lanes are right all the same
+        return {"position": None, "says": str(problem)}
 
     def at(moment: datetime | None) -> float | None:
         return None if moment is None else (moment - times[0]) / (times[1] - times[0])
@@ -145,26 +153,32 @@ def _marked(incident: Incident, position: str, times: tuple[datetime, datetime])
 
 
 def changes_between(
-    incident: Incident, server: str, suffix: str | None, first: datetime, last: datetime, limit: int = PAGE
+    incident: Incident, server: str, suffix: str | None, origin: str | None, low: int, high: int, limit: int = PAGE
 ) -> list[dict[str, Any]]:
-    """The changes that a server's log shows of this time, the first so many, and those of it that the server lacks.
+    """The changes that a server's log shows between two edges of a lane, the first so many, and those that it lacks there.
 
     Keys: position, at, origin, verdict.
     """
     replica = next((one for one in incident.topology.replicas if (one.server, one.suffix) == (server, suffix)), None)
     log = incident.log_of(replica) if replica else None
     system = incident.system
-    low, high = (system.instant(first), 0), (system.instant(last), 0)
     rows: dict[str, dict[str, Any]] = {}
     if log:
-        held = log.between(low, high)
-        for origin, hi, lo in zip(held.origin[:limit].to_pylist(), held.hi[:limit], held.lo[:limit], strict=True):
-            key = system.order_key(origin, int(hi), int(lo))
-            rows[key] = {"position": system.show(key), "origin": origin, "verdict": "present"}
+        held = log.between((low, 0), (high, 0))
+        mine = slice(None) if origin is None else np.flatnonzero(np.asarray(pc.equal(held.origin, origin)))
+        origins, his, los = (
+            held.origin.take(pa.array(np.arange(len(held.hi))[mine][:limit])),
+            held.hi[mine],
+            held.lo[mine],
+        )
+        for name, hi, lo in zip(origins.to_pylist(), his[:limit], los[:limit], strict=True):
+            key = system.order_key(name, int(hi), int(lo))
+            rows[key] = {"position": system.show(key), "origin": name, "verdict": "present"}
     for name in ("missing", "stranded"):
         for row in incident.found[name]:
             key = system.typed(row["position"]) or ""
-            if (row["server"], row["suffix"]) == (server, suffix) and low <= system.halves(key) < high:
+            here = (row["server"], row["suffix"]) == (server, suffix) and origin in (None, row["origin"])
+            if here and low <= system.halves(key)[0] < high:
                 rows[key] = {"position": row["position"], "origin": row["origin"], "verdict": name}
     return [{**rows[key], "at": incident.when(rows[key]["position"])} for key in sorted(rows)[:limit]]
 

@@ -5,7 +5,8 @@ Everything here is a part of the diagnosis put in another order. Nothing is read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.incident import Incident
@@ -32,7 +33,7 @@ def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
             "name": one["name"],
             "origin": one["origin"],
             "collected": True,
-            **_said(one["name"], None, one["suffix"], counts),
+            **_said(one["name"], None, one["suffix"], counts, claims=bool(one["vector"])),
         }
         for one in found["servers"]
         if one["suffix"] == suffix
@@ -89,7 +90,8 @@ def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
             "says": says,
         }
     if never:
-        says = f"{link['consumer']} lacks {never:,} changes that {link['supplier']} holds and will not send"
+        least = "at least " if "missing" in incident.found["run"]["truncated"] else ""
+        says = f"{link['consumer']} lacks {least}{never:,} changes that {link['supplier']} holds and will not send"
         says += f"; {waiting:,} wait{oldest}" if waiting else ""
         return {"verdict": MISSING, "label": f"{never:,} never", "says": says}
     if waiting:
@@ -120,7 +122,7 @@ def grid(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
     return {"suffix": suffix, "origins": heads, "rows": rows}
 
 
-def _cell(incident: Incident, server: Row, origin: str, counts: Mapping[tuple[Any, ...], Mapping[str, int]]) -> Row:
+def _cell(incident: Incident, server: Row, origin: str, counts: _Counts) -> Row:
     span = server["vector"].get(origin) or {"min": None, "max": None}
     return {
         "min": span["min"],
@@ -131,30 +133,53 @@ def _cell(incident: Incident, server: Row, origin: str, counts: Mapping[tuple[An
     }
 
 
-def _counts(found: Row) -> dict[tuple[Any, ...], dict[str, int]]:
+@dataclass
+class _Count:
+    """Changes of one verdict; not `exact`: there are more, or of a stretch nobody knows how many it has."""
+
+    number: int = 0
+    exact: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.number:,}" if self.exact else f"at least {self.number:,}" if self.number else "some"
+
+
+_Counts = dict[tuple[Any, ...], dict[str, _Count]]
+
+_TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
+"""Findings that are made whatever rows are shown: where a list was cut, they still tell of which servers it spoke."""
+
+
+def _counts(found: Row) -> _Counts:
     """(server, origin, suffix), and (server, None, suffix) for all origins -> verdict -> how many changes."""
-    counts: dict[tuple[Any, ...], dict[str, int]] = {}
+    counts: _Counts = {}
+    cut = found["run"]["truncated"]
+
+    def add(row: Row, verdict: str, number: int | None, exact: bool) -> None:
+        for key in ((row["server"], row["origin"], row["suffix"]), (row["server"], None, row["suffix"])):
+            mine = counts.setdefault(key, {}).setdefault(verdict, _Count())
+            mine.number += number or 0
+            mine.exact &= exact and number is not None
+
     for name, verdict in LISTS:
         for row in found[name]:
-            for key in ((row["server"], row["origin"], row["suffix"]), (row["server"], None, row["suffix"])):
-                mine = counts.setdefault(key, {})
-                number = 1 if name in ("missing", "stranded") else row["count"]
-                # A stretch of which nobody knows how many changes it has counts as one: it is there.
-                mine[verdict] = mine.get(verdict, 0) + (1 if number is None else number)
+            add(row, verdict, 1 if name in ("missing", "stranded") else row["count"], name not in cut)
+    for one in found["findings"]:
+        told = _TOLD_BY.get(one["code"], "")
+        if told in cut and one["origin"] and (one["server"], one["origin"], one["suffix"]) not in counts:
+            add(one, dict(LISTS)[told], None, False)
     return counts
 
 
-def _said(
-    server: str,
-    origin: str | None,
-    suffix: str | None,
-    counts: Mapping[tuple[Any, ...], Mapping[str, int]],
-    claims: bool = True,
-) -> dict[str, Any]:
+def _said(server: str, origin: str | None, suffix: str | None, counts: _Counts, claims: bool) -> dict[str, Any]:
     mine = counts.get((server, origin, suffix), {})
-    words = [f"{mine[verdict]:,} {verdict}" for _, verdict in LISTS if mine.get(verdict)]
-    shade = worst([verdict for verdict, number in mine.items() if number]) if mine else PRESENT if claims else NOTHING
-    return {"verdict": shade, "says": ", ".join(words) or ("all present" if claims else "claims nothing")}
+    words = [f"{mine[verdict]} {verdict}" for _, verdict in LISTS if verdict in mine]
+    otherwise = PRESENT if claims else NOTHING
+    nothing = "claims nothing" if origin is not None else "no vector was collected"
+    return {
+        "verdict": worst(list(mine)) if mine else otherwise,
+        "says": ", ".join(words) or ("all present" if claims else nothing),
+    }
 
 
 def pair_of(incident: Incident, supplier: str, consumer: str, suffix: str | None = None) -> dict[str, Any] | None:
@@ -196,6 +221,13 @@ def values_text(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {'nothing' if value is None else value}" for name, value in values.items())
 
 
-def suffixes(incident: Incident) -> Iterable[str | None]:
-    """The suffixes or domains of the case."""
-    return dict.fromkeys(one["suffix"] for one in incident.found["servers"])
+def suffixes(incident: Incident) -> list[str | None]:
+    """The suffixes or domains of the case, those of which a vector was collected first."""
+    servers = sorted(incident.found["servers"], key=lambda one: not one["vector"])
+    return list(dict.fromkeys(one["suffix"] for one in servers))
+
+
+def suffix_of(incident: Incident, asked: str | None) -> str | None:
+    """The suffix that is asked for, else the first; an empty text stands for the one without a name."""
+    there = suffixes(incident)
+    return next((one for one in there if (one or "") == asked), there[0] if there else None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from workbench.at_work import examples
 from workbench.boundary import printable, strict_yaml, to_yaml
+from workbench.history import moment_of
 from workbench.incident import ALL, Incident
 from workbench.journal import write_whole
 from workbench.model import Problem
@@ -45,6 +47,20 @@ class Offer:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+NUMBERS = frozenset({"per_load"})
+"""Parameters that are numbers; all others are text, also an origin that looks like a number."""
+
+
+def as_given(name: str, value: Any) -> str | int:
+    """A parameter as the notebook was given it, whoever gave it: `-p origin 1` makes a number of a text."""
+    if name in NUMBERS and isinstance(value, str) and re.fullmatch("-?[0-9]{1,9}", value):
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int if name in NUMBERS else (str, int)):
+        wanted = "a whole number" if name in NUMBERS else "text"
+        raise Problem(f"{name} is {printable(repr(value))[:60]}", "parameters", f"give {wanted}")
+    return value if name in NUMBERS else str(value)
+
+
 def number_chosen(name: str, given: int, kept: Mapping[str, str], first: int = 0) -> int:
     """The same for a number: one below zero means that nobody chose."""
     before = kept.get(name, "")
@@ -62,8 +78,12 @@ def offers(incident: Incident) -> dict[str, Offer]:
             for origin in sorted({*one.vector, *one.log_claims, *_logged(one)}, key=natural)
         )
     )
-    pair = _suggested_pair(found)
-    lacking: dict[str, Any] = next(iter([*found["missing"], *found["unknown"], *found["pending"]]), {})
+    replicas = [one for one in shown.replicas if one.claims] or shown.replicas
+    suffix = next((one.suffix for one in replicas), None)
+    pair = _suggested_pair(found, suffix)
+    lacking: dict[str, Any] = next(
+        (row for name in ("missing", "unknown", "pending") for row in found[name] if row["suffix"] == suffix), {}
+    )
     others = [name for name in servers if name != lacking.get("server")]
     system = incident.system
     rules = tuple(system.supplying().rule_sets) if system.supplying else ()
@@ -75,9 +95,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
         "supplier": Offer(servers, pair[0], "who sends"),
         "consumer": Offer(servers, pair[1], "who receives"),
         "other": Offer(servers, others[0] if others else "", "the server to compare with"),
-        "suffix": Offer(
-            tuple(dict.fromkeys(one.suffix or "" for one in shown.replicas)), shown.replicas[0].suffix or ""
-        ),
+        "suffix": Offer(tuple(dict.fromkeys(one.suffix or "" for one in shown.replicas)), suffix or ""),
         "link": Offer((ALL, *dict.fromkeys(one.name for one in shown.links)), ALL),
         "rules": Offer(rules, rules[0] if rules else "", "by which rules the session is played"),
         "as_of": Offer(tuple(incident.case.snapshots), incident.then_label, "as of this snapshot"),
@@ -103,10 +121,10 @@ def natural(name: str) -> tuple[int, str]:
 _TELLING = ("anchor_not_found", "refused", "unknown", "send", "nothing_to_send")
 
 
-def _suggested_pair(found: Mapping[str, Any]) -> tuple[str, str]:
+def _suggested_pair(found: Mapping[str, Any], suffix: str | None) -> tuple[str, str]:
     """The pair of which most is to be told: one that is stuck, linked ones before others."""
     pairs = sorted(
-        found["pairs"],
+        (row for row in found["pairs"] if row["suffix"] == suffix),
         key=lambda row: (_TELLING.index(row["decision"]) if row["decision"] in _TELLING else 9, row["link"] is None),
     )
     return (pairs[0]["supplier"], pairs[0]["consumer"]) if pairs else ("", "")
@@ -127,23 +145,30 @@ def span_of(incident: Incident) -> tuple[str, str]:
     return first, last
 
 
-def chosen(offer: Offer, name: str, given: str, kept: Mapping[str, str]) -> str:
+def chosen(offer: Offer, name: str, given: str, kept: Mapping[str, str], incident: Incident) -> str:
     """The value of a parameter: as given, else as kept if that may still be chosen, else as suggested.
 
     An empty text means that nobody chose; that somebody chose nothing in particular is written `*`, see `as_written`.
     Raises Problem for a given value that the evidence does not have: an empty view would look like a clean one.
     """
     if given:
-        value = _as_chosen(offer, given)
-        if offer.options and value not in offer.options:
-            there = ", ".join(one for one in offer.options if one)
-            raise Problem(
-                f"{name} is {printable(given)}", "parameters", f"it can be {there or 'nothing: none was found'}"
-            )
-        return value
-    before = _as_chosen(offer, kept.get(name, ""))
-    possible = name in kept and (not offer.options or before in offer.options)
-    return before if possible and kept[name] else offer.first
+        return checked(offer, name, _as_chosen(offer, given), incident)
+    if kept.get(name):
+        with suppress(Problem):  # it was possible when it was chosen
+            return checked(offer, name, _as_chosen(offer, kept[name]), incident)
+    return offer.first
+
+
+def checked(offer: Offer, name: str, value: str, incident: Incident) -> str:
+    """The value, if it can be chosen; Problem says what can be."""
+    if offer.options and value not in offer.options:
+        there = ", ".join(one for one in offer.options if one) or "nothing: none was found"
+        raise Problem(f"{name} is {printable(value)}", "parameters", f"it can be {there}")
+    if value and name in ("since", "until"):
+        moment_of(value)
+    if value and name == "position" and incident.system.typed(value) is None:
+        raise Problem(f"{printable(value)[:60]} is not a position", "parameters", "give one as the tables show it")
+    return value
 
 
 def _as_chosen(offer: Offer, written: str) -> str:
@@ -159,7 +184,7 @@ def kept_in(folder: Path) -> dict[str, str]:
     """What is kept with a case; a file that cannot be read keeps nothing, and the next choice replaces it."""
     path = folder / NAME
     try:
-        said = strict_yaml(path.read_text(encoding="utf-8"), str(path)) if path.exists() else {}
+        said = strict_yaml(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else {}
     except (OSError, ValueError, Problem):
         return {}
     return {name: value for name, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
@@ -180,5 +205,5 @@ def keep(folder: Path, choices: Mapping[str, str]) -> None:
 
 def as_parameters_file(notebook: str, parameters: Mapping[str, str | int | Sequence[str]]) -> str:
     """The parameters file of a run without a person that shows exactly this."""
-    head = f"# workbench run THIS_FILE: the notebook {notebook}, as it was shown when this was copied.\n"
+    head = f"# The parameters of the notebook {notebook}, as it was shown when this was copied.\n"
     return head + to_yaml({"notebook": notebook, "parameters": dict(parameters)})

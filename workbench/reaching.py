@@ -57,6 +57,9 @@ class Reach:
     def addresses(self) -> list[Address]:
         """The servers that were named."""
         named = {"instance": self.instances, "url": self.urls}
+        for kind, texts in named.items():
+            if isinstance(texts, str):
+                raise Problem(f"{kind}s is one text", printable(texts), "give a list of texts")
         found = [_address(text, kind) for kind, texts in named.items() for text in texts]
         if not found:
             raise Problem(

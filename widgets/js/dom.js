@@ -1,7 +1,7 @@
 // Helpers of every view. Text from data reaches the page through `shown` and `textContent` only: never as markup, never as
 // a link, an id, a style or a handler.
 
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\u2028\u2029\ufeff]/g;
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 const SVG = "http://www.w3.org/2000/svg";
 const LONGEST = 2000;
 
@@ -9,9 +9,10 @@ const LONGEST = 2000;
 function shown(value) {
   const text = value === null || value === undefined ? "" : String(value);
   const cut = text.length > LONGEST ? text.slice(0, LONGEST) + " …" : text;
-  return cut.replace(CONTROL, (c) => {
-    const code = c.charCodeAt(0);
-    return code < 256 ? "\\x" + code.toString(16).padStart(2, "0") : "\\u" + code.toString(16).padStart(4, "0");
+  return cut.replace(CONTROL, (letter) => {
+    const code = letter.codePointAt(0);
+    const [sign, digits] = code < 0x100 ? ["\\x", 2] : code < 0x10000 ? ["\\u", 4] : ["\\U", 8];
+    return sign + code.toString(16).padStart(digits, "0");
   });
 }
 

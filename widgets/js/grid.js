@@ -20,7 +20,8 @@ function draw(body, data, send) {
           (one.max ? `from ${one.min} (${one.min_at || "no time"})\nto ${one.max} (${one.max_at || "no time"})` : "claims nothing");
         const cell = make("td", "wb-cell", [
           verdict(one.verdict, one.says === "all present" ? "" : one.says),
-          narrow ? null : make("div", "", one.max ? position(one.max, one.max_at) : make("span", "wb-faint", "-")),
+          make("div", "", one.max ? position(one.max, one.max_at) : make("span", "wb-faint", "-")),
+          narrow || !one.min ? null : make("div", "wb-faint", [make("span", "", "from "), position(one.min, one.min_at)]),
         ]);
         cell.title = shown(hover);
         return pressable(cell, `cell-${r}-${c}`, () => send("pick", { row: r, column: c }));
@@ -29,6 +30,7 @@ function draw(body, data, send) {
   );
   const whole = make("table", "wb-table wb-grid", [make("thead", "", head), make("tbody", "", lines)]);
   body.append(make("div", "wb-scroll", whole));
+  if (data.total > rows.length) body.append(pager(data.first, rows.length, data.total, (by) => send("page", { by })));
   body.append(data.cell ? about_cell(data.cell) : make("p", "wb-faint", "Click a cell for its changes."));
 }
 
@@ -54,7 +56,8 @@ function about_cell(cell) {
     if (!(cell[name] || []).length) continue;
     const count = cell[`${name}_count`];
     const more = cell[name].length < count && name !== "pending" ? `, the first ${cell[name].length} of them:` : "";
-    parts.push(make("h3", "", verdict(shade, `${number(count)} ${name}${more}`)), table(columns, cell[name]));
+    const words = name === "unknown" ? `${number(count)} unknown: ${cell.unknown_says}` : `${number(count)} ${name}${more}`;
+    parts.push(make("h3", "", verdict(shade, words)), table(columns, cell[name]));
   }
   return make("div", "wb-detail", parts);
 }

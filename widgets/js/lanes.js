@@ -22,6 +22,7 @@ function draw(body, data, send) {
   body.append(make("div", "wb-scroll wb-wide", svg));
   body.append(make("div", "wb-row wb-faint", [verdict("present", "in its log"), verdict("missing", "missing"), verdict("unknown", "unknown"),
     verdict("pending", "on its way"), data.position ? make("span", "", ["◆ ", position(data.position, data.made_at), " where it arrived"]) : null]));
+  if (data.says) body.append(make("p", "wb-faint", `No change is marked: ${data.says}`));
   if (data.picked) body.append(about_bar(data.picked));
   else body.append(make("p", "wb-faint", "Click a bar for its changes. Times are those of the positions, UTC."));
 }

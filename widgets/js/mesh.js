@@ -1,11 +1,15 @@
 // The servers on a circle, links as arrows beside each other, words on those over which something is to be said.
 
 const WIDE = 900;
-const HIGH = 420;
-const BOX = { width: 200, height: 46 };
+const LOWEST = 420;
+const MOST = 16; // servers on the circle: of more, those at rest are left out
+let HIGH = LOWEST;
+let BOX = { width: 200, height: 46 };
 
 function draw(body, data, send) {
-  const servers = data.servers || [];
+  const [servers, left] = drawn_ones(data);
+  HIGH = Math.max(LOWEST, servers.length * 48);
+  BOX = { width: servers.length > 6 ? 136 : 200, height: 46 };
   if (!servers.length) {
     body.append(make("p", "wb-faint", "No server was collected."));
     return;
@@ -30,8 +34,24 @@ function draw(body, data, send) {
   servers.forEach((one) => svg.append(box(one, places.get(one.name))));
   svg.append(words);
   body.append(svg, legend(data.shades));
+  if (left) body.append(make("p", "wb-faint", `${number(left)} of ${number(servers.length + left)} servers are not drawn: those of which least is to be told.`));
   if (data.pair) body.append(about_pair(data.pair, data.says));
   else body.append(make("p", "wb-faint", "Click a link for what would go over it, and why."));
+}
+
+// Of many servers those of which most is to be told, in the order of their names.
+function drawn_ones(data) {
+  const all = data.servers || [];
+  if (all.length <= MOST) return [all, 0];
+  const told = new Map(all.map((one) => [one.name, weight(one.verdict)]));
+  for (const link of data.links || [])
+    for (const name of [link.supplier, link.consumer]) if (told.has(name)) told.set(name, told.get(name) + weight(link.verdict) / 10);
+  const kept = new Set([...all].sort((one, other) => told.get(other.name) - told.get(one.name)).slice(0, MOST).map((one) => one.name));
+  return [all.filter((one) => kept.has(one.name)), all.length - MOST];
+}
+
+function weight(verdict) {
+  return ["nothing", "present", "pending", "unknown", "stranded", "missing"].indexOf(known_verdict(verdict));
 }
 
 function place(index, count) {
@@ -86,7 +106,8 @@ function edge(middle, ux, uy) {
 function box(one, at) {
   const name = known_verdict(one.verdict);
   const full = shown(one.name);
-  const title = full.length > 24 ? full.slice(0, 23) + "…" : full;
+  const most = BOX.width > 150 ? 24 : 16;
+  const title = full.length > most ? full.slice(0, most - 1) + "…" : full;
   const says = shown(one.says);
   const group = draw_svg("g", {}, [
     draw_svg("rect", {
@@ -95,7 +116,7 @@ function box(one, at) {
     }),
     draw_svg("rect", { x: at.x - BOX.width / 2, y: at.y - BOX.height / 2, width: 7, height: BOX.height, rx: 3, class: `wb-fill-${name}` }),
     draw_svg("text", { x: at.x + 3, y: at.y - 4, "text-anchor": "middle", "font-weight": 600 }, title),
-    draw_svg("text", { x: at.x + 3, y: at.y + 13, "text-anchor": "middle", class: "wb-faint" }, says.length > 29 ? says.slice(0, 28) + "…" : says),
+    draw_svg("text", { x: at.x + 3, y: at.y + 13, "text-anchor": "middle", class: "wb-faint" }, says.length > most + 5 ? says.slice(0, most + 4) + "…" : says),
   ]);
   return hover_svg(group, `${full}${one.origin ? `, origin ${one.origin}` : ""}\n${says}`);
 }

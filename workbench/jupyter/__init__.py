@@ -14,6 +14,15 @@ SETTINGS = Path(__file__).parent
 
 NOTEBOOKS = PROJECT / "notebooks"
 
+OWN = frozenset(
+    f"{name}.ipynb"
+    for name in (
+        *("00_tour", "10_load", "20_overview", "21_anchor", "22_stop_csn", "23_missed_changes", "24_pending_list"),
+        *("40_repair", "50_checks", "60_report"),
+    )
+)
+"""The notebooks of the project, by name: what else lies in that folder is somebody's."""
+
 
 def lab_command(notebooks: Path, *more: str) -> list[str]:
     """The words that start JupyterLab with these notebooks, on this machine only."""
@@ -35,7 +44,7 @@ def saved_without_outputs(path: str, model: dict[str, Any], **_: Any) -> None:
     another name ("Save Notebook As") keeps what it shows.
     """
     content = model.get("content")
-    if model.get("type") != "notebook" or not isinstance(content, dict) or path.strip("/") not in own_notebooks():
+    if model.get("type") != "notebook" or not isinstance(content, dict) or path.strip("/") not in OWN:
         return
     for cell in content.get("cells", []):
         if cell.get("cell_type") == "code":
@@ -50,8 +59,3 @@ _METADATA = {
     "language_info": {"name": "python"},
 }
 """Of a stored notebook: what a kernel adds (its version, the widgets it had) is not the notebook's."""
-
-
-def own_notebooks() -> list[str]:
-    """The file names of the notebooks of the project."""
-    return sorted(path.name for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
