@@ -126,7 +126,7 @@ class TimeLine(OfIncident, drawn_by="lanes"):
         begin, end = (first + (last - first) * n / self.data["bins"] for n in (at, at + 1))
         origin = self.only("origin")
         rows = changes_between(self.incident, lane["server"], self.suffix, origin, *self._edges[at : at + 2])
-        count = lane["counts"][at] + sum(lane[name].get(str(at), 0) for name in ("missing", "stranded"))
+        count = lane["counts"][at] + lane["missing"].get(str(at), 0)  # what is stranded is in its log
         picked = {
             "server": lane["server"],
             "from": f"{begin:%H:%M:%S}",
