@@ -99,7 +99,7 @@ IN_NAMES = [
     "<img src=x onerror=window.hit=1>",
     "<svg onload=window.hit=1>",
     "<a href=javascript:window.hit=1>x</a>",
-    "<b>bold</b>",
+    "<b>bold</b>$x^2$**b**",
 ]
 """Without commas, colons and line ends, so that names of entries and of servers can hold them."""
 

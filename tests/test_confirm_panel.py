@@ -24,9 +24,11 @@ from workbench.case_plan import keep, plan_for
 from workbench.cli import main
 from workbench.journal import owned
 from workbench.model import Problem
+from workbench.planning import models_of
 from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.reaching import PASSWORD, REPLICATION_PASSWORD, Reach
-from workbench.repairing import apply
+from workbench.rehearsal import Rehearsal
+from workbench.repairing import FINISHED, apply
 from workbench.standing import JOURNAL, state_of
 
 URLS = [f"{name}=ldap://{name}.test:389" for name in ("s1", "s2", "s3", "c1")]
@@ -434,3 +436,17 @@ def test_the_command_says_all_that_was_given(tmp_path: Path) -> None:
     assert {word for word in said if word.startswith("--")} <= known
     known = {text for option in main.commands["verify"].params for text in (*option.opts, *option.secondary_opts)}
     assert {word for word in reach.command("verify", tmp_path).split() if word.startswith("--")} <= known
+
+
+def test_a_plan_that_is_done_stays_until_something_new_was_collected(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS)
+    plan = plan_for(case)
+    assert plan_for(case).id != plan.id  # not begun: made anew, of what is there now
+    plan = plan_for(case)
+    site = Rehearsal(plan, models_of(case, plan.snapshot), str)
+    assert apply(plan, site, case.folder, patience=0).state == FINISHED
+    assert plan_for(case).id == plan.id
+    panel = ConfirmPanel(plan_for(case), case.folder)
+    assert NOTHING_WAS_CHANGED not in panel.text()
+    assert not panel.data["names"]

@@ -118,11 +118,9 @@ class EntryDiff(OfIncident, drawn_by="entries"):
         states = entry_on_both(self.incident, *self._servers, row["entry"])
         same = sum(one["same"] for one in states)
         shown = [one for one in states if not one["same"]][:_SHOWN]
-        self.data = {
-            **self.data,
-            "entry": {"target": row["target"], "states": shown, "same": same},
-            "chosen": message["index"],
-        }
+        differing = len(states) - same
+        entry = {"target": row["target"], "states": shown, "same": same, "differing": differing}
+        self.data = {**self.data, "entry": entry, "chosen": message["index"]}
 
     def as_text(self) -> str:
         """The entries by name."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from widgets.of_incident import OfIncident
 from workbench.at_work import at_work, of_example
+from workbench.model import Problem
 from workbench.plain import aligned
 
 
@@ -23,6 +24,8 @@ class PendingLanes(OfIncident, drawn_by="work"):
 
     def _of_evidence(self) -> dict[str, Any]:
         replicas = [one for one in self.incident.topology.replicas if one.suffix == self.suffix]
+        if not replicas:
+            raise Problem("no server was collected", self.incident.then_label, "load its files into the case")
         server = self.only("server") or next((one.server for one in replicas if one.origin), replicas[0].server)
         return at_work(
             self.incident, server, self.suffix, self.only("origin"), self.value("since"), self.value("until")

@@ -101,7 +101,9 @@ def offers(incident: Incident) -> dict[str, Offer]:
         "as_of": Offer(tuple(incident.case.snapshots), incident.then_label, "as of this snapshot"),
         "per_load": Offer((), "5", "records in a buffer; 0: all in one load"),
         "example": Offer(tuple(worked), "", "a worked example instead of the logs", worked),
-        "position": Offer((), str(lacking.get("position") or lacking.get("from") or lacking.get("first") or ""), "one change"),
+        "position": Offer(
+            (), str(lacking.get("position") or lacking.get("from") or lacking.get("first") or ""), "one change"
+        ),
         "target": Offer((), "", "the entry, or a part of its name"),
         "since": Offer((), "", f"{begin} UTC"),
         "until": Offer((), "", f"{end} UTC"),

@@ -60,7 +60,7 @@ function about_entry(entry, pair) {
   const side = (end, name) => [{ key: end, label: name, kind: "made" }];
   return make("div", "wb-detail", [
     make("h3", "", entry.target),
-    make("p", "wb-faint", `${number(entry.same)} of its values are on both; these are not:`),
+    make("p", "wb-faint", `${number(entry.same)} of its values are on both, ${number(entry.differing)} are not${entry.differing > entry.states.length ? `, the first ${number(entry.states.length)} of them` : ""}:`),
     table([{ key: "attribute", label: "attribute" }, { key: "value", label: "value" }, ...side("one", pair[0]), ...side("other", pair[1])], entry.states),
   ]);
 }
