@@ -254,8 +254,12 @@ def test_where_a_session_begins_and_each_step_of_it_is_that_of_the_replay(jupyte
     page.locator('[data-key="start"]').click()
     page.locator('[data-key="speed-8"]').click()
     page.locator('[data-key="run"]').click()
-    row.get_by_text(session.steps[5].position, exact=True).wait_for()
-    page.locator('[data-key="run"]').get_by_text("Pause").click()
+    page.wait_for_function("() => parseInt(document.querySelector('.wb-stepper-place').textContent.slice(7)) > 5")
+    page.locator('[data-key="run"]').click()
+    page.locator('[data-key="run"]').get_by_text("Run").wait_for()
+    page.wait_for_timeout(300)
+    at = int(page.locator(".wb-stepper-place").inner_text().split()[1]) - 1
+    row.get_by_text(session.steps[at].position, exact=True).wait_for()
     done(jupyter, page, "21_anchor")
 
 
