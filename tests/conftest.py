@@ -149,7 +149,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
 
 @pytest.fixture
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
-    """Three real suppliers of one test alone, which may leave them broken."""
+    """Three real suppliers of one test alone, which may leave them broken.
+
+    A server whose replica ID was cleaned can join again, but what it wrote before is then missing on the others for ever.
+    """
     _need_a_server()
     roles = dict.fromkeys(("s1", "s2", "s3"), "supplier")
     feeds = [(supplier, consumer) for supplier in roles for consumer in roles if supplier != consumer]
