@@ -20,6 +20,7 @@ import pyspark
 import pytest
 from case_samples import SNAPSHOTS
 from live_mesh import Mesh, absent
+from spark_application import Application, application
 
 from workbench import Case
 from workbench.engine.java import find_java, launcher
@@ -109,6 +110,23 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
 
 
+@pytest.fixture(scope="session", params=["cluster", "connect_server"])
+def there(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """The one application of the tests on the cluster, and the one behind Spark Connect.
+
+    The session of its job is had in the other way than that of the questions: with a setting, or by the environment.
+    """
+    place = request.getfixturevalue(request.param)
+    if request.param == "cluster":
+        first: dict[str, Any] = {"master": place, "config": {"spark.executor.memory": "512m"}}
+        then, environment = {"master": place}, {}
+    else:
+        first, then, environment = {}, {"remote": place}, {"SPARK_REMOTE": place, "MASTER": "local[1]"}
+    folder = tmp_path_factory.mktemp("application")
+    with application(folder, {**_environment_elsewhere(), **environment}, first, then) as started:
+        yield started
+
+
 @pytest.fixture(scope="session")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
     """Three real suppliers, each feeding the two others; s1 speaks TLS. A test that breaks it mends it again."""
@@ -131,7 +149,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
 
 @pytest.fixture
 def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
-    """Three real suppliers of one test alone, which may leave them broken."""
+    """Three real suppliers of one test alone, which may leave them broken.
+
+    A server whose replica ID was cleaned can join again, but what it wrote before is then missing on the others for ever.
+    """
     _need_a_server()
     roles = dict.fromkeys(("s1", "s2", "s3"), "supplier")
     feeds = [(supplier, consumer) for supplier in roles for consumer in roles if supplier != consumer]
@@ -160,11 +181,10 @@ class Elsewhere:
     folder: Path
 
     def __call__(self, code: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        given = {**_bare_environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
         return subprocess.run(
             [sys.executable, "-c", code],
             cwd=self.folder,
-            env={**given, **(environment or {})},
+            env={**_environment_elsewhere(), **(environment or {})},
             capture_output=True,
             text=True,
             timeout=300,
@@ -198,6 +218,11 @@ def _bare_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("SPARK_", "PYSPARK_")) and name not in ("PYTHONPATH", "MASTER")
     }
+
+
+def _environment_elsewhere() -> dict[str, str]:
+    """What another process needs to import this project and the tests."""
+    return {**_bare_environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
 
 
 def _start(started: ExitStack, folder: Path, name: str, what: str, *options: object) -> Process:

@@ -1,7 +1,8 @@
 """Real 389 Directory Servers of this machine as a mesh, and the ways to break it.
 
 Each mesh has instances of its own name on free ports, made by the server's own tools and removed at the end. The servers
-are written to and asked with OpenLDAP's commands, not with what is under test.
+are written to and asked with OpenLDAP's commands, not with what is under test. They are started, stopped, exported and
+imported by what `dsctl` runs for that, without it: it takes longer to load than these do, and looks once a second.
 """
 
 from __future__ import annotations
@@ -34,6 +35,14 @@ ROOT_PASSWORD = "Canary-of-root-0815"
 COMMANDS = ("ns-slapd", "dscreate", "dsctl", "dsconf", "ldapsearch", "ldapmodify")
 PATIENCE = 200
 """Seconds: a supplier that finds its consumer busy or down asks again after 3 s, and then after twice as long each time."""
+_OFTEN = """\
+import runpy, sys, time
+second, sys.argv = time.sleep, sys.argv[1:]
+time.sleep = lambda seconds: second(seconds / 4)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Eight of the nine seconds of dscreate are waits of a second for its server to start or stop. It waits as often as before,
+each time for a quarter of it: 15 s at most for a start, which takes one."""
 DEFAULTS = Path("/usr/share/dirsrv/inf/defaults.inf")
 
 _INSTANCE = """\
@@ -127,14 +136,12 @@ class Mesh:
         with ThreadPoolExecutor(len(self.roles)) as pool:
             list(pool.map(self._create, self.roles))
             list(pool.map(self._enable, self.roles))
-        for supplier in self.roles:
-            for consumer in (to for by, to in self.feeds if by == supplier):
-                self.agree(supplier, consumer)
+        for feed in self.feeds:
+            self.agree(*feed)
         done = set(self.suppliers[:1])
-        for supplier, consumer in self.feeds:
-            if supplier in done and consumer not in done:
-                self.initialise(supplier, consumer)
-                done.add(consumer)
+        while feeds := {to: by for by, to in reversed(self.feeds) if by in done and to not in done}:
+            self.initialise_all((by, to) for to, by in feeds.items())
+            done.update(feeds)
         self.write(self.suppliers[0], f"dn: ou=people,{SUFFIX}\nchangetype: add\nobjectClass: organizationalUnit\n")
         self.wait_equal()
 
@@ -153,7 +160,9 @@ class Mesh:
             ),
             encoding="utf-8",
         )
-        self._tool("dscreate", "from-file", about, seconds=150)
+        program = shutil.which("dscreate") or ""
+        python = Path(program).read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
+        self._tool(*python, "-c", _OFTEN, program, "from-file", about, seconds=150)
         about.unlink()
         self.modify_config(name, "nsslapd-accesslog-logbuffering", "off")
 
@@ -165,11 +174,14 @@ class Mesh:
         )
 
     def agree(self, supplier: str, consumer: str) -> None:
-        """Have a server feed another one."""
-        self.dsconf(
-            *(supplier, "repl-agmt", "create", "--suffix", SUFFIX, "--host", "localhost"),
-            *("--port", str(self.ports[consumer]), "--conn-protocol", "LDAP", "--bind-method", "SIMPLE"),
-            *("--bind-dn", MANAGER, "--bind-passwd", MANAGER_PASSWORD, self.link(supplier, consumer)),
+        """Have a server feed another one, by the entry that `dsconf repl-agmt create` adds."""
+        link = self.link(supplier, consumer)
+        self.write(
+            supplier,
+            f"dn: cn={link},{REPLICA}\nchangetype: add\nobjectClass: top\nobjectClass: nsds5replicationagreement\n"
+            f"cn: {link}\ndescription: {link}\nnsDS5ReplicaRoot: {SUFFIX}\nnsDS5ReplicaHost: localhost\n"
+            f"nsDS5ReplicaPort: {self.ports[consumer]}\nnsDS5ReplicaTransportInfo: LDAP\nnsDS5ReplicaBindMethod: simple\n"
+            f"nsDS5ReplicaBindDN: {MANAGER}\nnsDS5ReplicaCredentials: {MANAGER_PASSWORD}\n",
         )
 
     def initialise(self, supplier: str, consumer: str) -> None:
@@ -188,6 +200,11 @@ class Mesh:
             if "Total update succeeded" in said[status][0]:
                 return
         raise AssertionError(f"{consumer} was not initialised: {said[status][0]}")
+
+    def initialise_all(self, feeds: Iterable[tuple[str, str]]) -> None:
+        """Fill several consumers at the same time."""
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda feed: self.initialise(*feed), feeds))
 
     def remove(self) -> None:
         """End the servers of this mesh and remove what is theirs."""
@@ -329,14 +346,17 @@ class Mesh:
             self.resume(supplier, consumer)
 
     def stop(self, name: str) -> None:
-        """Stop a server in order."""
-        self._tool("dsctl", self.instance(name), "stop", seconds=90)
+        """Stop a server in order. It needs 4 s at least: `replica_destroy` sleeps for 3, whatever is set."""
+        if pid := self._alive(name):
+            os.kill(pid, signal.SIGTERM)
+            until(f"{name} has stopped", lambda: not self._alive(name))
+            self._forget(name)  # dsctl takes a pid for a server that runs as long as nobody has waited for its process
 
     def start(self, name: str) -> None:
         """Start a server, also one that crashed, and wait until it answers."""
         if not self._alive(name):
-            self._forget(name)  # dsctl, too, believes a pid file: it says "started" and does nothing
-        self._tool("dsctl", self.instance(name), "start", seconds=90)
+            self._forget(name)
+            self._tool("ns-slapd", "-D", self.configuration(name), "-i", self._pid_file(name))
         until(f"{name} answers", lambda: self._answers(name))
 
     def kill(self, name: str) -> None:
@@ -377,7 +397,7 @@ class Mesh:
                     text, count = _claim_of(origin).subn(rf"\g<1>{csn}", text)
                     assert count == 1, f"{count} elements of the vector of {name} are of the origin {origin}"
                     file.write_text(text, encoding="utf-8")
-                    self._tool("dsctl", self.instance(name), "ldif2db", "userroot", file)
+                    self._offline(name, "ldif2db", "-n", "userroot", "-i", file)
                     file.unlink()
                     return
             self._wait_for(str(neighbour), str(own), mine[2])
@@ -391,7 +411,7 @@ class Mesh:
         """All of a stopped server's entries as LDIF, and the file that they were written to."""
         file = Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "ldif" / "edited.ldif"
         file.unlink(missing_ok=True)
-        self._tool("dsctl", self.instance(name), "db2ldif", "--replication", "userroot", file)
+        self._offline(name, "db2ldif", "-r", "-n", "userroot", "-a", file)
         return file, file.read_text(encoding="utf-8").replace("\n ", "")
 
     def lose_changelog(self, name: str) -> None:
@@ -409,13 +429,17 @@ class Mesh:
     def restore(self, name: str, label: str) -> None:
         """Put a server back to one of its backups."""
         with self.stopped(name):
-            self._tool("dsctl", self.instance(name), "bak2db", self._backup(name, label), seconds=90)
+            self._offline(name, "archive2db", "-a", self._backup(name, label))
 
     # Inside
 
     def dsconf(self, name: str, *words: str) -> str:
         """One command of the server's own tool."""
         return self._tool("dsconf", self.instance(name), *words)
+
+    def _offline(self, name: str, task: str, *words: str | Path) -> None:
+        """A task of the server's program on the data of a stopped server."""
+        self._tool("ns-slapd", task, "-D", self.configuration(name), *words)
 
     def _tool(self, *command: str | Path, seconds: float = 60) -> str:
         # Into a file, because a server that the command starts inherits it and would keep a pipe open for ever.

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from case_samples import SNAPSHOTS, about, everything, rows
+from spark_application import Application
 from strategies import CANARY
 
 from workbench import Case, Problem
@@ -122,25 +123,12 @@ def test_any_split_gives_the_same_tables(
     assert len(split.parts("changes")) > len(whole.parts("changes")) or range_size == 1 << 20
 
 
-LOAD = """
-import sys
-from workbench import Case, spark_session
-case, place, *folders = {arguments}
-Case.create(case).load(folders, spark_session(**{{"remote" if place.startswith("sc:") else "master": place}}))
-"""
-
-
 @pytest.mark.cluster
-@pytest.mark.parametrize("where", ["cluster", "connect_server"])
-def test_a_cluster_and_spark_connect_give_the_same_tables(
-    where: str, case: Case, request, elsewhere, tmp_path: Path
-) -> None:
-    arguments = [str(tmp_path / "case"), request.getfixturevalue(where), *map(str, SNAPSHOTS)]
-    done = elsewhere(LOAD.format(arguments=arguments))
-    assert done.returncode == 0, done.stderr[-2000:]
-    there = Case.open(tmp_path / "case")
+def test_a_cluster_and_spark_connect_give_the_same_tables(there: Application, case: Case, tmp_path: Path) -> None:
+    there.ask("load", str(tmp_path / "case"), list(map(str, SNAPSHOTS)))
+    loaded = Case.open(tmp_path / "case")
     for name in SCHEMAS:
-        assert rows(there, name) == rows(case, name), name
+        assert rows(loaded, name) == rows(case, name), name
 
 
 def test_a_reader_never_sees_a_half_published_case(spark, tmp_path: Path, monkeypatch) -> None:

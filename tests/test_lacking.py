@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from log_histories import Server, stored
 from mesh_samples import case_of, changelog, claims, csn, elements, replica
+from spark_application import Application
 
 from workbench import Problem
 from workbench.case import Case
@@ -229,24 +229,9 @@ def _halves(rows: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return hi, lo
 
 
-FIND = """
-import json
-from workbench import Case, spark_session
-from workbench.diagnosis import diagnose
-case, place = {arguments}
-spark = spark_session(**{{"remote" if place.startswith("sc:") else "master": place}})
-found = diagnose(Case.open(case), spark=spark)
-print(json.dumps([found["run"]["evidence"], [row["position"] for row in found["missing"]]]))
-"""
-
-
 @pytest.mark.cluster
-@pytest.mark.parametrize("where", ["cluster", "connect_server"])
-def test_a_cluster_and_spark_connect_find_the_same(where: str, tmp_path: Path, request: Any, elsewhere: Any) -> None:
-    case = _case(tmp_path)
-    done = elsewhere(FIND.format(arguments=[str(case.folder), request.getfixturevalue(where)]))
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [POSITIONS, [LOST]]
+def test_a_cluster_and_spark_connect_find_the_same(there: Application, tmp_path: Path) -> None:
+    assert there.ask("missed", str(_case(tmp_path).folder)) == [POSITIONS, [LOST]]
 
 
 @pytest.mark.slow

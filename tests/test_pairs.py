@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from log_histories import RULE_SETS, Server, asked, history, planned, replayed, stored
 from mesh_samples import case_of, pair_of_servers
+from spark_application import Application
 
 from workbench import Problem
 from workbench.diagnosis import logs_of, pair_matrix
@@ -188,27 +189,12 @@ def test_nothing_is_counted_where_there_is_nothing(spark: Any) -> None:
     assert counted.after("0" * 20) is None
 
 
-MATRIX = """
-import json, sys
-from workbench import Case, spark_session
-from workbench.diagnosis import counted_logs, logs_of, pair_matrix
-from workbench.topology import topology
-case, place = {arguments}
-spark = spark_session(**{{"remote" if place.startswith("sc:") else "master": place}})
-shown = topology(Case.open(case))
-print(json.dumps(pair_matrix(shown, counted_logs(spark, shown, logs_of(Case.open(case), shown)))))
-"""
-
-
 @pytest.mark.cluster
-@pytest.mark.parametrize("where", ["cluster", "connect_server"])
-def test_a_cluster_and_spark_connect_count_the_same(where: str, tmp_path: Path, request: Any, elsewhere: Any) -> None:
+def test_a_cluster_and_spark_connect_count_the_same(there: Application, tmp_path: Path) -> None:
     case = case_of(tmp_path, pair_of_servers())  # not the demo, whose vectors are equal: nobody has anything to send
-    done = elsewhere(MATRIX.format(arguments=[str(case.folder), request.getfixturevalue(where)]))
-    assert done.returncode == 0, done.stderr[-2000:]
     shown = topology(case)
     here = pair_matrix(shown, logs_of(case, shown))
-    assert json.loads(done.stdout.splitlines()[-1]) == json.loads(json.dumps(here))
+    assert there.ask("pairs", str(case.folder)) == json.loads(json.dumps(here))
     assert any(row["counts"] for row in here)
 
 

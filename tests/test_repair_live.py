@@ -3,136 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
-from conftest import ROOT
+from live_bench import Bench, chosen, refused
 from live_faults import TO_S3, behind, dn, modify, people, writes
 from live_mesh import MANAGER_PASSWORD, REPLICA, Mesh
 
 from workbench import Case
-from workbench.cli import main
 from workbench.reaching import REPLICATION_PASSWORD
 
 pytestmark = pytest.mark.live
-
-Found = dict[str, Any]
-
-_BY_SERVER = {
-    "entryid",
-    "parentid",
-    "numsubordinates",
-    "nsds5replconflict",
-    "entrydn",
-    "subschemasubentry",
-    "hassubordinates",
-}
-
-
-class Bench:
-    """One case of a mesh, from the collection to the verification, by the command line as a person uses it."""
-
-    def __init__(self, mesh: Mesh, folder: Path, names: Iterable[str] = ()) -> None:
-        self.mesh, self.folder, self.case, self.round = mesh, folder, folder, 0
-        self.before: list[Path] = []
-        self.latest = folder
-        folder.mkdir(exist_ok=True)
-        self.names = list(names) or list(mesh.roles)
-        self.servers = [word for name in self.names for word in ("--instance", f"{name}={mesh.instance(name)}")]
-
-    def collect(self) -> Bench:
-        """Collect all servers, and load that into a case of its own, behind what was kept of before."""
-        self.round += 1
-        folder = self.folder / f"now-{self.round}"
-        done = self.mesh.collect(folder, "--entries", names=self.names)
-        assert done.exit_code in (0, 3), done.output
-        self.case = self.folder / f"case-{self.round}"
-        Case.create(self.case).load([*self.before, folder])
-        self.latest = folder
-        return self
-
-    def plan(self, *options: str, code: int = 0) -> Found:
-        """Plan, and rehearse what was planned on the model."""
-        done = self.run("plan", str(self.case), *options)
-        assert done.exit_code == code, done.output
-        planned: Found = json.loads((self.case / "plan.json").read_text())
-        if planned["steps"]:
-            rehearsed = self.run("apply", str(self.case), "--on-copy")
-            assert rehearsed.exit_code == 0, rehearsed.output
-        return planned
-
-    def apply(self, *options: str, code: int | None = 0, verb: str = "apply") -> Result:
-        """Apply it to the servers."""
-        planned = json.loads((self.case / "plan.json").read_text())
-        targets = dict.fromkeys(step["server"] for step in planned["steps"])
-        confirmed = [word for name in targets for word in ("--confirm", name)]
-        done = self.run(verb, str(self.case), *self.servers, *confirmed, "--patience", "90", *options)
-        assert code is None or done.exit_code == code, done.output
-        return done
-
-    def mend(self, *options: str) -> Found:
-        """Collect, plan and apply; once more where a server wrote to its keep-alive entry meanwhile, as people would."""
-        for _ in range(4):
-            planned = self.collect().plan(*options)
-            done = self.apply(code=None)
-            if done.exit_code == 0:
-                return planned
-            assert done.exit_code == 2 and "no longer as they were planned on" in done.output, done.output
-        raise AssertionError("the servers never rest")
-
-    def verify(self) -> None:
-        """Ask the servers again; and look at them without what is under test."""
-        done = self.run("verify", str(self.case), *self.servers)
-        assert done.exit_code == 0, done.output
-        self.mesh.wait_equal(self.names)
-        assert_alike(self.mesh, self.names)
-
-    def killed_after(self, steps: int) -> bool:
-        """Apply in a process of its own, and kill it when so many steps are done; False if it was refused."""
-        planned = json.loads((self.case / "plan.json").read_text())
-        targets = dict.fromkeys(step["server"] for step in planned["steps"])
-        confirmed = [word for name in targets for word in ("--confirm", name)]
-        code = "from workbench.cli import main; main()"
-        words = [sys.executable, "-c", code, "apply", str(self.case), *self.servers, *confirmed]
-        environment = {**os.environ, "PREFIX": str(self.mesh.prefix), "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        journal = self.case / "journal.jsonl"
-        while process.poll() is None:
-            if journal.exists() and journal.read_text().count('"what": "done"') >= steps:
-                process.kill()
-            time.sleep(0.005)
-        return process.returncode == -signal.SIGKILL
-
-    def run(self, *words: str) -> Result:
-        """One command; its tools find the servers' defaults of this mesh."""
-        return CliRunner().invoke(main, list(words), env={"PREFIX": str(self.mesh.prefix), "PYTHONPATH": ""})
-
-
-def chosen(planned: Found) -> list[str]:
-    return [course["way"] for course in planned["courses"] if course["chosen"]]
-
-
-def refused(planned: Found) -> dict[str, str]:
-    return {course["way"]: course["refused"] for course in planned["courses"] if course["refused"]}
-
-
-def assert_alike(mesh: Mesh, names: Iterable[str]) -> None:
-    """All entries of all servers are equal, their unique IDs too, and none is a naming conflict."""
-    shown = {name: mesh.entries(name) for name in names}
-    first, *others = shown
-    for name in others:
-        for entry in sorted({*shown[first], *shown[name]}):
-            assert shown[first].get(entry) == shown[name].get(entry), f"{entry} on {first} and {name}"
-    assert not any("nsds5replconflict" in entry for some in shown.values() for entry in some.values())
 
 
 def hide(mesh: Mesh, *ldif: str) -> list[str]:
@@ -166,17 +49,6 @@ def test_hidden_modifications_are_written_again(mesh: Mesh, tmp_path: Path) -> N
     assert mesh.read("s3", dn("mod-3"))["userPassword"] == mesh.read("s1", dn("mod-3"))["userPassword"]
     bench.verify()
     assert "{PBKDF2" not in (bench.case / "journal.jsonl").read_text()
-
-
-def test_hidden_additions_on_a_supplier_are_initialised(mesh: Mesh, tmp_path: Path) -> None:
-    lost = hide(mesh, *people("add-1", "add-2"), modify("add-1", "unseen"))
-    bench = Bench(mesh, tmp_path)
-    planned = bench.mend()
-    assert chosen(planned) == ["initialise-from-s1"]
-    assert {"modify-missing", "add-on-consumer", "initialise-from-s3-backwards"} <= refused(planned).keys()
-    assert sum(row["count"] for row in planned["promise"] if row["server"] == "s3") >= len(lost)
-    assert mesh.read("s3", dn("add-1"))["description"] == ["unseen"]
-    bench.verify()
 
 
 def test_hidden_additions_are_deleted_and_added_if_that_is_asked_for(mesh: Mesh, tmp_path: Path) -> None:
@@ -261,22 +133,6 @@ def test_an_agreement_that_waits_is_woken(tree: Mesh, tmp_path: Path) -> None:
         raise AssertionError("the supplier never waited")
     assert tree.vector("c2")["1"] >= made[0]
     assert tree.read("c2", dn(f"waits-{attempt}"))
-    bench.verify()
-
-
-def test_read_only_consumers_are_initialised_by_who_feeds_them(tree: Mesh, tmp_path: Path) -> None:
-    tree.wait_equal()
-    with behind(tree, [("h1", "c1")]):
-        lost = writes(tree, "s1", *people("ro-1", "ro-2"))
-        tree.wait_equal(["s1", "h1"])
-        tree.edit_vector("c1", "1", lost[-1])
-    writes(tree, "s1", *people("ro-after"))
-    tree.wait_equal()
-    bench = Bench(tree, tmp_path)
-    planned = bench.mend()
-    assert chosen(planned) == ["initialise-from-h1"]
-    assert "read-only" in refused(planned)["add-on-consumer"]
-    assert tree.read("c1", dn("ro-2"))
     bench.verify()
 
 

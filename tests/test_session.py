@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import Elsewhere, need
+from spark_application import Application
 from spark_job import job
 
 from workbench.engine import session
@@ -84,17 +85,11 @@ def test_local_with_the_java_of_this_machine_hidden(elsewhere: Elsewhere, tmp_pa
 
 
 @pytest.mark.cluster
-def test_on_a_standalone_cluster_with_the_package_sent_along(elsewhere: Elsewhere, cluster: str) -> None:
-    said = job_elsewhere(elsewhere, f"{cluster!r}, config={{'spark.executor.memory': '512m'}}")
-    assert same_answers(said)
-    assert sent_along(said["package"])
-
-
-@pytest.mark.cluster
-def test_behind_spark_connect_with_the_package_sent_along(elsewhere: Elsewhere, connect_server: str) -> None:
-    said = job_elsewhere(elsewhere, "", {"SPARK_REMOTE": connect_server, "MASTER": "local[1]"})
-    assert same_answers(said)
-    assert sent_along(said["package"])
+def test_on_a_cluster_and_behind_spark_connect_with_the_package_sent_along(there: Application) -> None:
+    assert same_answers(there.job)
+    assert sent_along(there.job["package"])
+    assert there.complaints() == ""
+    assert list(there.folder.iterdir()) == []
 
 
 def sent_along(files: list[str]) -> bool:
