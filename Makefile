@@ -52,8 +52,8 @@ $(READY_BENCH): requirements-bench.lock $(READY)
 demo: $(READY)
 	$(BIN)/workbench demo
 
-# Two processes, because half of the time a test waits for a server or a Java to start.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+# Three processes, also on two cores: one of them waits for Directory Servers nearly all the time.
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
 test: $(READY)
 	$(PYTEST) -m "not slow"

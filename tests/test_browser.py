@@ -364,7 +364,6 @@ def test_hostile_names_stay_text_in_jupyterlab(jupyter: Lab) -> None:
     given = {
         "10_load": {"case_folder": str(jupyter.folder / "hostile-loaded"), "snapshots": list(map(str, snapshots))},
         "20_overview": {"case_folder": str(case.folder)},
-        "23_missed_changes": {"case_folder": str(case.folder)},
     }
     for name, parameters in given.items():
         page = ran(jupyter, name, **parameters)

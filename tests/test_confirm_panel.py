@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import papermill
 import pytest
 from case_samples import SNAPSHOTS
-from conftest import ROOT
 from hand_plans import REPAIRS, temporary
 from memory_servers import BIND_PASSWORD
 from repair_samples import Toy, check_done_once, plan_of
@@ -25,7 +23,7 @@ from workbench.cli import main
 from workbench.journal import owned
 from workbench.model import Problem
 from workbench.planning import models_of
-from workbench.plans import NAME, Plan, as_json, read_plan
+from workbench.plans import NAME, Plan, as_json
 from workbench.reaching import PASSWORD, REPLICATION_PASSWORD, Reach
 from workbench.rehearsal import Rehearsal
 from workbench.repairing import FINISHED, apply
@@ -403,18 +401,6 @@ def test_a_long_journal_is_leafed_through(tmp_path: Path) -> None:
         send(view, "page", by=junk)
         assert view.data["rows"]
     assert state_of(tmp_path, plan).state == "not begun"
-
-
-def test_the_repair_notebook_only_rehearses_as_it_is(tmp_path: Path) -> None:
-    folder, notebooks, out = tmp_path / "case", ROOT / "notebooks", tmp_path / "repair.ipynb"
-    Case.create(folder).load(SNAPSHOTS)
-    given = {"case_folder": str(folder), "ways": ["recreate"]}
-    papermill.execute_notebook(notebooks / "40_repair.ipynb", out, given, cwd=notebooks, progress_bar=False)
-    shown = out.read_text(encoding="utf-8")
-    plan = read_plan(folder)
-    assert plan.id in shown and NOTHING_WAS_CHANGED in shown and "Traceback" not in shown
-    assert [one.way for one in plan.courses if one.chosen] == ["recreate"]
-    assert not (folder / JOURNAL).exists()
 
 
 def test_the_command_says_all_that_was_given(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ The public verbs, in the order in which an incident needs them:
     disagreement(case)          since when the vectors of two servers differ
     arrivals(case, position)    where a change arrived when, and over which links it came
     difference(a, b)            what is new, gone and changed from one diagnosis to another
+    Incident(case)              a case with its diagnosis at hand: what pages ask again and again
     answer(kind, inputs)        a what-if case, as of `workbench scenario`
     plan(case)                  what needs mending and how, proven on a model of the case; writes to no server
     apply(plan, site, folder)   do a plan, each step exactly once; again with `resume=True` after whatever stopped it
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from workbench.differences import difference
     from workbench.engine.session import spark_session
     from workbench.history import disagreement, known_at, lag, vectors_over_time
+    from workbench.incident import Incident
     from workbench.planning import plan
     from workbench.repairing import apply
     from workbench.scenarios import answer
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Case",
+    "Incident",
     "Problem",
     "__version__",
     "answer",
@@ -66,6 +69,7 @@ __all__ = [
 ]
 
 _LATER = {
+    "Incident": "workbench.incident",
     "answer": "workbench.scenarios",
     "apply": "workbench.repairing",
     "arrivals": "workbench.ways",

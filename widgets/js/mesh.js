@@ -31,8 +31,8 @@ function draw(body, data, send) {
     svg.append(group);
     if (label) words.append(label);
   });
-  servers.forEach((one) => svg.append(box(one, places.get(one.name))));
   svg.append(words);
+  servers.forEach((one) => svg.append(box(one, places.get(one.name))));
   body.append(svg, legend(data.shades));
   if (left) body.append(make("p", "wb-faint", `${number(left)} of ${number(servers.length + left)} servers are not drawn: those of which least is to be told.`));
   if (data.pair) body.append(about_pair(data.pair, data.says));
@@ -82,7 +82,7 @@ function arrow(link, from, to, chosen, count) {
   const end = edge(to, -ux, -uy);
   const ends = { x1: start.x + nx, y1: start.y + ny, x2: end.x + nx, y2: end.y + ny };
   const thin = draw_svg("line", {
-    ...ends, class: `wb-line wb-stroke-${name}${chosen ? " wb-line-chosen" : ""}`, "marker-end": `url(#wb-head-${name})`,
+    ...ends, class: `wb-line wb-stroke-${name}${count > 8 && name === "present" ? " wb-at-rest" : ""}${chosen ? " wb-line-chosen" : ""}`, "marker-end": `url(#wb-head-${name})`,
     ...(link.enabled === false ? { "stroke-dasharray": "6 5" } : {}),
   });
   const wide = draw_svg("line", { ...ends, class: "wb-line-wide" });
@@ -116,7 +116,7 @@ function box(one, at) {
     }),
     draw_svg("rect", { x: at.x - BOX.width / 2, y: at.y - BOX.height / 2, width: 7, height: BOX.height, rx: 3, class: `wb-fill-${name}` }),
     draw_svg("text", { x: at.x + 3, y: at.y - 4, "text-anchor": "middle", "font-weight": 600 }, title),
-    draw_svg("text", { x: at.x + 3, y: at.y + 13, "text-anchor": "middle", class: "wb-faint" }, says.length > most + 5 ? says.slice(0, most + 4) + "…" : says),
+    draw_svg("text", { x: at.x + 3, y: at.y + 13, "text-anchor": "middle", class: "wb-faint" }, says.length > most + 3 ? says.slice(0, most + 2) + "…" : says),
   ]);
   return hover_svg(group, `${full}${one.origin ? `, origin ${one.origin}` : ""}\n${says}`);
 }
