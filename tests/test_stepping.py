@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from given_cases import given_cases
@@ -176,7 +176,7 @@ def test_a_long_log_is_read_in_pages_and_no_page_twice_in_a_row(
 ) -> None:
     changes = [csn(second, 1) for second in range(3_000)]
     server = SimpleNamespace(name="s", origin="1", changes=changes, marks=[], vector={})
-    log = stored(server, tmp_path, 1, Random(0))  # type: ignore[arg-type]
+    log = stored(cast(Any, server), tmp_path, 1, Random(0))
     pages = 0
 
     def counted(self: StoredLog, bound: Bound, limit: int) -> Any:
@@ -349,7 +349,7 @@ def test_positions_are_shown_as_the_system_writes_them(tmp_path: Path, monkeypat
 def test_a_system_whose_suppliers_are_not_known_says_so() -> None:
     silent = SimpleNamespace(system=replace(SYSTEM, supplying=None, title="Another"), case=SimpleNamespace(name="c"))
     with pytest.raises(Problem, match=r"no rules of sending are known for Another .*sessions are played for 389"):
-        stepping_of(silent, "a", "b")  # type: ignore[arg-type]
+        stepping_of(cast(Any, silent), "a", "b")
 
 
 def test_a_buffer_of_less_than_nothing_is_refused(tmp_path: Path) -> None:
