@@ -467,5 +467,5 @@ def test_ten_times_in_a_row(jupyter: Lab, turn: int) -> None:
     for path in sorted((ROOT / "notebooks").glob("[2-6]*.ipynb")):
         name = path.stem
         page = ran(jupyter, name)
-        page.locator(".wb").first.wait_for()
+        page.locator(".wb:visible").first.wait_for()
         done(jupyter, page, f"{name}-again")
