@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from workbench import Case
 from workbench.incident import Incident
 
 FOLDER = Path(__file__).parent / "incidents"
+LOST = "missed_behind_equal_vectors"
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
 
 
@@ -29,3 +31,28 @@ def case_of(name: str) -> Case:
 def incident_of(name: str) -> Incident:
     """The incident, diagnosed anew: what a test chooses in it reaches no other."""
     return Incident(case_of(name))
+
+
+ONE, OTHER = "dc=example,dc=com", "dc=other,dc=org"
+
+
+def of_suffixes(folder: Path, *suffixes: str) -> Case:
+    """The same servers with one or both: of ONE s3 missed changes, of OTHER it waits for some that the others have trimmed."""
+    into = folder / "now"
+    into.mkdir(parents=True)
+    recorded = {ONE: FOLDER / LOST / "2-during", OTHER: FOLDER / "purged_changelog" / "purged"}
+    for suffix in suffixes:
+        for path in sorted(recorded[suffix].iterdir()):
+            server, _, kind = path.name.removesuffix(".gz").partition(".")
+            if kind in ("replica.ldif", "agreements.ldif", "changelog.ldif", "export-replication.ldif", "access.log"):
+                data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+                for name in (str, _in_a_name):
+                    data = data.replace(name(ONE).encode(), name(suffix).encode())
+                (into / f"{server}.{suffix}.{kind}").write_bytes(data)
+    case = Case.create(folder / "case")
+    case.load([into])
+    return case
+
+
+def _in_a_name(suffix: str) -> str:
+    return suffix.replace("=", r"\3D").replace(",", r"\2C")

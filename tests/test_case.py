@@ -21,6 +21,7 @@ from spark_application import Application
 from strategies import CANARY
 
 from workbench import Case, Problem
+from workbench.case import LAYOUT
 from workbench.engine import evidence, parts
 from workbench.engine.likeness import likeness
 from workbench.files import inspect_file
@@ -387,10 +388,10 @@ def test_a_manifest_of_another_layout_is_refused_with_both_numbers(tmp_path: Pat
     stored = json.loads(manifest.read_text())
     for layout, do in ((7, "use the version of the workbench that made it"), (0, "load the inputs into a new case")):
         manifest.write_text(json.dumps(stored | {"layout": layout, "inputs": "in a shape of its own"}))
-        with pytest.raises(Problem, match=rf"layout {layout} is not 4.*manifest.json.*{do}"):
+        with pytest.raises(Problem, match=rf"layout {layout} is not {LAYOUT}.*manifest.json.*{do}"):
             Case.open(case.folder)
     (tmp_path / "case" / "case.yaml").write_text("layout: '7'\n")
-    with pytest.raises(Problem, match=r"layout 7 is not 4.*case.yaml.*use the version"):
+    with pytest.raises(Problem, match=rf"layout 7 is not {LAYOUT}.*case.yaml.*use the version"):
         Case.open(case.folder)
 
 
@@ -402,7 +403,7 @@ def test_a_case_without_its_evidence_does_not_pass_for_an_empty_one(tmp_path: Pa
         Case.open(case.folder)
     prepared = tmp_path / "prepared"
     prepared.mkdir()
-    (prepared / "case.yaml").write_text("layout: '4'\nname: INC-4711\n")
+    (prepared / "case.yaml").write_text(f"layout: '{LAYOUT}'\nname: INC-4711\n")
     with pytest.raises(Problem, match="does not exist"):
         Case.create(prepared).load([tmp_path / "gone"])
     assert {path.name for path in prepared.iterdir()} == {"case.yaml", ".owner"}

@@ -21,6 +21,7 @@ from conftest import need
 from mesh_samples import agreement, changelog, claims, csn, elements, pair_of_servers, replica, write
 
 from workbench import cli
+from workbench.case import LAYOUT
 from workbench.cli import main
 from workbench.model import IDENTITY, Finding
 from workbench.systems import system_named
@@ -225,7 +226,7 @@ def test_what_cannot_be_done_is_one_sentence_and_exit_code_2(
     write(place / "foreign", {"x.txt": "hello\n", "y.bin": bytes(range(256))})
     shutil.copytree(behind_case, place / "broken")
     (place / "broken" / "evidence" / "manifest.json").unlink()
-    write(place / "bare", {"case.yaml": "layout: '4'\nname: bare\n"})
+    write(place / "bare", {"case.yaml": f"layout: '{LAYOUT}'\nname: bare\n"})
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     failed = run(*arguments)
     assert failed.exit_code == 2

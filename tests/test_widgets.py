@@ -13,18 +13,21 @@ import pytest
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from incident_samples import case_of, incident_of
+from incident_samples import ONE, OTHER, case_of, incident_of, of_suffixes
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from view_samples import LOST, STUCK, Message, all_views, samples, say, states
 
 from widgets import (
+    AnchorLine,
     Checks,
     EntryDiff,
     Findings,
     Inputs,
     MeshMap,
     MissedChanges,
+    Stepper,
+    Stops,
     TimeLine,
     VectorGrid,
     VectorsOverTime,
@@ -218,6 +221,26 @@ def test_parameters_of_a_wrong_type_are_refused_with_a_sentence(
         return
     with pytest.raises(Problem, match=says):
         Inputs(incident, "any", **given)
+
+
+def test_of_two_suffixes_each_is_shown_as_it_is_shown_alone(tmp_path: Path) -> None:
+    """Servers, links, names of agreements and origins are the same in both."""
+
+    def shown(incident: Incident, suffix: str) -> dict[str, str]:
+        empty = dict.fromkeys(("server", "origin", "since", "until", "position"), "")
+        inputs = Inputs(incident, "any", **empty, suffix=suffix, supplier="s1", consumer="s3", rules="", per_load=3)
+        texts = {type(one).__name__: one.text() for one in (view(incident, inputs) for view in views)}
+        found = Findings(incident, inputs).data["findings"]
+        return texts | {"findings": ", ".join(f"{one['code']} {one['server']} {one['origin']}" for one in found)}
+
+    views: list[Any] = [MeshMap, VectorGrid, MissedChanges, TimeLine, VectorsOverTime, Stepper, AnchorLine, Stops]
+    both = Incident(of_suffixes(tmp_path / "both", ONE, OTHER))
+    alone = {one: shown(Incident(of_suffixes(tmp_path / one, one)), one) for one in (ONE, OTHER)}
+    # The clocks of the servers go on to when the second of the two was recorded, so a record that OTHER lacks is late there.
+    alone[OTHER]["findings"] += ", VECTOR_AHEAD_OF_LOG s1 1"
+    for suffix in (ONE, OTHER, ONE):
+        assert shown(both, suffix) == alone[suffix]
+    assert all(text != alone[OTHER][name] for name, text in alone[ONE].items())
 
 
 def test_findings_as_text_are_those_that_are_shown(incident: Incident) -> None:

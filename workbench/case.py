@@ -53,8 +53,10 @@ if TYPE_CHECKING:
 
     from workbench.engine.logs import StoredLog
 
-LAYOUT = 4
+LAYOUT = 5
 MANIFEST = "manifest.json"
+_ASKED_AGAIN = 200_000
+"""Rows of a table that is kept in memory: a diagnosis asks for the vectors and links dozens of times."""
 STAGING = ".load-"
 """A folder beside the tables where one load writes its parts until all of them are there."""
 
@@ -100,6 +102,7 @@ class Case:
         self.inputs = inputs
         self.told: dict[str, Any] = {}
         """What load wrote into case.yaml; what differs there is a person's word."""
+        self._arrow: dict[str, tuple[list[tuple[str, int, int]], pa.Table]] = {}
 
     @classmethod
     def open(cls, folder: str | Path) -> Case:
@@ -166,6 +169,7 @@ class Case:
         then, labels = copy(self), list(self.snapshots)
         then.snapshots = {label: self.snapshots[label] for label in labels[: labels.index(snapshot) + 1]}
         then.inputs = [one for one in self.inputs if one.snapshot in then.snapshots]
+        then._arrow = {}
         return then
 
     def load(
@@ -396,15 +400,24 @@ class Case:
 
     def arrow(self, name: str) -> pa.Table:
         """A small evidence table (vectors, links, coverage, digests) as an Arrow table, without Spark."""
-        parts = []
-        for part in self.parts(name):
-            try:
-                parts.append(pq.read_table(part["path"]).cast(SCHEMAS[name]))
-            except (OSError, pa.ArrowInvalid):
-                raise Problem(
-                    "a part of the evidence is damaged or gone", part["path"], "load the inputs into a new case"
-                ) from None
-        return pa.concat_tables(parts) if parts else SCHEMAS[name].empty_table()
+        states, parts = [], []
+        paths = [part["path"] for part in self.parts(name)]
+        try:
+            for path in paths:
+                at = os.stat(path)  # a part that was damaged meanwhile is told
+                states.append((path, at.st_size, at.st_mtime_ns))
+            if self._arrow.get(name, (None,))[0] == states:
+                return self._arrow[name][1]
+            for path in paths:
+                parts.append(pq.read_table(path).cast(SCHEMAS[name]))
+        except (OSError, pa.ArrowInvalid):
+            raise Problem(
+                "a part of the evidence is damaged or gone", path, "load the inputs into a new case"
+            ) from None
+        made = pa.concat_tables(parts) if parts else SCHEMAS[name].empty_table()
+        if len(made) <= _ASKED_AGAIN:
+            self._arrow[name] = states, made
+        return made
 
     def log(self, one: Input) -> StoredLog:
         """The changes that one of the inputs shows, to be asked without Spark; it remembers what it read."""

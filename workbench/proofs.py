@@ -53,6 +53,7 @@ class Evidence:
             for one in self.inputs
             if server in (None, one.server) and evidence in (None, format_with(one.kind).evidence)
             for part in self.case.parts(table, one)
+            if part.get("suffix") in (None, self.suffix)
         ]
 
     def rows(self, table: str) -> list[dict[str, Any]]:

@@ -151,14 +151,22 @@ class _Writer:
             self.parts[-1]["of"] = of
 
     def _named(self, rows: pa.Table) -> None:
-        """The changes that these rows name, each once and in order."""
-        found = pc.unique(rows["position"].cast(pa.string())).drop_null().to_pylist()
-        keys = sorted({self.system.change_of(position) for position in found})
-        if keys:
-            origin = pa.array(map(self.system.origin_of, keys), pa.string()).dictionary_encode()
-            hi, lo = (np.array(half, np.int64) for half in zip(*map(self.system.halves, keys), strict=True))
-            self._write("named", pa.table({"origin": origin, "hi": hi, "lo": lo}), *_ends(hi, lo))
-            self.parts[-1]["origins"] = sorted(origin.dictionary.to_pylist())
+        """The changes that these rows name, each once and in order; of a server with several suffixes, each suffix by itself.
+
+        A row that does not tell its suffix there names nothing: origins of two suffixes often bear the same name, and a
+        change of the one would be missing in every log of the other.
+        """
+        source, several = self.share.source, bool(self.share.source.suffixes)
+        suffix = _suffix_of(rows, source, self.system.below)
+        for one in pc.unique(suffix).drop_null().to_pylist() if several else [source.suffix]:
+            mine = rows.filter(pc.equal(suffix, one)) if several else rows
+            found = pc.unique(mine["position"].cast(pa.string())).drop_null().to_pylist()
+            keys = sorted({self.system.change_of(position) for position in found})
+            if keys:
+                origin = pa.array(map(self.system.origin_of, keys), pa.string()).dictionary_encode()
+                hi, lo = (np.array(half, np.int64) for half in zip(*map(self.system.halves, keys), strict=True))
+                self._write("named", pa.table({"origin": origin, "hi": hi, "lo": lo}), *_ends(hi, lo))
+                self.parts[-1] |= {"origins": sorted(origin.dictionary.to_pylist()), "suffix": one}
 
     def _write(self, name: str, rows: pa.Table, *ends: tuple[int, int]) -> None:
         self.parts.append(write_part(self.evidence, name, rows, self.share.source, *ends, below=self.system.below))
@@ -195,18 +203,20 @@ def _constant(value: str | None, rows: int) -> pa.Array:
 def _with_source(name: str, rows: pa.Table, source: Source, below: str) -> pa.Table:
     """The table with its source columns in front, in the order of the schema. A parser's own suffix goes before the file's."""
     columns: dict[str, Any] = {column: _constant(getattr(source, column), len(rows)) for column in SOURCE}
-    if "suffix" in rows.column_names:
-        columns["suffix"] = pc.coalesce(rows["suffix"], pa.scalar(source.suffix, pa.string()))
-    elif source.suffixes and below and "target" in rows.column_names:
-        columns["suffix"] = _suffix_of(rows["target"].cast(pa.string()), source, below)
+    columns["suffix"] = _suffix_of(rows, source, below)
     for column, (kind, _) in COLUMNS[name].items():
         have = rows[column]
         columns[column] = have if pa.types.is_dictionary(have.type) else have.cast(kind)
     return pa.table({column: columns[column] for column in SCHEMAS[name].names})
 
 
-def _suffix_of(target: pa.ChunkedArray, source: Source, below: str) -> pa.ChunkedArray:
-    """The longest of the server's suffixes that each target lies below; that of the file where there is no target."""
+def _suffix_of(rows: pa.Table, source: Source, below: str) -> pa.ChunkedArray:
+    """What each row names itself, else the longest of the server's suffixes that its target lies below, else that of the file."""
+    if "suffix" in rows.column_names:
+        return pc.coalesce(rows["suffix"], pa.scalar(source.suffix, pa.string()))
+    if not (source.suffixes and below and "target" in rows.column_names):
+        return _constant(source.suffix, len(rows))
+    target = rows["target"].cast(pa.string())
     lower = pc.utf8_lower(target)
     found: Any = pa.scalar(None, pa.string())
     for suffix in sorted(source.suffixes, key=len):
