@@ -116,7 +116,7 @@ def poisoned_incident(source: Path, folder: Path) -> list[Path]:
                 data = data.replace(b"k1u%05d" % number, IN_NAMES[number % len(IN_NAMES)].encode() + b"%d" % number)
             data = data.replace(b"s1-to-s3", IN_NAMES[0].encode())
             (into / file.name.removesuffix(".gz")).write_bytes(data)
-        servers = [{"name": f"{IN_NAMES[at]}s{at + 1}", "files": [f"s{at + 1}.*"]} for at in range(3)]
+        servers = [{"name": f"{IN_NAMES[at - 1]}s{at + 1}", "files": [f"s{at + 1}.*"]} for at in range(3)]
         (into / "case.yaml").write_text(to_yaml({"servers": servers}), encoding="utf-8")
         made.append(into)
     return made
