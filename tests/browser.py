@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from conftest import end
+
 from workbench.jupyter import lab_command
 
 CHROMIUM = "/usr/bin/chromium"
@@ -93,12 +95,7 @@ def started(words: list[str], url: str, log: Path, folder: Path | None = None, *
             time.sleep(0.2)
         yield
     finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
 
 
 def _answers(url: str) -> bool:

@@ -257,12 +257,17 @@ def _process(folder: Path, name: str, what: str, *options: str) -> Iterator[Proc
     try:
         yield process
     finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
+
+
+def end(process: Process) -> None:
+    """Stop a process that a test started; one that does not listen is killed."""
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _wait(what: str, folder: Path, processes: list[Process], ready: Callable[[], bool]) -> None:

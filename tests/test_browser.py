@@ -381,7 +381,9 @@ def test_hostile_names_stay_text_in_jupyterlab(jupyter: Lab) -> None:
         assert page.evaluate("() => window.hit === undefined")
         if name == "20_overview":  # Plotly takes markup for its own, and what stands between two `$` for a formula
             lines = page.locator(".js-plotly-plot .legendtext").all_text_contents()
-            assert set(lines) == {f"{IN_NAMES[at - 1]}s{at + 1}: origin {origin}" for at in range(3) for origin in "123"}
+            assert set(lines) == {
+                f"{IN_NAMES[at - 1]}s{at + 1}: origin {origin}" for at in range(3) for origin in "123"
+            }
         done(jupyter, page, f"{name}-hostile")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -296,3 +297,25 @@ def test_operations_are_counted_and_their_ends_found_whatever_else_the_logs_hold
     assert {one["position"]: one["how"] for one in first["operations"]}.items() <= ends.items()
     second = at_work(incident, "s1", suffix, since=middle)
     assert first["count"] + second["count"] == whole["count"]
+
+
+def test_a_long_access_log_before_the_operations_takes_none_of_their_ends(tmp_path: Path) -> None:
+    now = tmp_path / "now"
+    shutil.copytree(FOLDER / LAGS / "during", now)
+    log = now / "s1.access.log.gz"
+    rotated = []
+    for number in range(5_000):
+        at = f"[20/Nov/2026:{5 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}.000000000 +0000] conn=7 op={number}"
+        rotated.append(f'{at} MOD dn="uid=u{number},ou=people,dc=example,dc=com"')
+        rotated.append(
+            f"{at} RESULT err=0 tag=103 nentries=0 wtime=0.1 optime=0.1 etime=0.2 csn={0x6AFF0000 + number:08x}000000010000"
+        )
+    text = gzip.decompress(log.read_bytes())
+    log.write_bytes(gzip.compress("".join(f"{line}\n" for line in rotated).encode() + text))
+    case = Case.create(tmp_path / "case")
+    case.load([now])
+    incident, shorter = Incident(case), incident_of(LAGS)
+    (suffix,) = suffixes(incident)
+    assert sum(row["server"] == "s1" for row in case.arrow("applied").to_pylist()) > 5_000
+    for key in ("operations", "count", "span", "tracks"):
+        assert at_work(incident, "s1", suffix)[key] == at_work(shorter, "s1", suffix)[key]
