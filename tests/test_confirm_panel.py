@@ -403,6 +403,13 @@ def test_a_long_journal_is_leafed_through(tmp_path: Path) -> None:
     assert state_of(tmp_path, plan).state == "not begun"
 
 
+@pytest.mark.parametrize("urls", [["s2=ldap://me:hidden@two"], ["ldap://me:hidden@two"], "ldap://me:hidden@two"])
+def test_an_address_with_a_password_is_refused_and_not_repeated(urls: Any) -> None:
+    with pytest.raises(Problem, match="no user and no password") as told:
+        Reach(urls=urls)
+    assert "hidden" not in str(told.value)
+
+
 def test_the_command_says_all_that_was_given(tmp_path: Path) -> None:
     reach = Reach(["s1=one"], ["s2=ldap://two x"], "cn=a b", tmp_path / "p", "ca.pem", False, 7, 600, "r")
     said = shlex.split(reach.command("resume", tmp_path, "--accept-progress"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from workbench import Case, Problem
 from workbench.boundary import strict_yaml
 from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check, check_all
 from workbench.incident import Incident
-from workbench.parameters import NAME, READ_ONLY
+from workbench.parameters import NAME, READ_ONLY, keep, kept_in
 
 SCRIPTS = sorted((ROOT / "widgets" / "js").glob("*.js"))
 
@@ -114,6 +115,13 @@ def test_a_damaged_file_of_choices_keeps_nothing_and_is_replaced(incident: Incid
     assert inputs.value("server") == "*"
     inputs.choose(server="s2")
     assert strict_yaml((incident.case.folder / NAME).read_text(), NAME) == {"server": "s2"}
+
+
+def test_of_two_notebooks_that_choose_at_once_no_choice_is_lost(incident: Incident) -> None:
+    folder, names = incident.case.folder, [f"n{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as several:
+        list(several.map(lambda name: keep(folder, {name: "x"}), names))
+    assert kept_in(folder) == dict.fromkeys(names, "x")
 
 
 def test_pages_that_many_look_at_keep_nothing(incident: Incident, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,11 @@ A name that a notebook is given outright counts more than what is kept; what is 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,11 +199,24 @@ def keep(folder: Path, choices: Mapping[str, str]) -> None:
         return
     path = folder / NAME
     try:
-        write_whole(path, _HEAD + to_yaml(dict(sorted({**kept_in(folder), **choices}.items()))))
+        with _alone_in(folder):
+            write_whole(path, _HEAD + to_yaml(dict(sorted({**kept_in(folder), **choices}.items()))))
     except OSError as error:
         raise Problem(
             f"the choice is not kept: {error.strerror}", str(path), "it holds until the notebook ends"
         ) from None
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Two notebooks of one case that choose in one moment: each takes up what the other has kept."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network folders have no locks: the later of two choices counts there
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def as_parameters_file(notebook: str, parameters: Mapping[str, str | int | Sequence[str]]) -> str:

@@ -49,6 +49,12 @@ class Reach:
     replication_password_file: Path | str | None = None
     ask: Callable[[str], str] | None = None
 
+    def __post_init__(self) -> None:
+        for url in (self.urls,) if isinstance(self.urls, str) else self.urls:
+            if "@" in str(url):  # an address is shown again: in the command to go on with, in the journal
+                where = printable(str(url).rpartition("@")[2])
+                raise Problem("an address holds no user and no password", where, "say with --bind-dn who asks")
+
     @property
     def given(self) -> bool:
         """True if any server was named."""
