@@ -325,3 +325,13 @@ def test_many_missing_changes_of_one_suffix_leave_room_for_those_of_the_other(tm
     found = verdicts(case, shown, logs, pair_matrix(shown, logs), limit=1)
     assert [(row["suffix"], row["position"]) for row in found.missing] == [(A, csn(3, 1)), (B, csn(6, 1))]
     assert found.cut()["missing"] == 5
+
+
+def test_tasks_that_clean_one_origin_in_two_suffixes_are_two(tmp_path: Path) -> None:
+    task = f"nsds5ReplicaCleanRUV: 7:{csn(0, 7)}:no:1\n"
+    files = {name: text for suffix in (A, B) for name, text in of(suffix).items()}
+    for suffix in (A, B):
+        files[f"s1.{suffix}.replica.ldif"] = files[f"s1.{suffix}.replica.ldif"].rstrip("\n") + f"\n{task}\n"
+    found = diagnose(case_of(tmp_path, dict(files), dict(files)))
+    told = {(one["server"], one["suffix"]) for one in found["findings"] if one["code"] == "CLEAN_HANGING"}
+    assert told == {("s1", A), ("s1", B)}
