@@ -221,7 +221,11 @@ def _suffix_of(rows: pa.Table, source: Source, below: str) -> pa.ChunkedArray:
     if not (known and below and "target" in rows.column_names) or rows["target"].null_count == len(rows):
         return _constant(source.suffix, len(rows))
     target = rows["target"].cast(pa.string())
-    lower = pc.replace_substring_regex(pc.utf8_lower(target), rf" *({below}) *", r"\1")
+    if not source.suffixes and pc.all(pc.ends_with(target, below + known[0])).as_py():
+        return _constant(source.suffix, len(rows))  # nearly all of them, and quickly told
+    lower = pc.utf8_lower(target)
+    if pc.any(pc.or_(pc.match_substring(lower, f"{below} "), pc.match_substring(lower, f" {below}"))).as_py():
+        lower = pc.replace_substring_regex(lower, rf" *({below}) *", r"\1")
     found: Any = pa.scalar(None, pa.string())
     for suffix in sorted(known, key=len):
         inside = pc.or_(pc.equal(lower, suffix.lower()), pc.ends_with(lower, below + suffix.lower()))
