@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 
 from fleet_histories import READ_ONLY, Fleet, Line, Note, Shown, origin_of
@@ -13,16 +14,21 @@ from mesh_samples import GENERATION, write
 
 def files_of(fleet: Fleet, shown: Shown) -> Iterator[tuple[str, str]]:
     """The files of one server, by name."""
-    yield f"{shown.name}.replica.ldif", _replica(fleet, shown)
-    yield f"{shown.name}.agreements.ldif", _agreements(fleet, shown)
-    if shown.log is not None:
-        yield f"{shown.name}.changelog.ldif", _changelog(fleet, shown)
+    yield from _own_files(fleet, shown, shown.name)
     if shown.lines:
-        yield f"{shown.name}.access.log", "".join(_access(fleet, shown.lines))
+        yield f"{shown.name}.access.log", _in_time(_access(fleet, shown.lines, shown.lines[0].at))
     if shown.notes:
-        yield f"{shown.name}.errors.log", "".join(_errors(fleet, shown.notes))
+        yield f"{shown.name}.errors.log", _in_time(_errors(fleet, shown.notes))
+
+
+def _own_files(fleet: Fleet, shown: Shown, name: str) -> Iterator[tuple[str, str]]:
+    """The files of one suffix of a server, by name."""
+    yield f"{name}.replica.ldif", _replica(fleet, shown)
+    yield f"{name}.agreements.ldif", _agreements(fleet, shown)
+    if shown.log is not None:
+        yield f"{name}.changelog.ldif", _changelog(fleet, shown)
     if shown.states is not None:
-        yield f"{shown.name}.entries.ldif", _entries(fleet, shown)
+        yield f"{name}.entries.ldif", _entries(fleet, shown)
 
 
 def write_fleet(folder: Path, fleet: Fleet) -> list[Path]:
@@ -32,6 +38,55 @@ def write_fleet(folder: Path, fleet: Fleet) -> list[Path]:
         write(folder / str(number), {name: text for one in shown.values() for name, text in files_of(fleet, one)})
         for number, shown in enumerate(snapshots, 1)
     ]
+
+
+def write_suffixes(folder: Path, chosen: list[Fleet], every: list[Fleet]) -> list[Path]:
+    """The snapshots of the servers as if they held the chosen ones of some suffixes: the logs begin and end as with all."""
+    snapshots = {
+        "1": [(fleet, fleet.earlier) for fleet in chosen if fleet.earlier],
+        "2": [(fleet, fleet.shown) for fleet in chosen],
+    }
+    written = []
+    for label, shown in snapshots.items():
+        files: dict[str, str] = {}
+        told: list[str] = []
+        for fleet, servers in shown:
+            for name, one in servers.items():
+                files |= dict(_own_files(fleet, one, f"{name}.{fleet.suffix}"))
+                if fleet.tells_backend or not one.log:  # a log without changes does not tell what it is of
+                    told.append(f"- name: {name}\n  files: ['{name}.{fleet.suffix}.*']\n  suffix: {fleet.suffix}\n")
+        for name in chosen[0].shown if label == "2" else ():
+            files |= dict(_shared_logs(name, chosen, every))
+        if told:
+            files["case.yaml"] = "servers:\n" + "".join(told)
+        if files:
+            written.append(write(folder / label, files))
+    return written
+
+
+def _shared_logs(name: str, chosen: list[Fleet], every: list[Fleet]) -> Iterator[tuple[str, str]]:
+    """The logs of one server, which speak of all its suffixes in the order of time."""
+    times = [line.at for fleet in every for line in fleet.shown[name].lines or ()]
+    if times:
+        told = [
+            (max(times), f'{_stamp(max(times))} conn=99 op=1 SRCH base="" scope=0 filter="(objectClass=*)" attrs=ALL\n')
+        ]
+        for number, fleet in enumerate(every):
+            if fleet in chosen:
+                told += _access(fleet, fleet.shown[name].lines or [], min(times), 10 * number)
+        yield f"{name}.access.log", _in_time(told)
+    times = [note.at for fleet in every for note in fleet.shown[name].notes or ()]
+    if times:
+        told = [(at, f"{_stamp(at)} - INFO - main - it is still there\n") for at in (min(times), max(times))]
+        for fleet in every:
+            mine = fleet.shown[name].notes or []
+            # A restore brings back everything that the server holds.
+            told += _errors(fleet, mine if fleet in chosen else [one for one in mine if "restore" in one.kind])
+        yield f"{name}.errors.log", _in_time(told)
+
+
+def _in_time(told: Iterable[tuple[int, str]]) -> str:
+    return "".join(text for _, text in sorted(told, key=itemgetter(0)))
 
 
 def _port(at: int) -> int:
@@ -54,12 +109,14 @@ def _first(fleet: Fleet, rid: str) -> str:
 
 
 def _dn(fleet: Fleet) -> str:
-    escaped = fleet.suffix.replace("=", "\\3D")
+    escaped = fleet.suffix.replace("=", "\\3D").replace(",", "\\2C")
     return f"cn=replica,cn={escaped},cn=mapping tree,cn=config"
 
 
 def _replica(fleet: Fleet, shown: Shown) -> str:
+    tree = ["objectClass: nsMappingTree", f"cn: {fleet.suffix}", f"nsslapd-backend: {fleet.backend}", ""]
     lines = [
+        *([f"dn: {_dn(fleet).partition(',')[2]}", *tree] if fleet.tells_backend else []),
         f"dn: {_dn(fleet)}",
         "objectClass: nsds5Replica",
         f"nsDS5ReplicaRoot: {fleet.suffix}",
@@ -77,9 +134,9 @@ def _agreements(fleet: Fleet, shown: Shown) -> str:
         if shown.log is None or one.name == shown.name or one.rid == READ_ONLY:
             continue
         lines = [
-            f"dn: cn=to-{one.name},{_dn(fleet)}",
+            f"dn: cn={fleet.links}{one.name},{_dn(fleet)}",
             "objectClass: nsds5replicationagreement",
-            f"cn: to-{one.name}",
+            f"cn: {fleet.links}{one.name}",
             f"nsDS5ReplicaRoot: {fleet.suffix}",
             "nsDS5ReplicaHost: host",
             f"nsDS5ReplicaPort: {_port(at)}",
@@ -131,26 +188,30 @@ def _stamp(at: int) -> str:
     return f"[{datetime.fromtimestamp(at, UTC):%d/%b/%Y:%H:%M:%S}.000000000 +0000]"
 
 
-def _access(fleet: Fleet, lines: list[Line]) -> Iterator[str]:
-    yield f"{_stamp(lines[0].at)} conn=1 fd=64 slot=64 connection from 10.0.0.1 to 10.0.0.2\n"
-    yield f'{_stamp(lines[0].at)} conn=1 op=3 EXT oid="2.16.840.1.113730.3.5.12" name="x"\n'
-    yield f"{_stamp(lines[0].at)} conn=2 fd=65 slot=65 connection from 10.0.0.3 to 10.0.0.2\n"
+def _access(fleet: Fleet, lines: list[Line], begin: int, conns: int = 0) -> Iterator[tuple[int, str]]:
+    """The lines with their times; the numbers of the connections of other suffixes are others."""
+    sent, asked = conns + 1, conns + 2
+    session = 'EXT oid="2.16.840.1.113730.3.5.12" name="x"\n'
+    yield begin, f"{_stamp(begin)} conn={sent} fd=64 slot=64 connection from 10.0.0.1 to 10.0.0.2\n"
+    yield begin, f"{_stamp(begin)} conn={sent} op=3 {session}"
+    yield begin, f"{_stamp(begin)} conn={asked} fd=65 slot=65 connection from 10.0.0.3 to 10.0.0.2\n"
     for number, line in enumerate(lines, 4):
-        where = f"{_stamp(line.at)} conn={1 if line.replicated else 2} op={number}"
-        yield f'{where} MOD dn="{_target(fleet, line.entry)}"\n'
+        where = f"{_stamp(line.at)} conn={sent if line.replicated else asked} op={number}"
+        yield line.at, f'{where} MOD dn="{_target(fleet, line.entry)}"\n'
         tail = f" csn={line.csn}" if line.csn else ""
-        yield f"{where} RESULT err={line.code} tag=103 nentries=0 wtime=0.000389 optime=0.003129 etime=0.003517{tail}\n"
+        times = "wtime=0.000389 optime=0.003129 etime=0.003517"
+        yield line.at, f"{where} RESULT err={line.code} tag=103 nentries=0 {times}{tail}\n"
         if number % 50 == 0:
-            yield f'{_stamp(line.at)} conn=1 op={number}1 EXT oid="2.16.840.1.113730.3.5.12" name="x"\n'
+            yield line.at, f"{_stamp(line.at)} conn={sent} op={number}1 {session}"
 
 
 _SAYS = {
     "dropped": "DEBUG - NSMMReplicationPlugin - ruv_add_csn_inprogress - The csn {csn} has already be seen (in ruv) - ignoring",
     "cancelled": "DEBUG - NSMMReplicationPlugin - process postop - conn=1 op=1 csn={csn} canceling operation csn",
-    "skipped": 'WARN - NSMMReplicationPlugin - replay_update - agmt="cn=to-{to}" (host:1): Receiver failed to replay change '
+    "skipped": 'WARN - NSMMReplicationPlugin - replay_update - agmt="cn={to}" (host:1): Receiver failed to replay change '
     "(uniqueid 1, CSN {csn}): No such object (32). Skipping.",
-    "import_begin": "INFO - bdb_import_main - import userroot: Beginning import job...",
-    "import_end": "INFO - bdb_import_main - import userroot: Import complete.  Processed 12 entries in 5 seconds.",
+    "import_begin": "INFO - bdb_import_main - import {backend}: Beginning import job...",
+    "import_end": "INFO - bdb_import_main - import {backend}: Import complete.  Processed 12 entries in 5 seconds.",
     "total_receive": "DEBUG - NSMMReplicationPlugin - multisupplier_extop_StartNSDS50ReplicationRequest - "
     'conn=1 op=3 repl="{suffix}": Begin total protocol',
     "restore_begin": "INFO - bdb_restore - Beginning restore to 'ldbm database'",
@@ -160,9 +221,11 @@ _SAYS = {
 }
 
 
-def _errors(fleet: Fleet, notes: list[Note]) -> Iterator[str]:
-    for note in sorted(notes, key=lambda note: note.at):
-        yield f"{_stamp(note.at)} - " + _SAYS[note.kind].format(csn=note.about, to=note.to, suffix=fleet.suffix) + "\n"
+def _errors(fleet: Fleet, notes: list[Note]) -> Iterator[tuple[int, str]]:
+    names = {"suffix": fleet.suffix, "backend": fleet.backend}
+    for note in notes:
+        said = _SAYS[note.kind].format(csn=note.about, to=f"{fleet.links}{note.to}", **names)
+        yield note.at, f"{_stamp(note.at)} - {said}\n"
 
 
 def _entries(fleet: Fleet, shown: Shown) -> str:

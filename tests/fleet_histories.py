@@ -154,25 +154,36 @@ class Fleet:
     planted: list[str] = field(default_factory=list)
     had: dict[str, set[str]] = field(default_factory=dict)
     """What each server had when its log was collected."""
-
-    @property
-    def suffix(self) -> str:
-        """What the servers replicate."""
-        return "dc=fleet"
+    begin: int = 0
+    suffix: str = "dc=fleet"
+    """What the servers replicate."""
+    backend: str = "userroot"
+    tells_backend: bool = False
+    """What was collected says which backend holds the suffix."""
+    links: str = "to-"
+    """How the names of its agreements begin; that of the consumer follows."""
 
 
 class History:
-    """Plays one history. Everything follows from the random numbers."""
+    """Plays one history. Everything follows from the random numbers.
 
-    def __init__(self, number: int, size: int, random: Random, rounds: int = 12) -> None:
+    `beside`: what the same servers replicate besides, in a suffix of its own. Their origins bear the same names in both, and
+    wherever the clock allows, a change gets the position that one of that suffix has.
+    """
+
+    def __init__(self, number: int, size: int, random: Random, rounds: int = 12, beside: Fleet | None = None) -> None:
         self.random, self.rounds = random, rounds
         self.begin = random.choice([0x66000000, 0x66000000, 0x80000000, 0xE0000000])
         rids = random.sample([*range(1, size + 3), 255, 256, 4711, 65534], size)
         readers = random.choice([0, 0, 1]) if size < 8 else random.choice([0, 1, 2])
         rids[size - readers :] = [READ_ONLY] * readers
+        self.taken: list[str] = []
+        if beside is not None:
+            rids, self.taken = [one.rid for one in beside.servers], sorted(beside.changes)
+            self.begin = beside.begin
         self.servers = [Server(f"s{at}", rid) for at, rid in enumerate(rids)]
         self.writers = [one for one in self.servers if one.keeps_log]
-        self.fleet = Fleet(number, self.servers, {})
+        self.fleet = Fleet(number, self.servers, {}, begin=self.begin)
         self.now = self.begin
         self.backups: dict[str, list[Data]] = {one.name: [] for one in self.servers}
         self.copies: dict[str, list[tuple[list[str], dict[str, str]]]] = {one.name: [] for one in self.servers}
@@ -232,6 +243,11 @@ class History:
         if csn <= server.data.vector.get(server.origin, ""):
             csn = f"{self.now + 1:08x}0000{server.rid:04x}0000"
             self.now += 1
+        for taken in self.taken:
+            alike = origin_of(taken) == server.origin and taken > server.data.vector.get(server.origin, "")
+            if alike and self.now <= time_of(taken) <= self.now + 9:
+                csn, self.now = taken, time_of(taken)
+                break
         change = Change(csn, random.randrange(12) if entry is None else entry, value or f"by {csn}")
         self.fleet.changes[csn] = change
         self._has(server, change)

@@ -26,6 +26,8 @@ def by_the_contract(found: Ground) -> str:
     for ground in (G.IN_LOG, G.APPLIED, G.IN_STATE, G.IN_EARLIER_LOG):
         if ground in found:
             return "present"
+    if G.UNCLEAR in found:
+        return "unknown"
     if G.DROPPED in found or G.SKIPPED in found:
         return "missing"
     if G.CANCELLED in found and G.REFUSED not in found:
@@ -66,6 +68,33 @@ def test_results_after_which_the_supplier_goes_on() -> None:
 
 
 # --- messages of resets
+
+A, B = "dc=a", "o=b"
+
+
+def of(suffix: str | None, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**one, "suffix": suffix} for one in messages]
+
+
+def test_resets_of_two_suffixes_are_told_apart() -> None:
+    import_of_b = [message(10, "import_begin", backend="ipaca"), message(20, "import_end", backend="ipaca")]
+    assert [one.kind for one in resets(of(None, *import_of_b), B, {"ipaca": B}, True)] == [REPLACED]
+    assert resets(of(None, *import_of_b), A, {"ipaca": B}, True) == []
+    # Of a backend that nothing tells, the data of either may have been replaced.
+    for suffix in (A, B):
+        assert [(one.kind, one.sure) for one in resets(of(None, *import_of_b), suffix, {}, True)] == [(REPLACED, False)]
+    assert [one.sure for one in resets(of(None, *import_of_b), A)] == [True]
+    # The one that is offline alone is the one that is filled, and its backend is known from then on.
+    filled = of(B, message(1, "replica_offline")) + of(None, message(5, "import_end", backend="ipaca"))
+    assert [one.kind for one in resets(filled, B, {}, True)] == [TOTAL]
+    assert resets(filled, A, {}, True) == resets(filled, A) == []
+    assert resets(filled + of(None, *import_of_b), A, {}, True) == []
+    # Two are offline: whose import ends is not told, nor whether it was the one that came from another server.
+    both = of(A, message(0, "replica_offline")) + filled
+    assert [(one.kind, one.sure) for one in resets(both, A, {}, True)] == [(TOTAL, False)]
+    restored = of(None, message(1, "restore", step="Restore finished"))
+    assert [one.sure for suffix in (A, B) for one in resets(restored, suffix, {}, True)] == [True, True]
+
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

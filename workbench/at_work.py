@@ -150,14 +150,25 @@ def _ended(
 def _rows(
     incident: Incident, table: str, columns: list[str], server: str, suffix: str | None, where: pc.Expression
 ) -> Iterable[pa.Table]:
-    """The dated rows of the server's logs in the chosen snapshot, part by part."""
+    """The dated rows of the server's logs in the chosen snapshot, part by part.
+
+    Of a server with several suffixes, a row that names none counts where the log of this one holds its change.
+    """
     mine = pc.field("suffix").is_null() | (pc.field("suffix") == suffix) if suffix else pc.scalar(True)
+    where = where & mine & pc.field("position").is_valid() & pc.field("at").is_valid()
+    replica = next((one for one in incident.topology.replicas if (one.server, one.suffix) == (server, suffix)), None)
+    log = incident.log_of(replica) if replica else None
     for one in incident.then.inputs:
-        if one.server == server and one.snapshot == incident.then_label:
+        about = suffix is None or one.may_tell_of(suffix)
+        if about and one.server == server and one.snapshot == incident.then_label:
             for part in incident.then.parts(table, one):
-                yield rows_where(
-                    [part], columns, where & mine & pc.field("position").is_valid() & pc.field("at").is_valid()
-                )
+                several = suffix is not None and one.suffix is None and bool(one.suffixes)
+                rows = rows_where([part], [*columns, *(["suffix"] if several else [])], where)
+                if several and len(rows):
+                    told = zip(rows["suffix"].to_pylist(), rows["position"].to_pylist(), strict=True)
+                    kept = [bool(of or (log and log.holds(position))) for of, position in told]
+                    rows = rows.filter(pa.array(kept, pa.bool_())).select(columns)
+                yield rows
 
 
 def _picture(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,21 @@ def name_causes(situation: Situation) -> None:
     for row in situation.verdicts.missing:
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
     for key, rows in missing.items():
-        candidates = situation.topology.proving.causes(_loss(situation, key, rows[:_LOOKED_AT]))
+        proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])
+        candidates = proving.causes(loss)
+        # What may have happened in another suffix is no cause, and leaves none the only one.
+        cleaned, sure = _cleaned(situation, key[2]), tuple(one for one in loss.resets if one.sure)
+        surely = candidates
+        if sure != loss.resets or cleaned != loss.cleaned:
+            surely, candidates = (
+                proving.causes(replace(loss, resets=sure)),
+                proving.causes(replace(loss, cleaned=cleaned)),
+            )
         for row in rows:
             fitting = [one for one in candidates if row["position"] in one.loses]
             codes = {one.code for one in fitting}
-            row["cause"] = codes.pop() if len(codes) == 1 else None
+            certain = codes == {one.code for one in surely if row["position"] in one.loses}
+            row["cause"] = codes.pop() if certain and len(codes) == 1 else None
             row["reasons"] = [f"{one.code}: {one.because}" for one in fitting] or [
                 "no candidate makes the server lack it"
             ]
@@ -50,7 +61,7 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
     codes: dict[str, int] = {}
     if refused:
         where = pc.field("position").isin(sorted(refused)) & (pc.field("outcome") == "refused")
-        for batch in situation.rows("applied", ["position", "code"], where, server=server):
+        for batch in situation.rows("applied", ["position", "code"], where, server=server, suffix=suffix):
             codes |= {row["position"]: row["code"] for row in batch.to_pylist() if row["code"] is not None}
     marks = situation.verdicts.marks.get((server, suffix), {})
     return Loss(
@@ -68,7 +79,7 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         marks.get(origin),
         _resets(situation, key),
         _passed_over(situation, server, suffix),
-        _cleaned(situation, origin),
+        _cleaned(situation, origin, surely=True),
     )
 
 
@@ -95,18 +106,20 @@ def _passed_over(situation: Situation, server: str, suffix: str | None) -> tuple
     for link in situation.topology.links:
         if code and (link.consumer, link.suffix) == (server, suffix):
             where = (pc.field("code") == code) & (pc.field("link") == link.name) & pc.field("at").is_valid()
-            for batch in situation.rows("messages", ["at", "position"], where, server=link.supplier):
+            of = None if situation.only_link(link.supplier, suffix, link.name) else suffix
+            for batch in situation.rows("messages", ["at", "position"], where, server=link.supplier, suffix=of):
                 found += [(row["at"], row["position"]) for row in batch.to_pylist() if row["position"]]
     return tuple(sorted(found))
 
 
-def _cleaned(situation: Situation, origin: str) -> datetime | None:
-    """When any server last said that the origin was cleaned."""
+def _cleaned(situation: Situation, origin: str, surely: bool = False) -> datetime | None:
+    """When any server last said that the origin was cleaned; `surely`: one that may have said it of no other suffix."""
     code = situation.topology.proving.cleaned
     where = (pc.field("code") == code) & (pc.field("origin") == origin) & pc.field("at").is_valid()
     times = [
-        at
-        for batch in (situation.rows("messages", ["at"], where) if code else ())
-        for at in batch.column("at").to_pylist()
+        row["at"]
+        for batch in (situation.rows("messages", ["at", "server"], where) if code else ())
+        for row in batch.to_pylist()
+        if not surely or not situation.of_several(row["server"])
     ]
     return max(times, default=None)

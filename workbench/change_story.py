@@ -45,11 +45,13 @@ def story(case: Case, position: str, server: str | None = None, as_of: str | Non
     if server is not None and server not in names:
         raise Problem(f"no verdict is known of {server}", shown.snapshot, f"there are {', '.join(names)}")
     proofs = list(_proofs(case, shown, key))
-    about = next((row for row in proofs if row["table"] == "changes"), None) or next(
-        (row for row in proofs if row.get("target")), {}
+    of = {one.suffix for one in found if server in (None, one.server)}
+    mine = [row for row in proofs if row.get("suffix") in {None, *of}]
+    about = next((row for row in mine if row["table"] == "changes"), None) or next(
+        (row for row in mine if row.get("target")), {}
     )
     origin, made = shown.system.origin_of(key), shown.system.moment(key)
-    makers = sorted({one.server for one in shown.replicas if one.origin == origin})
+    makers = sorted({one.server for one in shown.replicas if one.origin == origin and one.suffix in of})
     return {
         "position": shown.system.show(key),
         "origin": origin,
@@ -65,7 +67,11 @@ def story(case: Case, position: str, server: str | None = None, as_of: str | Non
                 "verdict": one.verdict,
                 "rule": one.rule,
                 "says": one.says,
-                "evidence": [row for row in proofs if _speaks_of(row, one, shown)],
+                "evidence": [
+                    {key: value for key, value in row.items() if key != "suffix"}
+                    for row in proofs
+                    if _speaks_of(row, one, shown)
+                ],
                 "suppliers": list(_suppliers(case, shown, key, one.server, one.suffix))
                 if one.verdict != PRESENT
                 else [],
@@ -77,7 +83,9 @@ def story(case: Case, position: str, server: str | None = None, as_of: str | Non
 
 
 def _speaks_of(row: Row, one: Verdict, shown: Topology) -> bool:
-    """True for a row of the server's own files, and for one of a supplier about its link to it."""
+    """True for a row of the server's own files, and for one of a supplier about its link to it; not for one of another suffix."""
+    if row.get("suffix") not in (None, one.suffix):
+        return False
     if row["server"] == one.server:
         return True
     leads = {
@@ -95,7 +103,7 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
     where = dict.fromkeys(_SAID, by_text) | {"changes": (pc.field("hi") == hi) & (pc.field("lo") == lo)}
     for one in case.inputs:
         for table, columns in _SAID.items():
-            wanted = ["offset", *columns, *([] if table == "changes" else ["position"])]
+            wanted = ["suffix", "offset", *columns, *([] if table == "changes" else ["position"])]
             about = {"server": one.server, "table": table, "snapshot": one.snapshot, "file": one.file}
             rows = (
                 row

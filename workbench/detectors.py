@@ -194,19 +194,19 @@ def clock_ahead(situation: Situation) -> Iterator[Finding]:
     if not shown.system.clock_levels:
         return
     rows = [row for row in _claims(situation) if row["max"]]
-    times: dict[tuple[str, str], Row] = {}
+    times: dict[tuple[str, str | None, str], Row] = {}
     for row in rows:
         if row["modified_at"]:
-            _earlier(times, (row["server"], row["max"]), row["modified_at"], row)
+            _earlier(times, (row["server"], row["suffix"], row["max"]), row["modified_at"], row)
     asked = pa.array(sorted({row["max"] for row in rows}), pa.string())
-    columns = ["server", "file", "offset", "position", "at"]
+    columns = ["server", "suffix", "file", "offset", "position", "at"]
     where = pc.field("position").isin(asked) & pc.field("at").is_valid()
     for batch in situation.rows("applied", columns, where, snapshot=shown.snapshot):
         for row in batch.to_pylist():
-            _earlier(times, (row["server"], row["position"]), row["at"], row)
+            _earlier(times, (row["server"], row["suffix"], row["position"]), row["at"], row)
     found: dict[tuple[str | None, str], list[tuple[float, str, Row]]] = {}
     for row in rows:
-        told, made = times.get((row["server"], row["max"])), shown.system.moment(row["max"])
+        told, made = times.get((row["server"], row["suffix"], row["max"])), shown.system.moment(row["max"])
         if told and made:
             ahead = (made - told["at"]).total_seconds()
             found.setdefault((row["suffix"], row["origin"]), []).append((ahead, row["max"], told))
@@ -249,7 +249,9 @@ def clock_ahead(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _earlier(times: dict[tuple[str, str], Row], key: tuple[str, str], at: datetime, row: Row) -> None:
+def _earlier(
+    times: dict[tuple[str, str | None, str], Row], key: tuple[str, str | None, str], at: datetime, row: Row
+) -> None:
     if key not in times or at < times[key]["at"]:
         times[key] = {"server": row["server"], "file": row["file"], "offset": row["offset"], "at": at}
 

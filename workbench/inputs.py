@@ -18,7 +18,7 @@ import errno
 import fnmatch
 import hashlib
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,6 +68,11 @@ class Input:
     def source(self) -> Source:
         """Where its rows come from."""
         return Source(self.file, self.snapshot, self.server, self.suffix, tuple(self.suffixes))
+
+    def may_tell_of(self, suffix: str | None) -> bool:
+        """False for a file that is about other suffixes alone."""
+        about = {suffix_above(top, self) for top in self.facts.get("suffixes", ())} if self.suffixes else set()
+        return self.suffix in (None, suffix) and not (about - {None} and suffix not in about)
 
     @property
     def accepted(self) -> int:
@@ -225,6 +230,15 @@ def begins(one: Input) -> tuple[str, str]:
     return (begins(head(Path(one.path))[0]) or "" if begins else "", one.file)
 
 
+def stores_of(inputs: Iterable[Input], server: str) -> dict[str, str]:
+    """The suffix of each store of the server, by the names that its messages call it by, as far as its files tell."""
+    found: dict[str, str] = {}
+    for one in inputs:
+        if one.server == server:
+            found |= one.facts.get("stores", {})
+    return found
+
+
 def name_suffixes(known: list[Input], new: list[Input]) -> None:
     """Give each new input the suffix it is about: its server's only one, or the one that all its first changes lie below.
 
@@ -243,13 +257,13 @@ def name_suffixes(known: list[Input], new: list[Input]) -> None:
             (one.suffix,) = suffixes
         elif suffixes:
             one.suffixes = suffixes
-            found = {_suffix_above(target, one) for target in first_targets(Path(one.path), one.source, one.kind)} - {
+            found = {suffix_above(target, one) for target in first_targets(Path(one.path), one.source, one.kind)} - {
                 None
             }
             one.suffix = found.pop() if len(found) == 1 else None
 
 
-def _suffix_above(target: str, one: Input) -> str | None:
+def suffix_above(target: str, one: Input) -> str | None:
     """The longest of the server's suffixes that the target lies below: one suffix may lie below another."""
     below, lower = system_named(one.kind.split(".", 1)[0]).below, target.lower()
     above = [suffix for suffix in one.suffixes if below and f"{below}{lower}".endswith(f"{below}{suffix.lower()}")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from workbench.inputs import stores_of
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -193,7 +194,7 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
 
 def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
     """Where links lead to servers that were not collected: these may hold what others lack."""
-    there = {one.server for one in situation.topology.replicas}
+    there = {one.server for one in situation.topology.replicas if one.suffix in (None, suffix)}
     links = [link for link in situation.topology.links if link.suffix == suffix and link.consumer not in there]
     return sorted({link.consumer or link.address or link.name for link in links})
 
@@ -293,7 +294,7 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
             for log in situation.case.inputs
             if log.server == one.server and log.suffix == one.suffix
         ]
-        held = max((str(seen["max"]) for seen in logs if seen), default="")
+        held = max([*(str(seen["max"]) for seen in logs if seen), *_logged(situation, one)], default="")
         made = _moment(situation, own.max)
         resets = situation.verdicts.resets.get((one.server, one.suffix), [])
         replaced = any(reset.kind in (TOTAL, REPLACED) and made and made <= reset.ended for reset in resets)
@@ -332,19 +333,34 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def _logged(situation: Situation, one: Replica) -> Iterator[str]:
+    """The last own change that each log of all suffixes of the server names in this one."""
+    if situation.of_several(one.server):
+        mine = (pc.field("origin") == one.origin) & pc.field("position").is_valid()
+        for batch in situation.rows("applied", ["position"], mine, server=one.server, suffix=one.suffix):
+            yield pc.max(batch["position"]).as_py()
+
+
 def _written(situation: Situation, one: Replica) -> datetime | None:
     """When the log was last written out, if the server's messages tell."""
     code = situation.topology.proving.log_written
     if not code:
         return None
-    here = pc.field("code") == code
+    here, at = pc.field("code") == code, situation.topology.snapshot
+    stores, several = stores_of(situation.case.inputs, one.server), situation.of_several(one.server)
     times = [
-        at
-        for batch in situation.rows("messages", ["at"], here, server=one.server, snapshot=situation.topology.snapshot)
-        for at in batch.column("at").to_pylist()
-        if at
+        row["at"]
+        for batch in situation.rows("messages", ["at", "suffix", "numbers"], here, server=one.server, snapshot=at)
+        for row in batch.to_pylist()
+        if row["at"] and (not several or _names(row, stores) == one.suffix)
     ]
     return max(times, default=None)
+
+
+def _names(row: Mapping[str, Any], stores: Mapping[str, str]) -> str | None:
+    """The suffix that a message names, itself or by its store."""
+    known = (stores.get(value.lower()) for _, value in row["numbers"] or ())
+    return row["suffix"] or next(filter(None, known), None)
 
 
 def replica_of(shown: Topology, one: Replica) -> Replica | None:

@@ -12,108 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.case import Case
-from workbench.engine.known import HIGHEST, LOWEST, Source
+from workbench.engine.known import Source
 from workbench.engine.likeness import among, likeness, parts_with, twin_numbers
-from workbench.engine.positions import Positions, place, union
-from workbench.engine.reading import read_part
+from workbench.engine.positions import NONE, Positions, of_keys, place, union
 from workbench.engine.rows import named_in, rows_at, rows_of, rows_where
-from workbench.inputs import Input
+from workbench.inputs import Input, stores_of
 from workbench.model import System
 from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Modification, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
-from workbench.topology import Replica, Topology
+from workbench.told import Evidence
+from workbench.topology import Link, Replica
 
 _APPLIED = ("position", "outcome", "at", "code", "replicated")
 _SLACK = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
 _AHEAD = timedelta(seconds=5)
 """By how much a position may be ahead of its origin's clock: more, and an import soon after an initialisation looks like it."""
-
-
-class Evidence:
-    """The rows of a case about one suffix, up to one snapshot, by server."""
-
-    def __init__(self, case: Case, shown: Topology, suffix: str | None, names: Sequence[str]) -> None:
-        self.case, self.shown, self.suffix, self.names = case, shown, suffix, names
-        self.system: System = shown.system
-        self.numbers = {name: number for number, name in enumerate(names)}
-        self._rows: dict[str, list[dict[str, Any]]] = {}
-        labels = list(case.snapshots)
-        known = set(labels[: labels.index(shown.snapshot) + 1])
-        self.inputs = [
-            one for one in case.inputs if one.kind and one.snapshot in known and one.suffix in (None, suffix)
-        ]
-
-    def parts(self, table: str, server: str | None = None, evidence: str | None = None) -> list[dict[str, Any]]:
-        """The parts of a table, of one server or all, of one kind of evidence or all."""
-        return [
-            part
-            for one in self.inputs
-            if server in (None, one.server) and evidence in (None, format_with(one.kind).evidence)
-            for part in self.case.parts(table, one)
-            if part.get("suffix") in (None, self.suffix)
-        ]
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of a small table, read once: every server asks for them."""
-        if table not in self._rows:
-            self._rows[table] = self.case.arrow(table).to_pylist()
-        return self._rows[table]
-
-    def mine(self) -> pc.Expression:
-        """Rows of this suffix, and those that do not say of which they are."""
-        column = pc.field("suffix")
-        return column.is_null() | (column == self.suffix) if self.suffix else column.is_null()
-
-    def between(self, some: Positions) -> pc.Expression:
-        """Rows whose position may be one of these, or a part of one."""
-        (first,), (last,) = some[:1].keys(self.system, self.names), some[-1:].keys(self.system, self.names)
-        hi, _ = self.system.halves(last)
-        beyond = self.system.order_key(self.system.origin_of(last), hi + 1, 0)
-        column = pc.field("position")
-        return column.is_valid() & (column >= first) & (column < beyond)
-
-    def described(self, some: Positions, logs: Iterable[Input]) -> dict[str, dict[str, Any]]:
-        """Operation and target of changes by position: from the first log that holds each, else from a result that names it."""
-        about: dict[str, dict[str, Any]] = {}
-        for log in logs:
-            parts = self.case.parts("changes", log)
-            for there, rows in rows_at(parts, some, self.numbers, ["operation", "target"]):
-                for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
-                    about.setdefault(key, row)
-        left = [key for key in some.keys(self.system, self.names) if key not in about]
-        if left:
-            where = self.mine() & pc.field("position").isin(left)
-            for row in rows_where(self.parts("applied"), ["position", "operation", "target"], where).to_pylist():
-                if row["operation"] or row["target"]:
-                    about.setdefault(row["position"], row)
-        return about
-
-    def holes(self, log: Input) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """Stretches of a log, from one position to another, in which a record could not be read."""
-        rejects = rows_where(self.case.parts("rejects", log), ["offset"], pc.field("offset").is_valid())
-        if not len(rejects):
-            return []
-        offset, hi, lo = [], [], []
-        for part in self.case.parts("changes", log):
-            rows = read_part(part["path"], ["offset", "hi", "lo"])
-            offset.append(rows["offset"].to_numpy())
-            hi.append(rows["hi"].to_numpy())
-            lo.append(rows["lo"].to_numpy())
-        if not offset:
-            return [(LOWEST, HIGHEST)]
-        places, his, los = map(np.concatenate, (offset, hi, lo))
-        order = np.argsort(places)
-        places, his, los = places[order], his[order], los[order]
-        found = set()
-        for at in np.searchsorted(places, np.unique(rejects["offset"].to_numpy())).tolist():
-            low = (int(his[at - 1]), int(los[at - 1])) if at else LOWEST
-            high = (int(his[at]), int(los[at])) if at < len(places) else HIGHEST
-            # A log that is not in order can hide anything anywhere.
-            found.add((low, high) if low < high else (LOWEST, HIGHEST))
-        return sorted(found)
 
 
 class Proofs:
@@ -129,9 +44,14 @@ class Proofs:
         self.system, self.names = evidence.system, evidence.names
         self.resets = resets
         replacing = [reset for reset in resets if reset.kind in (REPLACED, TOTAL)]
-        self.since = replacing[-1].ended if replacing else None
+        sure = [reset for reset in replacing if reset.sure]
+        self.since = sure[-1].ended if sure else None
         """What was logged before says nothing of the data as they are now."""
-        self.initialised = replacing[-1] if replacing and replacing[-1].kind == TOTAL else None
+        self.perhaps = max((reset.ended for reset in replacing if not reset.sure), default=None)
+        """What was logged before may say nothing of them: that reset may be of another suffix."""
+        if self.perhaps is not None and self.since is not None and self.perhaps <= self.since:
+            self.perhaps = None
+        self.initialised = sure[-1] if sure and sure[-1].kind == TOTAL else None
 
     @cached_property
     def any(self) -> bool:
@@ -151,17 +71,25 @@ class Proofs:
         self._from_states(some, keys, found)
         if self.since is None:
             for source in self.earlier:
-                found[source.contains(some)] |= int(Ground.IN_EARLIER_LOG)
+                found[source.contains(some)] |= int(self._if_not_replaced(Ground.IN_EARLIER_LOG))
         if self.initialised:
-            found[self._initialised(some, keys, marks)] |= int(Ground.INITIALISED)
+            found[self._initialised(some, keys, marks)] |= int(self._if_not_replaced(Ground.INITIALISED))
         return found
+
+    def _if_not_replaced(self, ground: Ground) -> Ground:
+        """What holds of data that were not replaced since."""
+        return ground if self.perhaps is None else Ground.UNCLEAR
 
     # --- what servers logged
 
     def _from_logs(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
-        server, where = self.replica.server, self.evidence.mine() & self.evidence.between(some)
-        rows = rows_where(self.evidence.parts("applied", server), _APPLIED, where & pc.field("link").is_null())
-        self._note(rows, keys, found, self._meaning)
+        server, where = self.replica.server, self.evidence.between(some)
+        own = where & pc.field("link").is_null()
+        self._note(self.evidence.told("applied", _APPLIED, own, server), keys, found, self._meaning)
+        unclear = self.evidence.told("applied", _APPLIED, own, server, unclear=True)
+        self._note(unclear, keys, found, lambda row: Ground.UNCLEAR)
+        if self._skips_of_any is not None:
+            self._note(self._skips_of_any.filter(where), keys, found, lambda row: Ground.UNCLEAR)
         if self._skips is not None:
             self._note(self._skips.filter(where), keys, found, lambda row: Ground.SKIPPED)
         if self.replica.log is None and self._skips_of_someone is not None:
@@ -179,13 +107,20 @@ class Proofs:
         return self._skips_over(None)
 
     def _skips_over(self, consumer: str | None) -> pa.Table | None:
-        links = [link for link in self.evidence.shown.links if link.consumer == consumer]
+        return self._skipped([link for link in self.evidence.shown.links if link.consumer == consumer], False)
+
+    @cached_property
+    def _skips_of_any(self) -> pa.Table | None:
+        """The same over links whose names are those of other suffixes, too."""
+        consumers = (self.replica.server, None) if self.replica.log is None else (self.replica.server,)
+        return self._skipped([link for link in self.evidence.shown.links if link.consumer in consumers], True)
+
+    def _skipped(self, links: Iterable[Link], unclear: bool) -> pa.Table | None:
         found = []
         for link in links:
             if link.suffix == self.replica.suffix:
                 mine = (pc.field("link") == link.name) & (pc.field("outcome") == "skipped")
-                parts = self.evidence.parts("applied", link.supplier)
-                found.append(rows_where(parts, [*_APPLIED, "suffix"], mine & self.evidence.mine()))
+                found.append(self.evidence.told("applied", _APPLIED, mine, link.supplier, unclear=unclear))
         found = [table for table in found if len(table)]
         return pa.concat_tables(found) if found else None
 
@@ -199,6 +134,10 @@ class Proofs:
         if self.since is not None:
             # A line without a time counts: an entry's state has none, and a log that has none is rare.
             rows = rows.filter(pc.fill_null(pc.greater_equal(rows["at"], pa.scalar(self.since, rows["at"].type)), True))
+        if self.perhaps is not None:
+            before = pc.fill_null(pc.less(rows["at"], pa.scalar(self.perhaps, rows["at"].type)), False)
+            found[np.asarray(rows.filter(before)["number"])] |= int(Ground.UNCLEAR)
+            rows = rows.filter(pc.invert(before))
         kinds = [name for name in ("outcome", "code", "replicated") if name in rows.column_names]
         for row in rows.group_by([*kinds]).aggregate([("number", "list")]).to_pylist():
             found[np.array(row["number_list"])] |= int(meaning(row))
@@ -215,26 +154,21 @@ class Proofs:
     # --- what entries carry
 
     def _from_states(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
-        parts = self._exports(some)
-        if not parts:
+        if not self._exports_count(self.since):
             return
-        rows = rows_where(parts, ["position"], self.evidence.between(some))
+        rows = self.evidence.told("entry_states", ["position"], self.evidence.between(some), self.replica.server)
         if len(rows):
             at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
-            found[np.asarray(at.drop_null())] |= int(Ground.IN_STATE)
+            there = Ground.IN_STATE if self._exports_count(self.perhaps) else Ground.UNCLEAR
+            found[np.asarray(at.drop_null())] |= int(there)
 
-    def _exports(self, some: Positions) -> list[dict[str, Any]]:
-        """The parts of entry exports of this server that speak of its data as they are now."""
-        return self.evidence.parts("entry_states", self.replica.server) if self._exports_count else []
-
-    @cached_property
-    def _exports_count(self) -> bool:
-        """False if the data were replaced after the newest export: by the newest change that any of them claims."""
+    def _exports_count(self, since: datetime | None) -> bool:
+        """False if data replaced then were replaced after the newest export: by the newest change that any of them claims."""
         claimed = self._claimed_by_exports
-        if self.since is None or not claimed:
+        if since is None or not claimed:
             return True
         newest = max(filter(None, map(self.system.moment, claimed.values())), default=None)
-        return newest is None or newest >= self.since
+        return newest is None or newest >= since
 
     @cached_property
     def _claimed_by_exports(self) -> dict[str, str]:
@@ -254,24 +188,26 @@ class Proofs:
     def lacking_states(self, some: Positions) -> Numbers:
         """For each position: entries of another server carry it, those of this one do not, and nothing later replaced it."""
         lacking = np.zeros(len(some), bool)
-        parts = self._exports(some)
         keys = some.keys(self.system, self.names)
         claimed = self._claimed_by_exports
         asked = np.array(
             [key <= claimed.get(self.names[o], "") for key, o in zip(keys, some.origin.tolist(), strict=True)]
         )
-        if not parts or not asked.any():
+        if not asked.any() or not (self._exports_count(self.since) and self._exports_count(self.perhaps)):
             return lacking
-        mine = {part["path"] for part in parts}
-        theirs = [part for part in self.evidence.parts("entry_states") if part["path"] not in mine]
-        columns = ["position", "entry", "attribute", "state"]
-        rows = rows_where(theirs, columns, self.evidence.between(some))
-        if not len(rows):
+        columns, server = ["position", "entry", "attribute", "state"], self.replica.server
+        others = {one.server for one in self.evidence.inputs} - {server}
+        found = [
+            self.evidence.told("entry_states", columns, self.evidence.between(some), other) for other in sorted(others)
+        ]
+        found = [rows for rows in found if len(rows)]
+        if not found:
             return lacking
+        rows = pa.concat_tables(found)
         rows = rows.append_column("change", _changes(self.system, rows["position"]))
         rows = rows.filter(pc.is_in(rows["change"], pa.array(keys)))
         entries = pc.unique(rows["entry"]).drop_null()
-        own = rows_where(parts, columns, pc.field("entry").isin(entries))
+        own = self.evidence.told("entry_states", columns, pc.field("entry").isin(entries), server)
         latest: dict[tuple[str, str], str] = {}
         there = set(own["entry"].to_pylist())
         for row in own.to_pylist():
@@ -310,9 +246,9 @@ class Proofs:
         left = older & ~inside
         for supplier in self._initialisers if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
-            where = self.evidence.mine() & self.evidence.between(some[left]) & (pc.field("outcome") == "applied")
-            parts = self.evidence.parts("applied", supplier.server)
-            rows = rows_where(parts, ["position", "at"], where & (pc.field("at") < pa.scalar(reset.began)))
+            where = self.evidence.between(some[left]) & (pc.field("outcome") == "applied")
+            where &= pc.field("at") < pa.scalar(reset.began)
+            rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
             if len(rows):
                 at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
                 inside[np.asarray(at.drop_null())] = True
@@ -352,12 +288,11 @@ class Proofs:
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
         lacking = np.zeros(len(some), bool)
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
-        named = union(named_in(self.evidence.case.parts("named", one), self.evidence.numbers))
+        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
         asked = asked[~some[asked].within(named)]
         if not len(asked):
             return lacking
-        logged = self.evidence.case.parts("applied", one)
         for origin in np.unique(some.origin[asked]).tolist():
             theirs = named[named.origin == origin]
             mine = asked[some.origin[asked] == origin]
@@ -370,8 +305,8 @@ class Proofs:
                 continue
             chosen = np.unique(after)
             wanted = theirs[chosen].keys(self.system, self.names)
-            where = self.evidence.mine() & pc.field("position").isin(wanted) & (pc.field("outcome") == "applied")
-            rows = rows_where(logged, ["position", "at", "replicated"], where)
+            where = pc.field("position").isin(wanted) & (pc.field("outcome") == "applied")
+            rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=one)
             first: dict[str, datetime] = {}
             for row in rows.to_pylist():
                 if row["at"] is not None and row["replicated"] is not False:
@@ -386,6 +321,16 @@ class Proofs:
                 lacking[mine[(after == number) & covered]] = True
         return lacking
 
+    def _unclear_in(self, one: Input) -> Positions:
+        """What lines of a log name that may be of another suffix: nobody knows whether it is lacking."""
+        if not self.evidence.of_several(one):
+            return NONE
+        named = pc.field("position").is_valid()
+        rows = self.evidence.told("applied", ["position"], named, one=one, unclear=True)
+        keys = pc.unique(_changes(self.system, rows["position"])).to_pylist() if len(rows) else []
+        known = [key for key in keys if self.system.origin_of(key) in self.evidence.numbers]
+        return of_keys(self.system, known, self.evidence.numbers)
+
     # --- acknowledged, not applied, and logged without a position
 
     def dropped(self, about: Mapping[str, tuple[str, str]], named: Counter[tuple[str, str]]) -> set[str]:
@@ -395,17 +340,18 @@ class Proofs:
         line, too, and a change that the server has may have come twice: then its line proves nothing of another.
         """
         wanted = Counter((operation, target.lower()) for operation, target in about.values())
-        where = self.evidence.mine() & (pc.field("outcome") == "dropped") & pc.field("position").is_null()
+        where = (pc.field("outcome") == "dropped") & pc.field("position").is_null()
         targets = pa.array(sorted({target for _, target in about.values()}), pa.string())
-        parts = self.evidence.parts("applied", self.replica.server)
-        rows = rows_where(parts, ["at", "operation", "target"], where & pc.field("target").isin(targets))
+        here, server = pc.field("target").isin(targets), self.replica.server
+        rows = self.evidence.told("applied", ["at", "operation", "target"], where & here, server)
         # A log that is collected again holds the lines that it had before: each counts once.
         told = {(row["at"], row["operation"], (row["target"] or "").lower()) for row in rows.to_pylist()}
-        lines = Counter(
-            (operation, target) for at, operation, target in told if self.since is None or (at and at >= self.since)
-        )
-        where_has = self.evidence.mine() & (pc.field("outcome") == "applied") & pc.field("target").isin(targets)
-        present = rows_where(parts, ["operation", "target"], where_has) if len(rows) else rows.slice(0, 0)
+        since = self.perhaps or self.since  # the later one
+        lines = Counter((operation, target) for at, operation, target in told if since is None or (at and at >= since))
+        where_has = (pc.field("outcome") == "applied") & here
+        present = rows
+        if len(rows):
+            present = self.evidence.told("applied", ["operation", "target"], where_has, server)
         has = {(row["operation"], (row["target"] or "").lower()) for row in present.to_pylist()}
         sure = {key for key, number in wanted.items() if lines[key] - named[key] >= number and key not in has}
         return {position for position, (operation, target) in about.items() if (operation, target.lower()) in sure}
@@ -522,14 +468,16 @@ def initialisations(evidence: Evidence, replica: Replica) -> list[tuple[str, dat
 def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> list[Reset]:
     """What replaced the data or the log of a server, in the order of time: by its messages, by links to it, and by its log."""
     codes = pa.array(sorted(proving.reset_codes), pa.string())
-    columns = ["at", "code", "numbers"]
+    columns = ["at", "code", "numbers", "suffix"]
     # A log that is collected again begins with the lines that it had before: each counts once.
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    where = pc.field("code").isin(codes) & pc.field("at").is_valid()
     for part in evidence.parts("messages", replica.server):
-        where = evidence.mine() & pc.field("code").isin(codes) & pc.field("at").is_valid()
         for row in rows_where([part], columns, where).to_pylist():
             rows.setdefault((row["at"], row["code"], *sorted(dict(row["numbers"] or ()).items())), row)
-    logged = proving.resets(sorted(rows.values(), key=lambda row: row["at"]))
+    in_time = sorted(rows.values(), key=lambda row: row["at"])
+    several = any(evidence.of_several(one) for one in evidence.inputs if one.server == replica.server)
+    logged = proving.resets(in_time, replica.suffix, stores_of(evidence.case.inputs, replica.server), several)
     found = [*logged]
     for _, began, ended in initialisations(evidence, replica):
         if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):

@@ -46,12 +46,30 @@ class Situation:
         *,
         snapshot: str | None = None,
         server: str | None = None,
+        suffix: str | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a table for which `where` holds, of one snapshot or server or of all, batch by batch."""
+        """The rows of a table for which `where` holds, of one snapshot, server or suffix or of all, batch by batch.
+
+        A row that names no suffix is of the server's only one; of a server with several it is of none.
+        """
         for one in self.case.inputs:
-            if snapshot in (None, one.snapshot) and server in (None, one.server):
+            mine = suffix is None or one.may_tell_of(suffix)
+            if mine and snapshot in (None, one.snapshot) and server in (None, one.server):
+                fitting = where
+                if suffix is not None:
+                    of = pc.field("suffix") == suffix
+                    of = of if one.suffixes else of | pc.field("suffix").is_null()
+                    fitting = of if where is None else where & of
                 for part in self.case.parts(table, one):
-                    yield from stream_part(part["path"], [*columns], where)
+                    yield from stream_part(part["path"], [*columns], fitting)
+
+    def of_several(self, server: str) -> bool:
+        """True if the server holds several suffixes: few lines of its messages name theirs."""
+        return len({one.suffix for one in self.topology.replicas if one.server == server}) > 1
+
+    def only_link(self, supplier: str, suffix: str | None, name: str | None) -> bool:
+        """True if no link of another suffix leads away from the server under that name: then the name alone tells which it is."""
+        return all(one.suffix == suffix for one in self.topology.links if (one.supplier, one.name) == (supplier, name))
 
     def highest(self, table: str, column: str, one: Input) -> Any:
         """The highest value that one file gave a column, by statistics: no row is read. None: there is none.

@@ -138,9 +138,10 @@ class Timeline:
         alone = sum(name == server for name, _ in self.replicas) == 1
         found = []
         for one in self.case.inputs:
-            if one.kind and one.server == server and one.suffix in (None, suffix):
+            if one.kind and one.server == server and one.may_tell_of(suffix):
                 word = format_with(one.kind).evidence
-                mine = one.suffix or (suffix if alone else None)
+                # A result without a suffix in a file of one is of a tree that nobody collected.
+                mine = suffix if alone and one.suffix is None else None
                 between = self._covered.get((one.snapshot, one.file))
                 for table in TABLES:
                     where = word or table, one.snapshot, one.file, server, mine, between

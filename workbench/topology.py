@@ -153,7 +153,7 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     for one in case.inputs:
         if one.kind and one.snapshot in labels[: labels.index(label)]:
             for key in held:
-                if key[0] == one.server and one.suffix in (None, key[1]):
+                if key[0] == one.server and one.may_tell_of(key[1]):
                     held[key].add(EARLIER_SNAPSHOT)
     of_replica: dict[Key, list[Row]] = {}
     for row in vectors:

@@ -22,11 +22,12 @@ from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
 from workbench.inputs import Input
 from workbench.model import System
-from workbench.proofs import Evidence, Proofs, resets_of
+from workbench.proofs import Proofs, resets_of
 from workbench.rules.sending import SEND, Bound
 from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
+from workbench.told import Evidence
 from workbench.topology import Replica, Topology
 
 Row = Mapping[str, Any]
@@ -129,7 +130,9 @@ class _Suffix:
         limit: int,
         found: Verdicts,
     ) -> None:
-        self.case, self.shown, self.suffix, self.limit, self.found = case, shown, suffix, limit, found
+        self.case, self.shown, self.suffix, self.found = case, shown, suffix, found
+        # Of each suffix so many: what one of them lacks must not keep what the next one lacks from being found.
+        self.limits = {name: limit + len(getattr(found, name)) for name in ("missing", "unknown", "stranded")}
         self.system: System = shown.system
         self.proving: Proving = shown.proving
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
@@ -363,7 +366,7 @@ class _Suffix:
         return Counter((row["operation"] or "", (row["target"] or "").lower()) for row in about.values())
 
     def _missing(self, server: _Server, some: Positions, rules: Numbers, about: Mapping[str, Row]) -> None:
-        room = max(0, self.limit - len(self.found.missing))
+        room = max(0, self.limits["missing"] - len(self.found.missing))
         self.found.totals["missing"] += len(some)
         some = some[:room]
         if not len(some):
@@ -414,7 +417,7 @@ class _Suffix:
 
     def _unknown(self, server: _Server, origin: str, first: str, last: str, count: int | None, why: str) -> None:
         self.found.totals["unknown"] += 1
-        if len(self.found.unknown) < self.limit:
+        if len(self.found.unknown) < self.limits["unknown"]:
             row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}
             ends = {"from": self.system.show(first), "to": self.system.show(last)}
             self.found.unknown.append({**row, **ends, "count": count, "why": why})
@@ -514,7 +517,7 @@ class _Suffix:
             some = some[waits | some.within(one.missing.get(origin, NONE))] if len(some) else some
         some = some[log.contains(some)]
         self.found.totals["stranded"] += len(some)
-        some = some[: max(0, self.limit - len(self.found.stranded))]
+        some = some[: max(0, self.limits["stranded"] - len(self.found.stranded))]
         keys = some.keys(self.system, self.names)
         about = self._described(keys)
         for key in keys:

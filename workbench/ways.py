@@ -116,6 +116,8 @@ def _rows(line: Timeline, key: str) -> Iterator[dict[str, Any]]:
         for table, columns in _ROWS.items() if one.kind else ():
             for part in line.case.parts(table, one):
                 for row in rows_about(part["path"], key, columns):
+                    if table == "applied" and one.suffix and not row["suffix"]:
+                        continue  # a result of a tree that nobody collected
                     about = {"table": table, "server": one.server, "snapshot": one.snapshot, "file": one.file}
                     word = format_with(one.kind).evidence or table
                     yield {**row, **about, "evidence": word, "suffix": row["suffix"] or one.suffix}
@@ -148,10 +150,13 @@ def _arrival(
     held: Mapping[tuple[str, str | None], Mapping[str, Any]],
 ) -> Arrival:
     server, suffix = place
+    # A line that names no suffix is of the server's only one; of several it may be of any.
+    alone = sum(name == server for name, _ in line.replicas) == 1
+    of = (None, suffix) if alone else (suffix,)
     mine = [
         row
         for row in rows
-        if row["server"] == server and row["suffix"] in (None, suffix) and row["at"] and row["table"] != "messages"
+        if row["server"] == server and row["suffix"] in of and row["at"] and row["table"] != "messages"
     ]
     mine.sort(key=lambda row: row["at"])
     own = line.replicas[place] == origin
@@ -181,11 +186,13 @@ def _arrival(
 def _hop(line: Timeline, to: Arrival, found: list[Arrival], rows: list[dict[str, Any]]) -> Hop:
     """The link over which the change came to this server."""
     links = [link for link in line.links if link.consumer == to.server and link.suffix == to.suffix]
+    shared = {(link.supplier, link.name) for link in line.links if link.suffix != to.suffix}
     there = {one.server: one for one in found if one.outcome in (MADE, APPLIED, IN_LOG)}
     sent = []
     for row in rows:
         if row["table"] == "messages" and row["code"] in line.system.sent and row["at"]:
-            sent += [(row["at"], link) for link in links if (link.supplier, link.name) == (row["server"], row["link"])]
+            over = row["server"], row["link"]
+            sent += [(row["at"], link) for link in links if (link.supplier, link.name) == over and over not in shared]
     if sent:
         # Sent twice, the first one that can have arrived counts; if all seem too late, the clocks disagree.
         sent.sort(key=lambda one: one[0])

@@ -158,8 +158,8 @@ class _Writer:
         """
         source, several = self.share.source, bool(self.share.source.suffixes)
         suffix = _suffix_of(rows, source, self.system.below)
-        for one in pc.unique(suffix).drop_null().to_pylist() if several else [source.suffix]:
-            mine = rows.filter(pc.equal(suffix, one)) if several else rows
+        for one in pc.unique(suffix).drop_null().to_pylist() if several or source.suffix else [None]:
+            mine = rows.filter(pc.equal(suffix, one)) if one else rows
             found = pc.unique(mine["position"].cast(pa.string())).drop_null().to_pylist()
             keys = sorted({self.system.change_of(position) for position in found})
             if keys:
@@ -211,15 +211,23 @@ def _with_source(name: str, rows: pa.Table, source: Source, below: str) -> pa.Ta
 
 
 def _suffix_of(rows: pa.Table, source: Source, below: str) -> pa.ChunkedArray:
-    """What each row names itself, else the longest of the server's suffixes that its target lies below, else that of the file."""
+    """What each row names itself, else the longest of the server's suffixes that its target lies below, else that of the file.
+
+    None for a result whose target lies below none of them: a server may hold suffixes that nobody collected.
+    """
     if "suffix" in rows.column_names:
         return pc.coalesce(rows["suffix"], pa.scalar(source.suffix, pa.string()))
-    if not (source.suffixes and below and "target" in rows.column_names):
+    known = source.suffixes or ((source.suffix,) if source.suffix and "outcome" in rows.column_names else ())
+    if not (known and below and "target" in rows.column_names) or rows["target"].null_count == len(rows):
         return _constant(source.suffix, len(rows))
     target = rows["target"].cast(pa.string())
+    if not source.suffixes and pc.all(pc.ends_with(target, below + known[0])).as_py():
+        return _constant(source.suffix, len(rows))  # nearly all of them, and quickly told
     lower = pc.utf8_lower(target)
+    if pc.any(pc.or_(pc.match_substring(lower, f"{below} "), pc.match_substring(lower, f" {below}"))).as_py():
+        lower = pc.replace_substring_regex(lower, rf" *({below}) *", r"\1")
     found: Any = pa.scalar(None, pa.string())
-    for suffix in sorted(source.suffixes, key=len):
+    for suffix in sorted(known, key=len):
         inside = pc.or_(pc.equal(lower, suffix.lower()), pc.ends_with(lower, below + suffix.lower()))
         found = pc.if_else(pc.fill_null(inside, False), suffix, found)
     return pc.if_else(pc.is_null(target), pa.scalar(source.suffix, pa.string()), found)

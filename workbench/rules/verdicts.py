@@ -32,6 +32,7 @@ class Ground(IntFlag):
     TWIN             its log has the same modification of the same entry under another position
     STATE_LACKS      its entries should carry the change, as those of another server do, and do not
     LOG_LACKS        the log of its operations covers the time of the change and does not name it
+    UNCLEAR          a line names the position that may be of another suffix, or tells of what may have been replaced since
     """
 
     IN_LOG = auto()
@@ -47,6 +48,7 @@ class Ground(IntFlag):
     TWIN = auto()
     STATE_LACKS = auto()
     LOG_LACKS = auto()
+    UNCLEAR = auto()
 
 
 class Rule(NamedTuple):
@@ -69,6 +71,8 @@ RULES = (
     Rule("applied", PRESENT, "it logged that it applied the change", _any(G.APPLIED)),
     Rule("in_state", PRESENT, "an entry of it carries the change", _any(G.IN_STATE)),
     Rule("in_earlier_log", PRESENT, "a log of it collected earlier holds the change", _any(G.IN_EARLIER_LOG)),
+    # What such a line would prove, if it were of this suffix, may be either: presence as well as absence.
+    Rule("unclear", UNKNOWN, "what speaks of it may be of another suffix, or of data replaced since", _any(G.UNCLEAR)),
     Rule("dropped", MISSING, "it took the change for one that it had, and did not apply it", _any(G.DROPPED)),
     Rule("skipped", MISSING, "it refused the change, and the supplier went on without it", _any(G.SKIPPED)),
     Rule(
@@ -110,11 +114,14 @@ class Reset(NamedTuple):
     total         its data came whole from another server
     replaced      its data came from a backup or a file: they may be of any earlier time
     log_replaced  its log was replaced by an older copy, the data stayed
+
+    `sure` is False where what tells of it may speak of another suffix of the server.
     """
 
     kind: str
     began: datetime
     ended: datetime
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -173,7 +180,8 @@ class Proving:
 
     goes_on       a result with which a change was refused -> does the supplier go on without it?
     reset_codes   the codes of messages that tell of resets
-    resets        such messages of one server, in the order of time -> what was reset
+    resets        such messages of one server in the order of time, a suffix, the suffix of each store by the name that messages
+                  call it by, and whether the server may hold other suffixes -> what was reset of the suffix
     causes        missing changes -> the candidates for why
     passed_over   the code of the message by which a supplier says that it left out everything before a change
     cleaned       the code of the message that says that an origin was cleaned away
@@ -187,7 +195,7 @@ class Proving:
 
     goes_on: Callable[[int], bool]
     reset_codes: frozenset[str]
-    resets: Callable[[Iterable[Mapping[str, Any]]], list[Reset]]
+    resets: Callable[[Iterable[Mapping[str, Any]], str | None, Mapping[str, str], bool], list[Reset]]
     modification: Callable[[str, str, str], Modification | None]
     causes: Callable[[Loss], list[Candidate]]
     passed_over: str = ""

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
+from workbench.systems.ds389.detectors.shown import Row, line_shown, suffix_of_link
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.trimming import trim_limits
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
+    from workbench.situation import LinkKey, Situation
     from workbench.topology import Replica
 
 _FAILS = ("anchor_not_located", "anchor_missing", "anchor_purged", "purged_here", "never_logged")
@@ -60,18 +60,19 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
     shows failures, but each with another anchor, it is told as an information.
     """
     lost = {
-        (row["supplier"], row["link"]): row
+        (row["supplier"], row["suffix"], row["link"]): row
         for row in situation.pairs
         if row["link"] and row["decision"] == ANCHOR_NOT_FOUND and row["anchor_class"] in (PURGED, MISSING)
         if _still_lost(situation, row)
     }
     logs = {log.server: log for log in session_logs(situation.case)} if lost else {}
-    lines: dict[tuple[str, str], _Lines] = {}
-    for server in sorted({server for server, _ in lost} & logs.keys()):
+    lines: dict[LinkKey, _Lines] = {}
+    for server in sorted({server for server, _, _ in lost} & logs.keys()):
         for line, place in logs[server].lines((*_FAILS, "position_found"), WITH_TEXT):
-            if pair := lost.get((server, line["link"])):
-                lines.setdefault((server, line["link"]), _Lines()).add(line, place, pair["anchor"])
-    for key, row in sorted(lost.items()):
+            key = server, suffix_of_link(situation, server, line["link"]), line["link"]
+            if pair := lost.get(key):
+                lines.setdefault(key, _Lines()).add(line, place, pair["anchor"])
+    for key, row in sorted(lost.items(), key=lambda item: (item[0][0], item[0][2], item[0][1] or "")):
         told = lines.get(key, _Lines())
         missing = row["anchor_class"] == MISSING
         if missing and told.found_since:
@@ -159,15 +160,18 @@ def _repairs(row: Row, others: list[str]) -> tuple[dict[str, Any], ...]:
 
 def changelog_recreated(situation: Situation) -> Iterator[Finding]:
     """Changelogs that the server emptied by its own account, or that hold nothing but the marks of a new beginning."""
-    told: dict[str, list[dict[str, Any]]] = {}
+    told: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
     for log in session_logs(situation.case):
-        for row, place in log.lines(("changelog_recreated",), WITH_TEXT):
-            told.setdefault(log.server, []).append(line_shown(row, place))
+        for row, place in log.lines(("changelog_recreated",), [*WITH_TEXT, "suffix"]):
+            told.setdefault((log.server, row["suffix"]), []).append(line_shown(row, place))
     for one in situation.topology.replicas:
         marked = _only_marks(one)
-        lines = told.get(one.server, [])
-        if only_suffix(situation, one.server) is None and one.suffix is not None:
-            lines = [line for line in lines if one.suffix in line["text"]]
+        lines = [
+            line
+            for (server, suffix), some in told.items()
+            if server == one.server and (suffix == one.suffix or one.suffix is None)
+            for line in some
+        ]
         if not marked and not lines:
             continue
         stuck = sorted(

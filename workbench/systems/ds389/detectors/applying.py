@@ -118,11 +118,11 @@ def _refused(situation: Situation) -> _Attempts:
     attempts = _Attempts()
     columns = ["file", "offset", "at", "position", "code", "connection", "target"]
     for one in situation.topology.replicas:
-        if not one.claims or only_suffix(situation, one.server) != one.suffix:
+        if not one.claims:
             continue
         where = (pc.field("outcome") == "refused") & _above(one)
-        snapshot = situation.topology.snapshot
-        for batch in situation.rows("applied", columns, where, snapshot=snapshot, server=one.server):
+        of = {"snapshot": situation.topology.snapshot, "server": one.server, "suffix": one.suffix}
+        for batch in situation.rows("applied", columns, where, **of):
             for row in batch.to_pylist():
                 if row["code"] and not skipped_for_good(row["code"]):
                     about = {**row, "at": row["at"].isoformat() if row["at"] else None}

@@ -139,9 +139,12 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
             elif row["code"] == "clean_waiting":
                 logged.setdefault(key, _Waiting()).add(row, place)
     stored = _in_two_snapshots(situation)
-    hanging = {key for key, one in logged.items() if one.hangs} | stored.keys()
-    for server, origin in sorted(hanging):
-        waiting, entry = logged.get((server, origin)), stored.get((server, origin))
+    # The log does not tell the suffix: of a server with several, its lines are a finding of their own.
+    hanging: set[tuple[str, str, str | None]] = {(server, rid, of) for server, of, rid in stored}
+    hanging |= {(*key, only_suffix(situation, key[0])) for key, one in logged.items() if one.hangs}
+    for server, origin, suffix in sorted(hanging, key=lambda key: (key[0], key[1], key[2] or "")):
+        entry = stored.get((server, suffix, origin))
+        waiting = logged.get((server, origin)) if suffix == only_suffix(situation, server) else None
         last = dict(waiting.last[0]["numbers"]) if waiting and waiting.last else {}
         why = f": {last['step']}" if last.get("step") else ""
         yield Finding(
@@ -150,7 +153,7 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
             f"the task on {server} that cleans replica ID {origin} does not end{why}",
             server=server,
             origin=origin,
-            suffix=entry["suffix"] if entry else only_suffix(situation, server),
+            suffix=suffix,
             evidence=(
                 *([entry] if entry else []),
                 *(first_few((line_shown(*one) for one in waiting.kept), waiting.count) if waiting else ()),
@@ -165,8 +168,8 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _in_two_snapshots(situation: Situation) -> dict[tuple[str, str], dict[str, Any]]:
-    """The tasks that the entry of a replica names in the last snapshot and in the one before."""
+def _in_two_snapshots(situation: Situation) -> dict[tuple[str, str | None, str], dict[str, Any]]:
+    """The tasks that the entry of a replica names in the last snapshot and in the one before, by server, suffix and origin."""
     before = situation.earlier
     tasks: dict[str, dict[tuple[str, str, str], str]] = {}
     for one in situation.case.inputs:
@@ -178,5 +181,9 @@ def _in_two_snapshots(situation: Situation) -> dict[tuple[str, str], dict[str, A
     for server, suffix, value in sorted(now.keys() & tasks.get(before.snapshot if before else "", {}).keys()):
         if task := clean_task(value):
             file = now[server, suffix, value]
-            found[server, task.rid] = {"file": file, "suffix": suffix or None, "nsds5ReplicaCleanRUV": value}
+            found[server, suffix or None, task.rid] = {
+                "file": file,
+                "suffix": suffix or None,
+                "nsds5ReplicaCleanRUV": value,
+            }
     return found

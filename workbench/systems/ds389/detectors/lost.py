@@ -24,7 +24,7 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
             found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
     for (server, suffix, origin), rows in found.items():
         csns = [str(row["position"]) for row in rows]
-        answers = _answers(situation, csns)
+        answers = _answers(situation, suffix, csns)
         refused = (answers.get(str(row["position"]), {}).get("code") for row in rows)
         deletes = (
             code == _NO_SUCH_OBJECT and row["operation"] == "delete" for code, row in zip(refused, rows, strict=True)
@@ -56,9 +56,10 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _answers(situation: Situation, csns: list[str]) -> dict[str, dict[str, object]]:
+def _answers(situation: Situation, suffix: str | None, csns: list[str]) -> dict[str, dict[str, object]]:
     """CSN -> the line that shows the refusal."""
     where = pc.field("position").isin(csns) & pc.field("outcome").isin(["refused", "skipped"])
+    where &= pc.field("suffix").is_null() | (pc.field("suffix") == suffix)
     columns = ["snapshot", "file", "offset", "at", "code", "position"]
     answers: dict[str, dict[str, object]] = {}
     for batch in situation.rows("applied", columns, where):

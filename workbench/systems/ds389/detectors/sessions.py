@@ -11,7 +11,7 @@ from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last, newer
 from workbench.systems.ds389.csn import origin_of, seconds
-from workbench.systems.ds389.detectors.shown import Row, line_shown
+from workbench.systems.ds389.detectors.shown import Row, line_shown, suffix_of_link
 from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, session_logs
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def fractional_silence(situation: Situation) -> Iterator[Finding]:
     """
     statuses = situation.statuses()
     waiting = {
-        (row["supplier"], row["link"]): row
+        (row["supplier"], row["suffix"], row["link"]): row
         for row in situation.pairs
         if row["decision"] == SEND
         and row["to_send"]
@@ -116,13 +116,14 @@ def fractional_silence(situation: Situation) -> Iterator[Finding]:
     if not waiting:
         return
     for log in session_logs(situation.case):
-        if not any(server == log.server for server, _ in waiting):
+        if not any(server == log.server for server, _, _ in waiting):
             continue
+        of = {link.name: suffix_of_link(situation, log.server, link.name) for link in situation.topology.links}
         stripped: dict[str, list[dict[str, Any]]] = {}
         counts: dict[str, int] = {}
         sent: set[str] = set()
         for line, place in log.lines(("stripped_to_nothing", "sending"), WITH_TEXT):
-            row = waiting.get((log.server, line["link"]))
+            row = waiting.get((log.server, of.get(line["link"]), line["link"]))
             consumer = row and situation.replica(row["consumer"], row["suffix"])
             csn = line["position"]
             if not (row and consumer and csn) or csn <= (last(consumer.vector, origin_of(csn)) or ""):
@@ -135,7 +136,7 @@ def fractional_silence(situation: Situation) -> Iterator[Finding]:
             if len(kept) < EVIDENCE_SHOWN:
                 kept.append(line_shown(line, place))
         for name in sorted(stripped.keys() - sent):
-            row = waiting[log.server, name]
+            row = waiting[log.server, of[name], name]
             excluded = statuses[log.server, row["suffix"], name]["excluded"]
             yield Finding(
                 "FRACTIONAL_SILENCE",
@@ -188,7 +189,12 @@ def busy(situation: Situation) -> Iterator[Finding]:
     for run in runs:
         if (run.server, run.link) not in latest or run.lasts >= latest[run.server, run.link].lasts or run.open:
             latest[run.server, run.link] = run
-    links = {(one.supplier, one.name): one for one in situation.topology.links}
+    # Lines about agreements of one name in two suffixes tell of neither.
+    links = {
+        (one.supplier, one.name): one
+        for one in situation.topology.links
+        if situation.only_link(one.supplier, one.suffix, one.name)
+    }
     for key, run in sorted(latest.items()):
         link = links.get(key)
         yield _starved(

@@ -129,7 +129,9 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
 
     Among the facts, `unreadable_links` counts the nsds5agmtmaxcsn values of an unknown shape, and `cleaning` has the tasks
     that clean a replica ID, as written.
+    `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
+    entries = list(entries)
     known = [(kind, entry) for entry in entries if (kind := kind_of(entry))]
     suffixes = {suffix: 1 for _, entry in known if (suffix := suffix_of(entry))}
     vectors: list[Row] = []
@@ -173,6 +175,16 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     facts |= {"cleaning": cleaning} if cleaning else {}
+    stores = {
+        clean(name).lower(): suffix
+        for entry in entries
+        for name, suffix in (
+            (entry.text("nsslapd-backend"), suffix_named(entry.text("cn") or "")),
+            (entry.text("nsDS5ReplicaName"), suffix_of(entry) if kind_of(entry) == "replica" else None),
+        )
+        if name and suffix
+    }
+    facts |= {"stores": stores} if stores else {}
     made = {"vectors": vectors, "links": links}
     return {name: tables.table(name, rows) for name, rows in made.items() if rows}, facts
 

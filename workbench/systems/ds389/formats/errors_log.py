@@ -21,7 +21,7 @@ from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Mea
 from workbench.systems.ds389.formats.log_kinds import address_in, is_pretty, kind_of
 from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
-from workbench.systems.ds389.formats.values import SUSPECT
+from workbench.systems.ds389.formats.values import SUSPECT, suffix_named
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
 from workbench.tables import table
 
@@ -187,6 +187,8 @@ class _Rows:
         self.codes[code or f"other_{severity}"] += 1
         self._messages.append(
             {
+                # A task on a changelog may name the replica by its unique name instead.
+                "suffix": suffix_named(named["suffix"]) if "=" in named.get("suffix", "") else None,
                 "offset": offset,
                 "at": at,
                 "severity": severity,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from workbench.model import REMOVED
@@ -11,11 +13,72 @@ from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
 
 
-def resets(messages: Iterable[Mapping[str, Any]]) -> list[Reset]:
-    """The total initialisations, imports, restores and changelog imports that the errors log of one server tells of.
+def resets(
+    messages: Iterable[Mapping[str, Any]],
+    suffix: str | None = None,
+    stores: Mapping[str, str] = MappingProxyType({}),
+    several: bool = False,
+) -> list[Reset]:
+    """The total initialisations, imports, restores and changelog imports of a suffix that the errors log of a server tells of.
+
+    Messages of an import name the backend alone, some of a changelog the unique name of the replica. Whose these are says the
+    configuration (`stores`), else an import that happens while just one replica is being replaced; of one that stays unknown
+    the reset is not sure. A restore is of them all.
+    """
+    rows = list(messages)
+    if suffix is None:  # nobody knows what the server holds
+        return _told(rows)
+    several = several or any(row["suffix"] not in (None, suffix) for row in rows)
+    owners = _owners(rows, stores) if several else {}
+    mine: list[Mapping[str, Any]] = []
+    perhaps: list[Mapping[str, Any]] = []
+    for row in rows:
+        owner = row["suffix"] or owners.get(_store(row))
+        if owner in (None, suffix):
+            (perhaps if several and owner is None and row["code"] in _OF_ONE else mine).append(row)
+    found = [*_told(mine), *(reset._replace(sure=False) for reset in _told(perhaps, _receiving(mine)))]
+    return sorted(found, key=lambda reset: reset.began)
+
+
+_OF_IMPORTS = ("import_begin", "import_end", "import_failed")
+_OF_ONE = (*_OF_IMPORTS, "changelog_task")
+"""They speak of one suffix, and need not name it."""
+
+
+def _store(row: Mapping[str, Any]) -> str:
+    """The backend, or the unique name of the replica, that a message names."""
+    numbers = dict(row["numbers"] or ())
+    return str(numbers.get("backend") or numbers.get("suffix") or "").rstrip(": ").lower()
+
+
+def _owners(rows: Iterable[Mapping[str, Any]], stores: Mapping[str, str]) -> dict[str, str]:
+    """The suffix of each backend, as far as anything tells it."""
+    going: set[str] = set()
+    seen: dict[str, set[str]] = {}
+    for row in rows:
+        if row["code"] in ("total_receive", "replica_offline") and row["suffix"]:
+            going.add(row["suffix"])
+        elif row["code"] == "replica_online":
+            going.discard(row["suffix"])
+        elif row["code"] in _OF_IMPORTS and len(going) == 1:
+            seen.setdefault(_store(row), set()).update(going)
+        if row["code"] in ("import_end", "import_failed", "starting"):
+            going.clear()
+    learned = {backend: next(iter(suffixes)) for backend, suffixes in seen.items() if backend and len(suffixes) == 1}
+    return learned | dict(stores)
+
+
+def _receiving(rows: Iterable[Mapping[str, Any]]) -> list[datetime]:
+    """When a total initialisation began."""
+    return [row["at"] for row in rows if row["code"] in ("total_receive", "replica_offline")]
+
+
+def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = ()) -> list[Reset]:
+    """The resets out of messages of one suffix.
 
     A total initialisation ends with `Import complete` as an import does, but only an import says that it begins. At the
     default level of the log nothing else tells of a total initialisation than that the replica goes offline for it.
+    `offline`: when one began whose end these messages may tell.
     """
     found: list[Reset] = []
     receiving = importing = logging = None
@@ -32,6 +95,8 @@ def resets(messages: Iterable[Mapping[str, Any]]) -> list[Reset]:
                 found.append(Reset(REPLACED, importing or receiving or at, at))
             elif receiving is not None:
                 found.append(Reset(TOTAL, receiving, at))
+            elif began := max((one for one in offline if one <= at), default=None):
+                found.append(Reset(TOTAL, began, at))
             else:
                 found.append(Reset(REPLACED, at, at))  # of an unknown kind: the log begins in the middle of it
             receiving = importing = None
@@ -127,7 +192,10 @@ def _text(lines: list[str]) -> str:
 PROVING = Proving(
     goes_on=skipped_for_good,
     reset_codes=frozenset(
-        {"total_receive", "replica_offline", "import_begin", "import_end", "import_failed", "restore", "changelog_task"}
+        {
+            *("total_receive", "replica_offline", "replica_online", "restore", "changelog_task", "starting"),
+            *_OF_IMPORTS,
+        }
     ),
     resets=resets,
     modification=modification,
