@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from workbench.case import Case
-from workbench.checks import CLEAN, OUTCOMES, Checked, outcome_of
+from workbench.checks import OUTCOMES, Checked, outcome_of
 from workbench.incident import Incident
 from workbench.journal import write_whole
 from workbench.model import Problem
@@ -24,6 +24,7 @@ RECORD = "WORKBENCH_RUN_RECORD"
 
 VERSION = 1
 
+SCOPE = ("code", "server", "link", "origin", "suffix")
 _COUNTED = ("missing", "stranded", "pending", "unknown")
 
 
@@ -35,10 +36,10 @@ class Finished:
 
     def __repr__(self) -> str:
         counted = Counter[str]()
-        for name, count in self.facts["counts"].items():
-            counted[name.partition(" ")[0]] += count
+        for row in self.facts["counts"]:
+            counted[row["list"]] += row["count"]
         told = ", ".join(f"{count:,} {name}" for name, count in counted.items() if count)
-        codes = ", ".join(sorted({name.partition(" ")[0] for name in self.facts["findings"]}))
+        codes = ", ".join(sorted({row["code"] for row in self.facts["findings"]}))
         return "; ".join(filter(None, (f"finished: {self.facts['verdict']}", told, codes)))
 
 
@@ -48,72 +49,72 @@ def finished(what: Incident | Case | Sequence[Checked]) -> Finished:
         what = Incident(what)
     facts = facts_of(what) if isinstance(what, Incident) else facts_of_checks(what)
     if record := os.environ.get(RECORD):
-        write_whole(Path(record), json.dumps(facts, indent=1, sort_keys=True) + "\n")
+        write_whole(Path(record), json.dumps(facts, indent=1) + "\n")
     return Finished(facts)
 
 
 def facts_of(incident: Incident) -> dict[str, Any]:
     """The facts of one case.
 
-    findings   code and scope -> severity
-    counts     list, server, origin, suffix -> how many changes are missing, stranded, pending, unknown; of a list that
-               is too long to be whole here, `LIST in all` as well
-    lag        server, origin, suffix -> seconds from what it has to what any server claims, by the clock of the origin
-    decisions  supplier, consumer, suffix -> what a session would do now
-    anchors    supplier, consumer, suffix -> after which record it would begin
+    findings   code, server, link, origin, suffix; severity
+    counts     list (missing, stranded, pending, unknown), server, origin, suffix; count
+    lag        server, origin, suffix; seconds from what it claims to what any server claims, by the clock of the origin
+    sessions   supplier, consumer, suffix; the decision, the anchor, and its order key
+    cases      of a notebook that checks several: case; outcome
     """
     found = incident.found
-    counts: Counter[str] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for name in _COUNTED:
-        if name in found["run"]["truncated"]:
-            counts[_named(name, "in all")] = found["run"]["truncated"][name]
         for row in found[name]:
             # A stretch of which nobody knows how many changes it holds counts as one: it is there, or it is not.
             number = 1 if name in ("missing", "stranded") else row["count"] or 1
-            counts[_named(name, row["server"], f"origin {row['origin']}", row["suffix"])] += number
-    pairs = {_named(f"{row['supplier']} -> {row['consumer']}", row["suffix"]): row for row in found["pairs"]}
-    scope = ("server", "link", "origin")
+            counts[name, row["server"], row["origin"], row["suffix"]] += number
+    for name, whole in found["run"]["truncated"].items():
+        counts[name, None, None, None] = whole
+    severities: dict[tuple[Any, ...], str] = {}
+    for one in found["findings"]:  # the gravest comes first
+        severities.setdefault(tuple(one[key] for key in SCOPE), one["severity"])
     return {
         "facts": VERSION,
         "verdict": outcome_of(found),
-        "findings": {
-            _named(one["code"], *(f"{key} {one[key]}" for key in scope if one[key]), one["suffix"]): one["severity"]
-            for one in reversed(found["findings"])  # the gravest of those with the same scope
-        },
-        "counts": dict(counts),
-        "lag": _lags(incident, found["servers"]),
-        "decisions": {name: row["decision"] for name, row in pairs.items()},
-        "anchors": {name: row["anchor"] for name, row in pairs.items() if row["anchor"]},
+        "findings": [dict(zip((*SCOPE, "severity"), (*key, one), strict=True)) for key, one in severities.items()],
+        "counts": [
+            {"list": name, "server": server, "origin": origin, "suffix": suffix, "count": count}
+            for (name, server, origin, suffix), count in counts.items()
+        ],
+        "lag": list(_lags(incident, found["servers"])),
+        "sessions": [_session(incident, row) for row in found["pairs"]],
+        "cases": [],
     }
 
 
-def _lags(incident: Incident, servers: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def _session(incident: Incident, row: Mapping[str, Any]) -> dict[str, Any]:
+    key = incident.system.typed(row["anchor"]) if row["anchor"] else None
+    about = {name: row[name] for name in ("supplier", "consumer", "suffix", "decision", "anchor")}
+    return {**about, "anchor_key": key}
+
+
+def _lags(incident: Incident, servers: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     typed, moment = incident.system.typed, incident.system.moment
     claims: dict[tuple[str | None, str], dict[str, str]] = {}
     for one in servers:
         for origin, span in one["vector"].items():
             if span["max"] and (key := typed(span["max"])):
                 claims.setdefault((one["suffix"], origin), {})[one["name"]] = key
-    lags = {}
     for (suffix, origin), keys in claims.items():
         newest = moment(max(keys.values()))
         for server, key in keys.items():
             has = moment(key)
             if newest and has and newest > has:
-                lags[_named(server, f"origin {origin}", suffix)] = (newest - has).total_seconds()
-    return lags
+                seconds = (newest - has).total_seconds()
+                yield {"server": server, "origin": origin, "suffix": suffix, "seconds": seconds}
 
 
 def facts_of_checks(checked: Sequence[Checked]) -> dict[str, Any]:
-    """The facts of a notebook that checked several cases: the worst verdict, and each case's as a decision."""
+    """The facts of a notebook that checked several cases: the worst outcome, and that of each."""
     if not checked:
         raise Problem("no case was checked", "", "name at least one")
-    verdict = max((one.outcome for one in checked), key=OUTCOMES.index, default=CLEAN)
-    counts = {f"{name} {one.case}": count for one in checked for name, count in one.counts.items()}
-    nothing: dict[str, Any] = {"findings": {}, "lag": {}, "anchors": {}}
-    decisions = {one.case: one.outcome for one in checked}
-    return {"facts": VERSION, "verdict": verdict, **nothing, "counts": counts, "decisions": decisions}
-
-
-def _named(*parts: str | None) -> str:
-    return " ".join(part for part in parts if part)
+    nothing: dict[str, Any] = {name: [] for name in ("findings", "counts", "lag", "sessions")}
+    verdict = max((one.outcome for one in checked), key=OUTCOMES.index)
+    cases = [{"case": one.case, "outcome": one.outcome} for one in checked]
+    return {"facts": VERSION, "verdict": verdict, **nothing, "cases": cases}

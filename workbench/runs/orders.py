@@ -152,8 +152,8 @@ def _runs(one: Mapping[str, Any], cases: list[Path], folder: Path, timeout: int,
         named = values.get("case_folders")
         if not isinstance(named, list) or not named:
             raise Problem("no case is named", place, "give `case_folders:` in `parameters:`")
-        for case in named:
-            _check_case(Path(case), False, place)
+        for folder_of_case in named:
+            _check_case(Path(folder_of_case), False, place)
         yield Order(notebook.stem, notebook, Path(named[0]), values, timeout)
         return
     makes = MAKES_ITS_CASE in there

@@ -32,8 +32,8 @@ from typing import Any
 from workbench import __version__
 from workbench.boundary import printable
 from workbench.case import RUNS
-from workbench.jupyter import NOTEBOOKS
 from workbench.journal import owned, write_whole
+from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem
 from workbench.runs.child import NOTEBOOK, ORDER
 from workbench.runs.facts import RECORD, VERSION
@@ -111,7 +111,9 @@ def run(order: Order, told: Told | None = None, keep: int = 30) -> Run:
         return ended(FAILED, str(problem))
     except OSError as error:
         where = printable(str(error.filename or place))
-        return ended(FAILED, f"{error.strerror or type(error).__name__} ({where}). What was published before is unchanged")
+        return ended(
+            FAILED, f"{error.strerror or type(error).__name__} ({where}). What was published before is unchanged"
+        )
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
@@ -153,7 +155,8 @@ def _execute(order: Order, work: Path, told: Told | None) -> str:
 
 def _listen(process: subprocess.Popen[bytes], order: Order, told: Told | None) -> tuple[dict[str, Any], bool]:
     """What the process says in the end, and whether it ended in time."""
-    until, said, rest = time.monotonic() + order.timeout, {}, b""
+    until, rest = time.monotonic() + order.timeout, b""
+    said: dict[str, Any] = {}
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
