@@ -1,10 +1,11 @@
-"""The command that runs notebooks without a person: `run`."""
+"""The commands that run notebooks without a person: `run`, and `check`, which compares what they find."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,3 +86,66 @@ class Cells:
             if self._bar is None:
                 self._bar = tqdm(total=cells, unit="cell", desc=printable(order.name), leave=False)
             self._bar.update(cell - 1 - self._bar.n)
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--no-run", is_flag=True, help="Run nothing: look at the last runs, and whether they are recent enough.")
+@click.option("--accept", "accepting", is_flag=True, help="Make what is found now the baseline; needs --reason.")
+@click.option("--reason", default="", metavar="TEXT", help="Why what is found now is as it should be.")
+@JSON
+@click.option("--junit", "junit_to", metavar="FILE", help="Write JUnit XML there; - is standard output.")
+@click.pass_context
+def check(
+    context: click.Context,
+    files: tuple[Path, ...],
+    no_run: bool,
+    accepting: bool,
+    reason: str,
+    json_to: str | None,
+    junit_to: str | None,
+) -> None:
+    """Run the notebooks that parameters FILEs name, and hold what they find against what was accepted before.
+
+    What counts is what is new or worse than the baseline beside the file (FILE.baseline.json); where nothing was accepted
+    yet, every finding. A run that failed or could not tell is never a pass. Exit codes: 0 clean, 1 new or worse, 2 a run
+    failed, 3 inconclusive.
+    """
+    from workbench.runs import checking, notices, told
+    from workbench.runs.orders import read_orders
+    from workbench.runs.running import run as ran
+
+    if accepting and not reason.strip():
+        raise click.UsageError("--accept needs --reason: somebody will ask why this was taken for good")
+    asked = [(orders := read_orders(path), checking.demands_of(orders)) for path in files]
+    people = [notices.notify_of(orders) for orders, _ in asked]
+    kept = [path for orders, _ in asked for path in (orders.path, checking.baseline_of(orders))]
+    check_outputs(json_to, junit_to, kept, "--junit")
+    known = [checking.read_baseline(checking.baseline_of(orders)) if not accepting else None for orders, _ in asked]
+    found, silent = [], False
+    for (orders, demands), baseline, notify in zip(asked, known, people, strict=True):
+        now = datetime.now(UTC)
+        if no_run:
+            runs = checking.last_runs(orders, demands, now)
+        else:
+            runs = []
+            for order in orders.runs:
+                with Cells() as cells:
+                    runs.append(ran(order, cells, orders.keep))
+        if accepting:
+            path = checking.accept(orders, runs, reason)
+            click.echo(f"accepted: {printable(str(path))}", err=True)
+            baseline = checking.read_baseline(path)
+        mine = checking.checked(orders, runs, demands, baseline or {"runs": {}}, now.date())
+        for why in notices.tell(notify, orders.path.stem, mine):
+            silent = True
+            click.echo(f"workbench: {why}", err=True)
+        found += mine
+    if json_to:
+        give(json.dumps(told.checked_json(found), indent=1) + "\n", json_to)
+    if junit_to:
+        give(told.checked_junit(found, ", ".join(path.stem for path in files)), junit_to)
+    if "-" not in (json_to, junit_to):
+        click.echo(told.checked_text(found), nl=False)
+    # Whoever waits for a message would take silence for a pass.
+    context.exit(EXIT[NOT_CHECKED if silent else told.worst(found)])

@@ -32,7 +32,7 @@ def main(folder: str) -> int:
     from papermill.exceptions import PapermillExecutionError
     from papermill.execute import execute_notebook
 
-    class Telling(NBClientEngine):  # type: ignore[misc]
+    class Telling(NBClientEngine):
         """Runs a notebook as papermill does, and tells which cell begins."""
 
         @classmethod

@@ -27,8 +27,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from workbench.boundary import printable, strict_yaml
 from workbench.case import Case
 from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem
+from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_of
 
 Value = str | int | bool | list[str]
 
@@ -44,15 +44,11 @@ MAKES_ITS_CASE = "snapshots"
 """A notebook with this parameter loads collected folders: its case need not be there before."""
 
 TIMEOUT = 3600
-LONGEST_VALUE = 4096
 
 _KEYS = ("cases", "runs", "notebook", "parameters", "timeout", "keep", "check", "notify")
 _KEYS_OF_A_RUN = ("notebook", "parameters", "timeout")
 _IS_PATH = re.compile(r"(?:^|_)(?:folders?|file|snapshots)$")
 _NOTEBOOK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -96,12 +92,6 @@ class Declared:
 
 
 _KINDS = {"str": "text", "int": "number", "bool": "truth", "list[str]": "texts"}
-_MEANS = {
-    "text": "text",
-    "number": "a whole number",
-    "truth": "true or false",
-    "texts": "a list of texts",
-}
 
 
 def read_orders(path: Path) -> Orders:
@@ -116,12 +106,12 @@ def read_orders(path: Path) -> Orders:
     where = str(path)
     if not isinstance(said, dict):
         raise Problem("this is no parameters file", where, "it begins with `notebook:` or with `runs:`")
-    _check_names(said, _KEYS, where)
+    check_names(said, _KEYS, where)
     if ("notebook" in said) == ("runs" in said):
         raise Problem("it names no notebook, or one beside `runs`", where, "give `notebook:`, or `runs:` with several")
-    timeout = _span(said.get("timeout", f"{TIMEOUT}s"), f"{where}: timeout")
-    cases = [_path(one, path.parent, f"{where}: cases") for one in _list(said.get("cases", []), f"{where}: cases")]
-    several = [said] if "notebook" in said else _list(said["runs"], f"{where}: runs")
+    timeout = seconds_of(said.get("timeout", f"{TIMEOUT}s"), f"{where}: timeout")
+    cases = [_path(one, path.parent, f"{where}: cases") for one in list_of(said.get("cases", []), f"{where}: cases")]
+    several = [said] if "notebook" in said else list_of(said["runs"], f"{where}: runs")
     if not several:
         raise Problem("`runs` is empty", where, "a file that runs nothing is no pass: name a notebook")
     found = []
@@ -130,22 +120,22 @@ def read_orders(path: Path) -> Orders:
         if not isinstance(one, dict):
             raise Problem("this is no run", place, "it begins with `notebook:`")
         if one is not said:
-            _check_names(one, _KEYS_OF_A_RUN, place)
+            check_names(one, _KEYS_OF_A_RUN, place)
         found += list(_runs(one, cases, path.parent, timeout, place))
-    keep = _number(said.get("keep", "30"), f"{where}: keep")
+    keep = number_of(said.get("keep", "30"), f"{where}: keep")
     if keep < 1:
         raise Problem("keep is less than 1", where, "the last run is what the next one is compared with")
-    return Orders(path, _told_apart(found), keep, _mapping(said, "check", where), _mapping(said, "notify", where))
+    return Orders(path, _told_apart(found), keep, mapping_of(said, "check", where), mapping_of(said, "notify", where))
 
 
 def _runs(one: Mapping[str, Any], cases: list[Path], folder: Path, timeout: int, place: str) -> Iterator[Order]:
     notebook = _notebook(one.get("notebook"), place)
     there = declared(notebook)
-    given = _mapping(one, "parameters", place)
-    _check_names(given, tuple(there), f"{place}: parameters", secret=True)
+    given = mapping_of(one, "parameters", place)
+    check_names(given, tuple(there), f"{place}: parameters", secret=True)
     values = {name: _value(name, given[name], there[name].kind, folder, f"{place}: {name}") for name in given}
     if "timeout" in one:
-        timeout = _span(one["timeout"], f"{place}: timeout")
+        timeout = seconds_of(one["timeout"], f"{place}: timeout")
     if CASE_PARAMETER not in there:
         if cases and "case_folders" in there:
             values.setdefault("case_folders", [str(case) for case in cases])
@@ -171,14 +161,21 @@ def _runs(one: Mapping[str, Any], cases: list[Path], folder: Path, timeout: int,
 
 
 def _told_apart(found: list[Order]) -> list[Order]:
-    """Runs of one name are numbered in the order of the file."""
+    """Runs of one name are numbered in the order of the file; cases of one name are told by the folders they lie in."""
+    for depth in range(1, max((len(one.case_folder.parts) for one in found), default=0)):
+        names = [one.name for one in found]
+        of = {name: {one.case_folder for one in found if one.name == name} for name in names}
+        found = [
+            replace(one, name=f"{one.case_folder.parts[-1 - depth]}/{one.name}") if len(of[one.name]) > 1 else one
+            for one in found
+        ]
     names = [one.name for one in found]
     seen: dict[str, int] = {}
     made = []
     for one in found:
         seen[one.name] = seen.get(one.name, 0) + 1
         number = f" {seen[one.name]}" if names.count(one.name) > 1 else ""
-        made.append(Order(one.name + number, one.notebook, one.case_folder, one.parameters, one.timeout))
+        made.append(replace(one, name=one.name + number))
     return made
 
 
@@ -208,32 +205,17 @@ def _notebook(name: Any, place: str) -> Path:
         raise Problem("the notebooks are not here", str(NOTEBOOKS), "work in a checkout of the project")
     if not isinstance(name, str) or name not in there:
         shown = printable(str(name))[:80]
-        raise Problem(f"there is no notebook {shown}", place, _meant(shown, there) or f"there are {', '.join(there)}")
+        raise Problem(f"there is no notebook {shown}", place, meant(shown, there) or f"there are {', '.join(there)}")
     return NOTEBOOKS / f"{name}.ipynb"
-
-
-def _check_names(given: Mapping[str, Any], known: tuple[str, ...], place: str, secret: bool = False) -> None:
-    for name in given:
-        if name not in known:
-            shown = printable(name)[:80]
-            do = _meant(shown, list(known)) or f"there are {', '.join(known)}"
-            if secret and re.search("passw|secret|token|credential", shown, re.IGNORECASE):
-                do = "a secret is never a parameter: name a file that holds it, or set it in the environment"
-            raise Problem(f"there is no {shown}", place, do)
-
-
-def _meant(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, 1, 0.5)
-    return f"did you mean {close[0]}?" if close else ""
 
 
 def _value(name: str, given: Any, kind: str, folder: Path, place: str) -> Value:
     if kind == "texts":
-        texts = [_text(one, place) for one in _list(given, place)]
+        texts = [text_of(one, place) for one in list_of(given, place)]
         return [_resolved(one, folder, place) if one else one for one in texts] if _IS_PATH.search(name) else texts
-    text = _text(given, place, kind)
+    text = text_of(given, place, kind)
     if kind == "number":
-        return _number(text, place)
+        return number_of(text, place)
     if kind == "truth":
         if text not in ("true", "false"):
             raise Problem(f"{printable(text)[:80]} is not true or false", place, "write true or false")
@@ -241,44 +223,8 @@ def _value(name: str, given: Any, kind: str, folder: Path, place: str) -> Value:
     return _resolved(text, folder, place) if text and _IS_PATH.search(name) else text
 
 
-def _text(given: Any, place: str, kind: str = "text") -> str:
-    if not isinstance(given, str):
-        raise Problem(f"this is not {_MEANS[kind]}", place, f"give {_MEANS[kind]}")
-    if len(given) > LONGEST_VALUE:
-        raise Problem(f"a value of {len(given):,} letters", place, f"at most {LONGEST_VALUE:,}: is it the right one?")
-    if _UNSEEN.search(given):
-        raise Problem(f"{printable(given)[:80]} holds letters that nobody sees", place, "write it anew, in one line")
-    return given
-
-
-def _list(given: Any, place: str) -> list[Any]:
-    if not isinstance(given, list):
-        raise Problem("this is not a list", place, "write [one, two], or a line with `- ` for each")
-    return given
-
-
-def _mapping(said: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
-    given = said.get(key) or {}
-    if not isinstance(given, dict):
-        raise Problem(f"`{key}` has no names", place, f"write `name: value` below `{key}:`")
-    return given
-
-
-def _number(text: Any, place: str) -> int:
-    if not isinstance(text, str) or not re.fullmatch("-?(?:0|[1-9][0-9]{0,14})", text):
-        raise Problem(f"{printable(str(text))[:80]} is not a whole number", place, "write digits alone")
-    return int(text)
-
-
-def _span(text: Any, place: str) -> int:
-    found = _SPAN.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
-        raise Problem(f"{printable(str(text))[:80]} is no span of time", place, "write for example 90s, 10m, 2h or 1d")
-    return int(found[1]) * _SECONDS[found[2]]
-
-
 def _path(given: Any, folder: Path, place: str) -> Path:
-    text = _text(given, place)
+    text = text_of(given, place)
     if not text:
         raise Problem("an empty path", place, "name a folder")
     return Path(_resolved(text, folder, place))
