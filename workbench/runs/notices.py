@@ -148,7 +148,7 @@ def _words(name: str, checked: Sequence[CheckedRun], changed: Sequence[CheckedRu
         lines.append(f"{one.run.name}: {one.outcome} (before: {one.was or 'never run'})")
         lines += [f"  {each}" for each in one.why[:_SHOWN]]
         lines += [f"  and {len(one.why) - _SHOWN:,} more"] * (len(one.why) > _SHOWN)
-    return printable(f"{name}: {what}"), printable_lines("\n".join(lines))
+    return " ".join(printable(f"{name}: {what}").split()), printable_lines("\n".join(lines))
 
 
 def _post(url: str, subject: str, text: str) -> None:
@@ -160,7 +160,8 @@ def _post(url: str, subject: str, text: str) -> None:
     ):  # Slack takes `<!channel>` and `<url>` for its own
         said = said.replace(sign, instead)
     body = json.dumps({"text": said[:30_000]}).encode()
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    header = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, body, header)  # noqa: S310 - `notify_of` lets pass http and https only
     with urllib.request.build_opener(_Stay).open(request, timeout=SECONDS) as answer:
         answer.read(1024)
 

@@ -240,7 +240,10 @@ def _resolved(text: str, folder: Path, place: str) -> str:
         raise Problem(f"{printable(text)[:120]} has a blank at an end", place, "take it away")
     if any(len(part.encode()) > 255 for part in Path(text).parts):
         raise Problem(f"{printable(text)[:120]} has a name that no folder can have", place, "shorten it")
-    return str((folder / text).resolve())
+    try:
+        return str((folder / text).resolve())
+    except (OSError, RuntimeError):  # Python before 3.13 raises the latter
+        raise Problem(f"{printable(text)[:120]} leads nowhere", place, "a link in it leads back to itself") from None
 
 
 def _check_case(case: Path, makes: bool, place: str) -> None:

@@ -44,6 +44,7 @@ ABOUT, FACTS, LOG = "run.json", "facts.json", "log.txt"
 WORKING = ".run-"
 
 START_SECONDS = 120
+_CHILD = ("-m", "workbench.runs.child")
 _ENDS_WITHIN = 10
 """Seconds that a process has to end by itself once it was told to."""
 _NAME = re.compile(r"\d{8}T\d{6}Z-.+")
@@ -131,7 +132,7 @@ def _execute(order: Order, work: Path, told: Told | None) -> str:
     environment = {**os.environ, RECORD: str((work / FACTS).resolve()), "PYTHONUNBUFFERED": "1"}
     with open(work / LOG, "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "workbench.runs.child", str(work.resolve())],
+            [sys.executable, *_CHILD, str(work.resolve())],
             cwd=NOTEBOOKS,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -171,7 +172,7 @@ def _listen(process: subprocess.Popen[bytes], order: Order, told: Told | None) -
                 break
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                message = json.loads(line)
+                message = _message(line)
                 if "cell" in message and told:
                     told(order, message["cell"], message["of"])
                 elif "failed" in message:
@@ -179,6 +180,14 @@ def _listen(process: subprocess.Popen[bytes], order: Order, told: Told | None) -
     with suppress(subprocess.TimeoutExpired):
         process.wait(max(0.0, until - time.monotonic()))
     return said, process.returncode is not None
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        message = None
+    return message if isinstance(message, dict) else {"failed": "its process said what cannot be understood"}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
