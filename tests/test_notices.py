@@ -29,7 +29,7 @@ def checked(outcome: str, was: str | None, *why: str) -> CheckedRun:
 
 @contextmanager
 def listening(server: socketserver.BaseServer) -> Iterator[int]:
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield int(server.server_address[1])
