@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from typing import Any
 
 ORDER, NOTEBOOK = "order.json", "notebook.ipynb"
@@ -21,10 +22,17 @@ def _tell(**what: Any) -> None:
     print(json.dumps(what), file=_out, flush=True)
 
 
+def _end_with_parent() -> None:
+    """Wait until the other end of standard input is gone: whoever started the run has ended, however that came."""
+    os.read(0, 1)
+    os._exit(1)  # the kernel ends with its parent
+
+
 def main(folder: str) -> int:
     """Run it; what went wrong is told and is the exit code 1."""
     os.chdir(folder)
     os.dup2(2, 1)  # what a library prints is no message
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     import nbformat
     from jupyter_client.kernelspec import NoSuchKernel
     from nbclient.exceptions import DeadKernelError

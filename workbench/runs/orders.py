@@ -252,7 +252,9 @@ def _check_case(case: Path, makes: bool, place: str) -> None:
     if not makes:
         what = "this is not a case" if case.exists() else "there is no such case"
         raise Problem(what, f"{place}: {printable(str(case))}", "make it with `workbench load FOLDER --case CASE`")
-    if case.exists() and (not case.is_dir() or any(case.iterdir())):
-        raise Problem("this is not a case, and not empty", f"{place}: {printable(str(case))}", "name another folder")
+    try:
+        Case.create(case)
+    except Problem as problem:
+        raise Problem(problem.what, f"{place}: {printable(str(case))}", problem.do) from None
     if not case.parent.is_dir():
         raise Problem("its folder does not exist", f"{place}: {printable(str(case))}", "make it, or name another")

@@ -44,7 +44,7 @@ ABOUT, FACTS, LOG = "run.json", "facts.json", "log.txt"
 WORKING = ".run-"
 
 START_SECONDS = 120
-_CHILD = ("-m", "workbench.runs.child")
+_CHILD = ("-P", "-m", "workbench.runs.child")
 _ENDS_WITHIN = 10
 """Seconds that a process has to end by itself once it was told to."""
 _NAME = re.compile(r"\d{8}T\d{6}Z-.+")
@@ -135,7 +135,7 @@ def _execute(order: Order, work: Path, told: Told | None) -> str:
             [sys.executable, *_CHILD, str(work.resolve())],
             cwd=NOTEBOOKS,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # it ends when this does: then nobody is there any more to publish its run
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
@@ -199,8 +199,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, how)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_ENDS_WITHIN)
-    if process.stdout is not None:
-        process.stdout.close()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _completed(work: Path) -> tuple[dict[str, Any], str]:
