@@ -10,10 +10,12 @@ from pathlib import Path
 import papermill
 import pytest
 from case_samples import everything
+from click.testing import CliRunner
 from incident_samples import case_of
 from view_samples import LOST
 
-from workbench.incident import CASE
+from workbench.boundary import strict_yaml
+from workbench.cli import main
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -50,26 +52,43 @@ SHOWS = {
 """What a reader of the executed notebook sees without any script, of each notebook."""
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_headless_as_it_is(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(case_of(LOST).folder, tmp_path / "case")
-    monkeypatch.setenv(CASE, str(tmp_path / "case"))
+PARAMETERS = sorted((FOLDER.parent / "parameters").glob("*.yaml"))
+
+
+def test_every_notebook_has_a_parameters_file() -> None:
+    asked = {strict_yaml(path.read_text(encoding="utf-8"), path.name).get("notebook") for path in PARAMETERS}
+    assert {path.stem for path in NOTEBOOKS} == asked - {None}
+
+
+@pytest.mark.parametrize("path", PARAMETERS, ids=lambda path: path.stem)
+def test_a_parameters_file_runs_as_it_is(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
-    before = everything(tmp_path / "case")
-    own = {"case_folder": str(tmp_path / "own")} if path.stem in ("00_tour", "10_load") else {}
-    out = tmp_path / "out.ipynb"
-    papermill.execute_notebook(path, out, own, cwd=FOLDER, progress_bar=False)
-    shown = "".join(
-        "".join(output.get("text", "") or output.get("data", {}).get("text/plain", ""))
-        for cell in cells(out)
-        for output in cell["outputs"]
-    )
-    for text in SHOWS[path.stem]:
-        assert text in shown, text
-    assert "Traceback" not in shown
-    assert "object at 0x" not in shown
-    changed = {name for name, content in everything(tmp_path / "case").items() if before.get(name) != content}
-    assert changed == ({str(tmp_path / "case" / "plan.json")} if path.stem == "40_repair" else set())
+    shutil.copytree(path.parent, tmp_path / "parameters")
+    (tmp_path / "tests").symlink_to(FOLDER.parent / "tests")
+    for case in ("demo-case", "my-case"):
+        if path.stem not in ("demo", "load.example"):
+            shutil.copytree(case_of(LOST).folder, tmp_path / case)
+    before = everything(tmp_path)
+    made = CliRunner().invoke(main, ["run", str(tmp_path / "parameters" / path.name), "--json", str(tmp_path / "json")])
+    runs = json.loads((tmp_path / "json").read_text())["runs"]
+    assert runs
+    assert [one["why"] for one in runs if one["outcome"] != "done"] == []
+    assert made.exit_code == 1, "the demo incident has findings"
+    for one in runs:
+        shown = "".join(
+            "".join(output.get("text", "") or output.get("data", {}).get("text/plain", ""))
+            for cell in cells(Path(one["folder"]) / "notebook.ipynb")
+            for output in cell["outputs"]
+        )
+        for text in [*SHOWS[one["notebook"]], "finished: findings"]:
+            assert text in shown, text
+        assert "Traceback" not in shown
+        assert "object at 0x" not in shown
+    after = {name.removeprefix(f"{tmp_path}/"): content for name, content in everything(tmp_path).items()}
+    known = {name.removeprefix(f"{tmp_path}/"): content for name, content in before.items()}
+    changed = {name for name, content in after.items() if known.get(name) != content and "/runs" not in name}
+    if path.stem not in ("demo", "load.example"):
+        assert changed == ({"json", "demo-case/plan.json"} if path.stem == "repair.example" else {"json"})
 
 
 def test_a_notebook_that_cannot_go_on_ends_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

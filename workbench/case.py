@@ -57,6 +57,8 @@ LAYOUT = 5
 MANIFEST = "manifest.json"
 _ASKED_AGAIN = 200_000
 """Rows of a table that is kept in memory: a diagnosis asks for the vectors and links dozens of times."""
+RUNS = "runs"
+"""A folder of runs without a person; one that failed to load anything may be all that there is of a case."""
 STAGING = ".load-"
 """A folder beside the tables where one load writes its parts until all of them are there."""
 
@@ -483,6 +485,8 @@ def _left_behind(path: Path) -> bool:
 
     A folder `evidence` with anything else in it is somebody's: people call what they collect by that name.
     """
+    if path.name == RUNS and path.is_dir():
+        return all((inner / "run.json").is_file() or inner.name.startswith(".") for inner in path.iterdir())
     if path.name == "evidence" and path.is_dir():
         return all(
             inner.name == MANIFEST

@@ -67,16 +67,16 @@ MASTER = click.option(
 )
 
 
-def check_outputs(json_to: str | None, csv_to: str | None, kept: Iterable[Path]) -> None:
+def check_outputs(json_to: str | None, other_to: str | None, kept: Iterable[Path], other: str = "--csv") -> None:
     """Refuse, before any work is done, what could not be written or would do harm.
 
     `kept` are files, and folders with the files right in them, that no output may overwrite.
     """
-    if json_to and csv_to and (json_to == csv_to or Path(json_to).resolve() == Path(csv_to).resolve()):
+    if json_to and other_to and (json_to == other_to or Path(json_to).resolve() == Path(other_to).resolve()):
         where = "standard output" if json_to == "-" else "the same file"
-        raise click.UsageError(f"--json and --csv cannot both go to {where}: give another file for one of them")
+        raise click.UsageError(f"--json and {other} cannot both go to {where}: give another file for one of them")
     kept = {one.resolve() for one in kept}
-    for to in {json_to, csv_to} - {None, "-"}:
+    for to in {json_to, other_to} - {None, "-"}:
         path = Path(str(to)).resolve()
         if path in kept or path.parent in kept:
             raise Problem("this would overwrite an input or the case itself", str(to), "give another file")

@@ -1,0 +1,266 @@
+"""The facts of two runs held against each other, and against what was accepted."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from incident_samples import LOST, NAMES, incident_of
+
+from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE
+from workbench.model import SEVERITIES, Problem
+from workbench.runs import checking
+from workbench.runs.checking import accept, baseline_of, checked, demands_of, last_runs, read_baseline
+from workbench.runs.comparing import BETTER, CLEARED, NEW, WORSE, Acknowledged, Terms, differences, judged
+from workbench.runs.facts import facts_of, finished
+from workbench.runs.orders import Order, Orders
+from workbench.runs.running import Run
+from workbench.runs.told import checked_json, checked_text
+
+TODAY = date(2026, 11, 22)
+NOBODY = {"server": None, "link": None, "origin": None, "suffix": None}
+
+
+def facts(**more: Any) -> dict[str, Any]:
+    nothing: dict[str, Any] = {name: [] for name in ("findings", "counts", "lag", "sessions", "cases")}
+    return {"facts": 1, "verdict": CLEAN, **nothing, **more}
+
+
+def finding(code: str, severity: str = "warning", **scope: str) -> dict[str, Any]:
+    return {"code": code, "severity": severity, **NOBODY, **scope}
+
+
+def count(name: str, number: int, server: str = "s1") -> dict[str, Any]:
+    return {"list": name, "server": server, "origin": "1", "suffix": None, "count": number}
+
+
+def case(outcome: str) -> dict[str, Any]:
+    return {"case": "x", "outcome": outcome}
+
+
+def session(decision: str, anchor: str | None = None) -> dict[str, Any]:
+    about = {"supplier": "s1", "consumer": "s2", "suffix": None}
+    return {**about, "decision": decision, "anchor": anchor, "anchor_key": anchor}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_facts_of_a_case_are_those_of_its_diagnosis(name: str) -> None:
+    incident = incident_of(name)
+    made, found = facts_of(incident), incident.found
+    assert {row["code"] for row in made["findings"]} == {one["code"] for one in found["findings"]}
+    for list_ in ("missing", "stranded"):
+        assert sum(row["count"] for row in made["counts"] if row["list"] == list_) == len(found[list_])
+    assert len(made["sessions"]) == len(found["pairs"])
+    text = json.dumps(made)
+    assert not any(one["summary"] in text for one in found["findings"]), "no prose"
+    assert json.loads(text) == facts_of(incident_of(name)), "the same input gives the same facts"
+    assert list(differences(made, made, Terms(), TODAY)) == []
+    assert made["verdict"] in repr(finished(incident))
+
+
+def test_lag_is_the_time_from_what_a_server_claims_to_what_any_claims() -> None:
+    rows = facts_of(incident_of("lag_behind_disabled_links"))["lag"]
+    claimed = {one["name"]: one["vector"] for one in incident_of("lag_behind_disabled_links").found["servers"]}
+    for row in rows:
+        newest = max(vector[row["origin"]]["max"] for vector in claimed.values())
+        mine = claimed[row["server"]][row["origin"]]["max"]
+        assert row["seconds"] == int(newest[:8], 16) - int(mine[:8], 16)
+    assert rows
+
+
+CASES = [
+    # now, before, terms, kinds, outcome
+    (facts(findings=[finding("A")]), facts(), Terms(), [NEW], FINDINGS),
+    (facts(findings=[finding("A", "info")]), facts(), Terms(), [NEW], CLEAN),
+    (facts(findings=[finding("A", "info")]), facts(), Terms("info"), [NEW], FINDINGS),
+    (facts(findings=[finding("A", "error")]), facts(findings=[finding("A")]), Terms(), [WORSE], FINDINGS),
+    (facts(findings=[finding("A")]), facts(findings=[finding("A", "error")]), Terms(), [BETTER], CLEAN),
+    (facts(), facts(findings=[finding("A")]), Terms(), [CLEARED], CLEAN),
+    (facts(findings=[finding("A")]), facts(findings=[finding("A")]), Terms(), [], CLEAN),
+    (facts(findings=[finding("A", server="s2")]), facts(findings=[finding("A", server="s1")]), Terms(), [NEW, CLEARED], FINDINGS),
+    (facts(counts=[count("missing", 3)]), facts(counts=[count("missing", 2)]), Terms(), [WORSE], FINDINGS),
+    (facts(counts=[count("missing", 3)]), facts(counts=[count("missing", 2)]), Terms(tolerances={"missing": 1}), [WORSE], CLEAN),
+    (facts(counts=[count("missing", 1)]), facts(counts=[count("missing", 2)]), Terms(), [BETTER], CLEAN),
+    (facts(counts=[count("missing", 1)]), facts(), Terms(), [NEW], FINDINGS),
+    (facts(counts=[count("unknown", 9)]), facts(counts=[count("unknown", 1)]), Terms(), [WORSE], INCONCLUSIVE),
+    (facts(counts=[count("pending", 9000)]), facts(), Terms(), [], CLEAN),
+    (facts(counts=[count("pending", 9000)]), facts(), Terms(tolerances={"pending": 100}), [NEW], FINDINGS),
+    (facts(sessions=[session("anchor_not_found")]), facts(sessions=[session("send", "b")]), Terms(), [WORSE], FINDINGS),
+    (facts(sessions=[session("send", "b")]), facts(sessions=[session("nothing_to_send")]), Terms(), [], CLEAN),
+    (facts(sessions=[session("send", "a")]), facts(sessions=[session("send", "b")]), Terms(), [WORSE], FINDINGS),
+    (facts(sessions=[session("send", "c")]), facts(sessions=[session("send", "b")]), Terms(), [], CLEAN),
+    (facts(cases=[case("failed")]), facts(cases=[case("clean")]), Terms(), [WORSE], FINDINGS),
+    (facts(verdict=INCONCLUSIVE), facts(), Terms(), [], INCONCLUSIVE),
+    (facts(verdict=INCONCLUSIVE), facts(verdict=INCONCLUSIVE), Terms(), [], CLEAN),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("now", "before", "terms", "kinds", "outcome"), CASES)
+def test_what_counts_is_what_is_new_or_worse(
+    now: dict[str, Any], before: dict[str, Any], terms: Terms, kinds: list[str], outcome: str
+) -> None:
+    held = judged(now, before, terms, TODAY)
+    assert held.differences is not None
+    assert sorted(one.kind for one in held.differences) == sorted(kinds)
+    assert held.outcome == outcome
+    assert bool(held.because) == (outcome != CLEAN)
+
+
+def test_without_a_baseline_every_finding_counts_and_unknown_is_no_pass() -> None:
+    assert judged(facts(), None, Terms(), TODAY).outcome == CLEAN
+    assert judged(facts(findings=[finding("A", "info")]), None, Terms(), TODAY).outcome == CLEAN
+    assert judged(facts(findings=[finding("A")]), None, Terms(), TODAY).outcome == FINDINGS
+    assert judged(facts(counts=[count("unknown", 1)]), None, Terms(), TODAY).outcome == INCONCLUSIVE
+    assert judged(facts(verdict=INCONCLUSIVE), None, Terms(), TODAY).outcome == INCONCLUSIVE
+    assert judged(facts(cases=[{"case": "x", "outcome": "failed"}]), None, Terms(), TODAY).outcome == FINDINGS
+
+
+def test_an_acknowledgement_holds_for_its_scope_until_its_day() -> None:
+    known = Acknowledged("A", TODAY, "it is being mended", {"server": "s1"})
+    terms = Terms(acknowledged=[known])
+    now = facts(findings=[finding("A", server="s1", origin="1")])
+    for before in (None, facts()):
+        assert judged(now, before, terms, TODAY).outcome == CLEAN
+        assert judged(now, before, terms, date(2026, 11, 23)).outcome == FINDINGS
+        assert judged(now, before, terms, date(2026, 11, 23)).expired == [known]
+        assert judged(facts(findings=[finding("A", server="s2")]), before, terms, TODAY).outcome == FINDINGS
+        assert judged(facts(findings=[finding("B", server="s1")]), before, terms, TODAY).outcome == FINDINGS
+
+
+ROWS = st.fixed_dictionaries(
+    {
+        "findings": st.dictionaries(st.sampled_from("ABC"), st.sampled_from(SEVERITIES)),
+        "missing": st.dictionaries(st.sampled_from(["s1", "s2"]), st.integers(1, 5)),
+        "decision": st.sampled_from(["send", "nothing_to_send", "anchor_not_found"]),
+    }
+)
+
+
+def of_rows(rows: dict[str, Any]) -> dict[str, Any]:
+    return facts(
+        findings=[finding(code, severity) for code, severity in rows["findings"].items()],
+        counts=[count("missing", number, server) for server, number in rows["missing"].items()],
+        sessions=[session(rows["decision"])],
+    )
+
+
+@given(ROWS, ROWS)
+def test_two_runs_differ_the_other_way_round_when_they_change_places(one: Any, other: Any) -> None:
+    turned = {NEW: CLEARED, CLEARED: NEW, WORSE: BETTER, BETTER: WORSE}
+    mine, others = of_rows(one), of_rows(other)
+    forth, back = (list(differences(*pair, Terms(), TODAY)) for pair in ((mine, others), (others, mine)))
+    assert sorted((each.kind, each.fact, each.about) for each in forth) == sorted(
+        (turned[each.kind], each.fact, each.about) for each in back
+    )
+    # The obvious way: whatever is worse in any fact is a reason, and nothing else.
+    grave = any(
+        SEVERITIES.index(severity) >= 1 and SEVERITIES.index(severity) > SEVERITIES.index(other["findings"][code])
+        if code in other["findings"]
+        else SEVERITIES.index(severity) >= 1
+        for code, severity in one["findings"].items()
+    )
+    more = any(number > other["missing"].get(server, 0) for server, number in one["missing"].items())
+    stuck = one["decision"] == "anchor_not_found" != other["decision"]
+    assert (judged(of_rows(one), of_rows(other), Terms(), TODAY).outcome == FINDINGS) == (grave or more or stuck)
+
+
+# --- the section `check:`, the baseline, the last runs
+
+
+def orders(folder: Path, **check: Any) -> Orders:
+    return Orders(folder / "nightly.yaml", [Order("c/20_overview", Path("20_overview.ipynb"), folder, {})], check=check)
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ({"treshold": "error"}, "did you mean threshold"),
+        ({"threshold": "grave"}, "there is no severity grave"),
+        ({"threshold": ["error"]}, "not text"),
+        ({"tolerances": {"mising": "1"}}, "did you mean missing"),
+        ({"tolerances": {"missing": "-1"}}, "less than 0"),
+        ({"tolerances": {"missing": "1.5"}}, "not a whole number"),
+        ({"tolerances": "5"}, "has no names"),
+        ({"max_age": "26"}, "no span of time"),
+        ({"acknowledged": {"code": "A"}}, "not a list"),
+        ({"acknowledged": ["A"]}, "no acknowledgement"),
+        ({"acknowledged": [{"code": "A", "until": "2026-12-31"}]}, "without reason"),
+        ({"acknowledged": [{"code": "A", "reason": "x"}]}, "without until"),
+        ({"acknowledged": [{"code": "A", "reason": "x", "until": "soon"}]}, "no day"),
+        ({"acknowledged": [{"code": "A", "reason": "x", "until": "2026-12-31", "sever": "s1"}]}, "did you mean server"),
+    ],
+)
+def test_what_would_not_be_compared_as_it_is_written_is_refused(check: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match=words):
+        demands_of(orders(tmp_path, **check))
+
+
+def test_what_is_accepted_is_what_later_runs_are_held_against(tmp_path: Path) -> None:
+    asked = orders(tmp_path)
+    bad = Run("c/20_overview", "20_overview", "done", facts=facts_of(incident_of(LOST)), began="2026-11-22T01:00:00Z")
+    path = baseline_of(asked)
+    assert (path.name, read_baseline(path)) == ("nightly.baseline.json", {"accepted": [], "runs": {}})
+    (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), TODAY)
+    assert held.outcome == FINDINGS
+    for reason in ("", "  "):
+        with pytest.raises(Problem, match="no reason"):
+            accept(asked, [bad], reason)
+    with pytest.raises(Problem, match="failed"):
+        accept(asked, [replace(bad, outcome="failed")], "so be it")
+    assert not path.exists()
+    accept(asked, [bad], "known, s3 is rebuilt on Monday")
+    accept(asked, [bad], "still")
+    assert [one["reason"] for one in read_baseline(path)["accepted"]] == ["known, s3 is rebuilt on Monday", "still"]
+    (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), TODAY)
+    assert (held.outcome, held.why) == (CLEAN, [])
+    worse = deepcopy(dict(bad.facts))
+    next(row for row in worse["counts"] if row["list"] == "missing")["count"] += 1
+    (held,) = checked(asked, [replace(bad, facts=worse)], demands_of(asked), read_baseline(path), TODAY)
+    assert held.outcome == FINDINGS
+    assert "worse: missing server s3, origin 1" in held.why[0]
+    assert held.why[0] in checked_text([held])
+    assert json.loads(json.dumps(checked_json([held])))["outcome"] == FINDINGS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"baseline": 1}',
+        '{"baseline": 7, "runs": {}}',
+        '{"baseline": 1, "accepted": [], "runs": {"a": 1}}',
+    ],
+)
+def test_a_damaged_baseline_is_no_pass(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.baseline.json"
+    path.write_text(text)
+    with pytest.raises(Problem, match="baseline"):
+        read_baseline(path)
+
+
+def test_a_run_that_did_not_take_place_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = orders(tmp_path, max_age="26h")
+    now = datetime(2026, 11, 22, 6, tzinfo=UTC)
+    done = Run("c/20_overview", "20_overview", "done", facts=facts(), began="2026-11-22T01:00:00Z")
+    old = replace(done, began="2026-11-20T01:00:00Z")
+    failed = replace(done, outcome="failed", why="x", facts={})
+    for there, outcome, why in (
+        ([], "failed", "never been run"),
+        ([old], "failed", "the last run that was done is of 2026-11-20"),
+        ([old, failed], "failed", "the last run that was done is of 2026-11-20"),
+        ([done, failed], "failed", "x"),
+        ([old, done], "done", ""),
+        ([replace(done, name="c/other")], "failed", "never been run"),
+    ):
+        monkeypatch.setattr(checking, "runs_in", lambda folder, there=there: there)
+        (last,) = last_runs(asked, demands_of(asked), now)
+        assert (last.outcome, why in last.why) == (outcome, True)

@@ -1,0 +1,251 @@
+"""Who is told, and of what: by a webhook and a mail server that really listen, on this machine."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email import message_from_bytes, policy
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.model import Problem
+from workbench.runs.checking import CheckedRun
+from workbench.runs.notices import Notify, notify_of, tell
+from workbench.runs.orders import Orders
+from workbench.runs.running import Run
+
+SECRET = "hook-7f3a"
+
+
+def checked(outcome: str, was: str | None, *why: str) -> CheckedRun:
+    return CheckedRun(Run("case/20_overview", "20_overview", "done"), outcome, why, was=was)
+
+
+@contextmanager
+def listening(server: socketserver.BaseServer) -> Iterator[int]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class Hook(HTTPServer):
+    """Keeps what is posted to it, and answers as told."""
+
+    def __init__(self, code: int = 200) -> None:
+        super().__init__(("127.0.0.1", 0), _Posted)
+        self.code, self.got = code, list[tuple[str, dict[str, Any]]]()
+
+
+class _Posted(BaseHTTPRequestHandler):
+    server: Hook
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.got.append((self.path, body))
+        self.send_response(self.server.code)
+        if self.server.code == 302:
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_address[1]}/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class Post(socketserver.TCPServer):
+    """Takes mail as a mail server does; `refuse` is the command that it answers with an error."""
+
+    allow_reuse_address = True
+
+    def __init__(self, refuse: str = "") -> None:
+        super().__init__(("127.0.0.1", 0), _Taking)
+        self.refuse, self.got = refuse, list[tuple[list[str], bytes]]()
+
+
+class _Taking(socketserver.StreamRequestHandler):
+    server: Post
+
+    def handle(self) -> None:
+        said: list[str] = []
+        self.wfile.write(b"220 here\r\n")
+        while line := self.rfile.readline():
+            command = line.decode().strip()
+            said.append(command)
+            if self.server.refuse and command.upper().startswith(self.server.refuse):
+                self.wfile.write(b"550 no\r\n")
+            elif command.upper() == "DATA":
+                self.wfile.write(b"354 go on\r\n")
+                data = b""
+                while not data.endswith(b"\r\n.\r\n"):
+                    data += self.rfile.readline()
+                self.server.got.append((said, data.removesuffix(b".\r\n")))
+                self.wfile.write(b"250 taken\r\n")
+            elif command.upper() == "QUIT":
+                self.wfile.write(b"221 bye\r\n")
+                return
+            else:
+                self.wfile.write(b"250 yes\r\n")
+
+
+def told_by(folder: Path, **notify: Any) -> Notify:
+    return notify_of(Orders(folder / "nightly.yaml", [], notify=notify))
+
+
+def hook_file(folder: Path, port: int) -> str:
+    (folder / "hook").write_text(f"http://127.0.0.1:{port}/{SECRET}\n")
+    return "hook"
+
+
+def test_only_what_changed_is_told_and_once(tmp_path: Path) -> None:
+    server = Hook()
+    with listening(server) as port:
+        notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port))
+        for outcome, was, silent in (
+            ("clean", None, True),
+            ("clean", "clean", True),
+            ("findings", "findings", True),
+            ("failed", "failed", True),
+            ("findings", None, False),
+            ("findings", "clean", False),
+            ("inconclusive", "clean", False),
+            ("failed", "findings", False),
+            ("clean", "findings", False),
+        ):
+            server.got.clear()
+            assert list(tell(notify, "nightly", [checked(outcome, was, "a reason")])) == []
+            assert len(server.got) == (0 if silent else 1), (outcome, was)
+        ((path, body),) = server.got
+        assert path == f"/{SECRET}"
+        assert body["text"].startswith(
+            "nightly: 1 of 1 runs are clean again\ncase/20_overview: clean (before: findings)"
+        )
+
+
+def test_text_of_logs_calls_nobody_and_links_nowhere(tmp_path: Path) -> None:
+    server = Hook()
+    with listening(server) as port:
+        notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port))
+        hostile = ["<!channel> <http://evil.example|click>", "\x1b[31m\u202ered", "&lt;!here&gt;"]
+        assert list(tell(notify, "nightly", [checked("findings", "clean", *hostile)])) == []
+    text = server.got[0][1]["text"]
+    assert not set("<>\x1b\u202e") & set(text)
+    assert "&lt;!channel&gt;" in text
+    assert "&amp;lt;!here" in text
+
+
+def test_mail_reaches_those_who_are_named_and_no_other(tmp_path: Path) -> None:
+    server = Post()
+    with listening(server) as port:
+        where = {"mail_server": f"127.0.0.1:{port}", "mail_tls": "none"}
+        notify = told_by(
+            tmp_path, **where, mail_from="workbench@example.com", mail_to=["a@example.com", "b@example.com"]
+        )
+        why = "reason\r\nBcc: evil@example.com\r\n.\r\nüber"
+        assert list(tell(notify, "night\r\nBcc: x@example.com", [checked("failed", "clean", why)])) == []
+    ((said, data),) = server.got
+    assert [one.upper() for one in said if one.upper().startswith("RCPT")] == [
+        "RCPT TO:<A@EXAMPLE.COM>",
+        "RCPT TO:<B@EXAMPLE.COM>",
+    ]
+    mail = message_from_bytes(data, policy=policy.default)
+    assert mail["Bcc"] is None
+    assert "1 of 1 runs need attention" in mail["Subject"]
+    assert (mail["From"], mail["Auto-Submitted"]) == ("workbench@example.com", "auto-generated")
+    assert "über" in mail.get_content()
+
+
+@pytest.mark.parametrize("code", [302, 400, 404, 500])
+def test_a_webhook_that_refuses_is_told_without_its_address(code: int, tmp_path: Path) -> None:
+    server = Hook(code)
+    with listening(server) as port:
+        notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port))
+        (why,) = tell(notify, "nightly", [checked("failed", "clean", "x")])
+    assert f"the webhook: it answered {code}" in why
+    assert SECRET not in why + repr(notify)
+    assert len(server.got) == 1, "it is not followed elsewhere"
+
+
+def test_nobody_there_is_told(tmp_path: Path) -> None:
+    server = Hook()
+    port = server.server_address[1]
+    server.server_close()
+    notify = told_by(
+        tmp_path,
+        webhook_file=hook_file(tmp_path, port),
+        mail_server=f"127.0.0.1:{port}",
+        mail_tls="none",
+        mail_from="a@example.com",
+        mail_to=["b@example.com"],
+    )
+    whys = list(tell(notify, "nightly", [checked("failed", "clean", "x")]))
+    assert ["Connection refused" in why for why in whys] == [True, True]
+    assert SECRET not in "".join(whys)
+
+
+@pytest.mark.parametrize("refused", ["MAIL", "RCPT", "DATA", "EHLO"])
+def test_a_mail_server_that_refuses_is_told(refused: str, tmp_path: Path) -> None:
+    server = Post(refused)
+    with listening(server) as port:
+        where = {"mail_server": f"127.0.0.1:{port}", "mail_tls": "none"}
+        notify = told_by(tmp_path, **where, mail_from="a@example.com", mail_to=["b@example.com"])
+        whys = list(tell(notify, "nightly", [checked("failed", "clean", "x")]))
+    assert [why.startswith("nobody was told by the mail server") for why in whys] == (
+        [True] if refused != "EHLO" else []
+    )
+    assert len(server.got) == (refused == "EHLO"), "one that speaks the older HELO only is understood"
+
+
+def test_a_password_never_goes_over_a_line_that_anybody_reads(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("hunter2\n")
+    given = {"mail_server": "127.0.0.1", "mail_from": "a@example.com", "mail_to": ["b@example.com"]}
+    login = {"mail_user": "me", "mail_password_file": "password"}
+    with pytest.raises(Problem, match="would be sent as it is"):
+        told_by(tmp_path, **given, **login, mail_tls="none")
+    notify = told_by(tmp_path, **given, **login)
+    assert notify.mail is not None
+    assert (notify.mail.tls, notify.mail.port) == ("starttls", 587)
+    assert "hunter2" not in repr(notify)
+    server = Post("STARTTLS")  # one that cannot do it
+    with listening(server) as port:
+        notify = told_by(tmp_path, **{**given, "mail_server": f"127.0.0.1:{port}"}, **login)
+        (why,) = tell(notify, "nightly", [checked("failed", "clean", "x")])
+    assert not server.got
+    assert "hunter2" not in why
+
+
+@pytest.mark.parametrize(
+    ("notify", "words"),
+    [
+        ({"webhook": "http://x"}, "did you mean webhook_file"),
+        ({"password": "x"}, "a secret is never a parameter"),
+        ({"webhook_file": "gone"}, "cannot read it"),
+        ({"webhook_file": "empty"}, "no address of a webhook"),
+        ({"webhook_file": "file"}, "no address of a webhook"),
+        ({"webhook_file": ["a"]}, "not text"),
+        ({"mail_server": "h"}, "mail_from is lacking"),
+        ({"mail_server": "h", "mail_from": "a@b"}, "mail_to is lacking"),
+        ({"mail_server": "h", "mail_from": "a@b", "mail_to": "c@d"}, "not a list"),
+        ({"mail_server": "h", "mail_from": "a", "mail_to": ["c@d"]}, "no mail address"),
+        ({"mail_server": "h", "mail_from": "a@b", "mail_to": ["c@d, e@f"]}, "no mail address"),
+        ({"mail_server": "h:x", "mail_from": "a@b", "mail_to": ["c@d"]}, "no mail server"),
+        ({"mail_server": "h", "mail_from": "a@b", "mail_to": ["c@d"], "mail_tls": "ssl"}, "no mail server"),
+        ({"mail_server": "h", "mail_from": "a@b", "mail_to": ["c@d"], "mail_user": "x"}, "go together"),
+    ],
+)
+def test_people_who_could_not_be_told_are_a_problem_before_anything_is_run(
+    notify: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "file").write_text("file:///etc/passwd\n")
+    with pytest.raises(Problem, match=words):
+        told_by(tmp_path, **notify)

@@ -1,0 +1,191 @@
+"""Who is told when a checked run is no longer as the run before was: a webhook (Slack's form), people by mail.
+
+    notify:
+      webhook_file: /etc/workbench/webhook     # its first line is the address: who knows it can write there
+      mail_server: mail.example.com:587
+      mail_tls: starttls                       # or tls, or none
+      mail_from: workbench@example.com
+      mail_to: [operators@example.com]
+      mail_user: workbench
+      mail_password_file: /etc/workbench/mail
+
+Told is what became better or worse, once; a check that finds what the one before found is silent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import smtplib
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import printable
+from workbench.model import Problem
+from workbench.runs.checking import CheckedRun
+from workbench.runs.orders import Orders
+from workbench.runs.told import printable_lines
+from workbench.runs.values import check_names, list_of, text_of
+
+SECONDS = 15
+_KEYS = ("webhook_file", "mail_server", "mail_tls", "mail_from", "mail_to", "mail_user", "mail_password_file")
+_TLS = ("starttls", "tls", "none")
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A mail server, and who is written to."""
+
+    host: str
+    port: int
+    tls: str
+    sender: str
+    to: tuple[str, ...]
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Notify:
+    """The section `notify:` of a parameters file."""
+
+    webhook: str = field(default="", repr=False)
+    mail: Mail | None = None
+
+
+def notify_of(orders: Orders) -> Notify:
+    """Whom the file wants told. Raises Problem before anything is run if nobody could be."""
+    said, where = orders.notify, f"{orders.path}: notify"
+    check_names(said, _KEYS, where, secret=True)
+    folder = orders.path.parent
+    webhook = _first_line(said, "webhook_file", folder, where)
+    if "webhook_file" in said and not re.fullmatch(r"https?://[^\s/]+\S*", webhook):
+        raise Problem("its first line is no address of a webhook", f"{where}: webhook_file", "it begins with https://")
+    if not any(key.startswith("mail_") for key in said):
+        return Notify(webhook)
+    for key in ("mail_server", "mail_from", "mail_to"):
+        if not said.get(key):
+            raise Problem(f"{key} is lacking", where, "mail needs mail_server, mail_from and mail_to")
+    server = re.fullmatch(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::([0-9]{1,5}))?", text_of(said["mail_server"], where))
+    tls = text_of(said.get("mail_tls", "starttls"), f"{where}: mail_tls")
+    if server is None or tls not in _TLS:
+        raise Problem("no mail server is named like that", where, f"HOST:PORT, and mail_tls one of {', '.join(_TLS)}")
+    password = _first_line(said, "mail_password_file", folder, where)
+    user = text_of(said.get("mail_user", ""), f"{where}: mail_user")
+    if bool(user) != bool(password):
+        raise Problem("mail_user and mail_password_file go together", where, "give both, or neither")
+    if user and tls == "none":
+        raise Problem("a password would be sent as it is", f"{where}: mail_tls", "use starttls or tls")
+    people = [_address(one, f"{where}: mail_to") for one in list_of(said["mail_to"], f"{where}: mail_to")]
+    sender = _address(said["mail_from"], f"{where}: mail_from")
+    port = int(server[2] or {"starttls": 587, "tls": 465, "none": 25}[tls])
+    return Notify(webhook, Mail(server[1].strip("[]"), port, tls, sender, tuple(people), user, password))
+
+
+def _first_line(said: Mapping[str, Any], key: str, folder: Path, where: str) -> str:
+    if key not in said:
+        return ""
+    path = folder / text_of(said[key], f"{where}: {key}")
+    try:
+        return path.read_text(encoding="utf-8").partition("\n")[0].strip()
+    except UnicodeDecodeError:
+        raise Problem("this is no text in UTF-8", printable(str(path)), "write it anew") from None
+    except OSError as error:
+        raise Problem(f"cannot read it: {error.strerror}", printable(str(path)), "give another file") from None
+
+
+def _address(given: Any, where: str) -> str:
+    text = text_of(given, where)
+    if not re.fullmatch(r"[^\s@<>,;:\"]+@[^\s@<>,;:\"]+", text):
+        raise Problem(f"{printable(text)[:80]} is no mail address", where, "write it as name@example.com")
+    return text
+
+
+def tell(notify: Notify, name: str, checked: Sequence[CheckedRun]) -> Iterator[str]:
+    """Tell of the runs that changed; gives a sentence for each way that did not work."""
+    changed = [one for one in checked if one.changed]
+    if not changed:
+        return
+    subject, text = _words(name, checked, changed)
+    ways: dict[str, Callable[[], None]] = {}
+    if notify.webhook:
+        ways["the webhook"] = lambda: _post(notify.webhook, subject, text)
+    if mail := notify.mail:
+        ways["the mail server"] = lambda: _mail(mail, subject, text)
+    for way, send in ways.items():
+        try:
+            send()
+        except (OSError, HTTPException, smtplib.SMTPException, ValueError) as error:
+            yield f"nobody was told by {way}: {_why(error)}"
+
+
+def _why(error: Exception) -> str:
+    """What went wrong, in words that do not hold the address of a webhook or a password: a library may repeat them."""
+    code = getattr(error, "code", None) or getattr(error, "smtp_code", None)
+    if code:
+        return f"it answered {code}"
+    inner = getattr(error, "reason", error)
+    return getattr(inner, "strerror", None) or type(inner).__name__
+
+
+def _words(name: str, checked: Sequence[CheckedRun], changed: Sequence[CheckedRun]) -> tuple[str, str]:
+    bad = [one for one in changed if one.outcome != "clean"]
+    what = (
+        f"{len(bad)} of {len(checked)} runs need attention"
+        if bad
+        else f"{len(changed)} of {len(checked)} runs are clean again"
+    )
+    lines = []
+    for one in changed:
+        lines.append(f"{one.run.name}: {one.outcome} (before: {one.was or 'never run'})")
+        lines += [f"  {each}" for each in one.why[:_SHOWN]]
+        lines += [f"  and {len(one.why) - _SHOWN:,} more"] * (len(one.why) > _SHOWN)
+    return " ".join(printable(f"{name}: {what}").split()), printable_lines("\n".join(lines))
+
+
+def _post(url: str, subject: str, text: str) -> None:
+    said = f"{subject}\n{text}"
+    for sign, instead in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+    ):  # Slack takes `<!channel>` and `<url>` for its own
+        said = said.replace(sign, instead)
+    body = json.dumps({"text": said[:30_000]}).encode()
+    header = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, body, header)  # noqa: S310 - `notify_of` lets pass http and https only
+    with urllib.request.build_opener(_Stay).open(request, timeout=SECONDS) as answer:
+        answer.read(1024)
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """What is told goes to the address that was given, and to no other."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _mail(mail: Mail, subject: str, text: str) -> None:
+    message = EmailMessage()
+    message["Subject"], message["From"], message["To"] = subject[:200], mail.sender, ", ".join(mail.to)
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(text)
+    secure = ssl.create_default_context()
+    if mail.tls == "tls":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(mail.host, mail.port, timeout=SECONDS, context=secure)
+    else:
+        server = smtplib.SMTP(mail.host, mail.port, timeout=SECONDS)
+    with server:
+        if mail.tls == "starttls":
+            server.starttls(context=secure)
+        if mail.user:
+            server.login(mail.user, mail.password)
+        server.send_message(message)

@@ -1,0 +1,271 @@
+"""One run: a notebook in a process of its own, published whole into its case, done only with a completion record.
+
+    CASE/runs/20261122T215500Z-23_missed_changes/
+        notebook.ipynb   as it was run, or as far as it came
+        facts.json       the completion record: what the last cell wrote
+        run.json         what was asked for, when, how it ended
+        log.txt          what its process wrote beside
+
+A run works in a folder whose name begins with a dot, and is there under its own name only when all of it is; what an
+earlier run left is never touched. One run at a time works in a case: a second one is refused, not queued.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workbench import __version__
+from workbench.boundary import printable
+from workbench.case import RUNS
+from workbench.journal import owned, write_whole
+from workbench.jupyter import NOTEBOOKS
+from workbench.model import Problem
+from workbench.runs.child import NOTEBOOK, ORDER
+from workbench.runs.facts import RECORD, VERSION
+from workbench.runs.orders import Order
+
+DONE, FAILED = "done", "failed"
+ABOUT, FACTS, LOG = "run.json", "facts.json", "log.txt"
+WORKING = ".run-"
+
+START_SECONDS = 120
+_CHILD = ("-P", "-m", "workbench.runs.child")
+_ENDS_WITHIN = 10
+"""Seconds that a process has to end by itself once it was told to."""
+_NAME = re.compile(r"\d{8}T\d{6}Z-.+")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended.
+
+    outcome  done, or failed
+    why      of a failed one, what went wrong and what to do, as a sentence
+    facts    what it found; empty if it failed
+    folder   where it was published; None if not even that could be done
+    """
+
+    name: str
+    notebook: str
+    outcome: str
+    why: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+    began: str = ""
+    seconds: float = 0.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    workbench: str = __version__
+
+
+Told = Callable[[Order, int, int], None]
+"""Told of each cell that begins: the run, the number of the cell, how many there are."""
+
+
+def run(order: Order, told: Told | None = None, keep: int = 30) -> Run:
+    """Run it and publish it. Raises nothing that a run may come to: what went wrong is what the run says."""
+    began, clock = datetime.now(UTC), time.monotonic()
+
+    def ended(outcome: str, why: str = "", facts: Mapping[str, Any] | None = None) -> Run:
+        return Run(
+            order.name,
+            order.notebook.stem,
+            outcome,
+            why,
+            facts or {},
+            None,
+            f"{began:%Y-%m-%dT%H:%M:%SZ}",
+            round(time.monotonic() - clock, 1),
+            order.parameters,
+        )
+
+    place = order.case_folder / RUNS
+    work = None
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with owned(place):
+            _sweep(place)
+            work = place / f"{WORKING}{uuid.uuid4().hex}"
+            work.mkdir()
+            why = _execute(order, work, told)
+            facts, not_whole = _completed(work)
+            why = why or not_whole
+            made = ended(FAILED if why else DONE, why, facts if not why else None)
+            made = _published(made, work, place / f"{began:%Y%m%dT%H%M%SZ}-{order.notebook.stem}")
+            _forget(place, order.name, keep)
+            return made
+    except Problem as problem:
+        return ended(FAILED, str(problem))
+    except OSError as error:
+        where = printable(str(error.filename or place))
+        return ended(
+            FAILED, f"{error.strerror or type(error).__name__} ({where}). What was published before is unchanged"
+        )
+    finally:
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _execute(order: Order, work: Path, told: Told | None) -> str:
+    """Run the notebook in a process of its own; what went wrong, or nothing."""
+    given = {
+        "notebook": str(order.notebook),
+        "parameters": dict(order.parameters),
+        "start_timeout": START_SECONDS,
+        "beside": str(NOTEBOOKS),
+    }
+    write_whole(work / ORDER, json.dumps(given, indent=1) + "\n")
+    environment = {**os.environ, RECORD: str((work / FACTS).resolve()), "PYTHONUNBUFFERED": "1"}
+    with open(work / LOG, "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, *_CHILD, str(work.resolve())],
+            cwd=NOTEBOOKS,
+            env=environment,
+            stdin=subprocess.PIPE,  # it ends when this does: then nobody is there any more to publish its run
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            said, in_time = _listen(process, order, told)
+        finally:
+            _end(process)
+    if not in_time:
+        return f"it took longer than {order.timeout:,} s and was ended. Give it more with `timeout:`, or find out why"
+    if "failed" in said:
+        return f"{said['failed']}{'. ' + said['do'] if 'do' in said else ''}"
+    if process.returncode:
+        how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
+        return f"its process ended with {how} before the notebook did. {_last_line(work / LOG)}".rstrip()
+    return ""
+
+
+def _listen(process: subprocess.Popen[bytes], order: Order, told: Told | None) -> tuple[dict[str, Any], bool]:
+    """What the process says in the end, and whether it ended in time."""
+    until, rest = time.monotonic() + order.timeout, b""
+    said: dict[str, Any] = {}
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                return said, False
+            if not selector.select(left):
+                continue
+            data = os.read(process.stdout.fileno(), 65536)
+            if not data:
+                break
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                message = _message(line)
+                if "cell" in message and told:
+                    told(order, message["cell"], message["of"])
+                elif "failed" in message:
+                    said = message
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(max(0.0, until - time.monotonic()))
+    return said, process.returncode is not None
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        message = None
+    return message if isinstance(message, dict) else {"failed": "its process said what cannot be understood"}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Nothing of the run goes on; its kernel ends with the process that started it."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            break
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, how)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDS_WITHIN)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _completed(work: Path) -> tuple[dict[str, Any], str]:
+    """What the last cell wrote; or why the run is not whole, whatever its exit code says."""
+    try:
+        facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
+        whole = json.loads((work / NOTEBOOK).read_text(encoding="utf-8"))
+        if facts["facts"] != VERSION or not whole["cells"]:
+            raise ValueError("of another version")
+    except FileNotFoundError as error:
+        what = "the notebook was not written" if Path(str(error.filename)).name == NOTEBOOK else "no completion record"
+        return {}, f"{what}: it did not come to the end of its last cell"
+    except (ValueError, KeyError, TypeError):
+        return {}, "what it wrote cannot be read: it was cut, or written by something else"
+    return facts, ""
+
+
+def _published(made: Run, work: Path, to: Path) -> Run:
+    """The run under its own name: all of it, or nothing."""
+    while to.exists():  # two runs within one second
+        number = int(to.name.rpartition(".")[2]) + 1 if "." in to.name else 2
+        to = to.with_name(f"{to.name.partition('.')[0]}.{number}")
+    (work / ORDER).unlink()
+    made = Run(**{**vars(made), "folder": to})
+    about = {key: value for key, value in asdict(made).items() if key not in ("folder", "facts")}
+    write_whole(work / ABOUT, json.dumps({"run": 1, **about}, indent=1) + "\n")
+    os.rename(work, to)
+    return made
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return printable(lines[-1])[:300] if lines else ""
+
+
+def runs_in(case_folder: Path) -> list[Run]:
+    """The runs that were published in a case, the oldest first; what is no run, or a damaged one, is passed over."""
+    found = []
+    for folder in sorted((case_folder / RUNS).glob("*-*"), key=_in_time):
+        if not _NAME.fullmatch(folder.name):
+            continue
+        with suppress(OSError, ValueError, TypeError):
+            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            about.pop("run")
+            facts = json.loads((folder / FACTS).read_text(encoding="utf-8")) if about["outcome"] == DONE else {}
+            found.append(Run(**about, facts=facts, folder=folder))
+    return found
+
+
+def _in_time(folder: Path) -> tuple[str, int]:
+    stamp, _, number = folder.name.partition(".")
+    return stamp[:16], int(number) if number.isdigit() else 1
+
+
+def _forget(place: Path, name: str, keep: int) -> None:
+    """Keep so many runs of this name, and always the last one that was done: the next is compared with it."""
+    mine = [one for one in runs_in(place.parent) if one.name == name]
+    done = [one for one in mine if one.outcome == DONE][-1:]
+    for one in mine[:-keep]:
+        if one not in done and one.folder is not None:
+            shutil.rmtree(one.folder, ignore_errors=True)
+
+
+def _sweep(place: Path) -> None:
+    """Take away what runs left that were killed: we own the place, so nobody works in it."""
+    for folder in place.glob(f"{WORKING}*"):
+        shutil.rmtree(folder, ignore_errors=True)
