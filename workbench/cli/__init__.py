@@ -1,6 +1,6 @@
 """The command line. Each command is one verb of the library with its arguments, its output and its exit code."""
 
-from workbench.cli import collect, diagnosis, evidence, history, lab, repair, what_if  # each adds its commands
+from workbench.cli import collect, diagnosis, evidence, history, lab, repair, report, what_if  # each adds its commands
 from workbench.cli.terminal import EXIT_CODES, main
 
-__all__ = ["EXIT_CODES", "collect", "diagnosis", "evidence", "history", "lab", "main", "repair", "what_if"]
+__all__ = ["EXIT_CODES", "collect", "diagnosis", "evidence", "history", "lab", "main", "repair", "report", "what_if"]
