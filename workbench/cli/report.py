@@ -22,7 +22,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--json", "json_to", metavar="FILE", help="The same as data; - is standard output.")
 @click.option("--markdown", "markdown_to", metavar="FILE", help="The same as Markdown; - is standard output.")
 @click.option("--pdf", type=_FILE, help="The same on paper, by a chromium of this machine.")
-@click.option("--case-export", "export", metavar="FILE.zip", type=_FILE, help="Pack the case without names, for a ticket.")
+@click.option(
+    "--case-export", "export", metavar="FILE.zip", type=_FILE, help="Pack the case without names, for a ticket."
+)
 @click.option("--unredacted", is_flag=True, help="With all names; needs --reason, and is written down in the case.")
 @click.option("--reason", help="Why all names have to be shown.")
 def report(
@@ -97,7 +99,10 @@ def _check(case: object, outputs: list[Path | str | None]) -> None:
     from workbench.case import Case
 
     assert isinstance(case, Case)
-    own = [case.folder / name for name in ("plan.json", "journal.jsonl", "reports.jsonl", "pseudonyms.json", "parameters.yaml")]
+    own = [
+        case.folder / name
+        for name in ("plan.json", "journal.jsonl", "reports.jsonl", "pseudonyms.json", "parameters.yaml")
+    ]
     kept = [*kept_of(case), *own]
     given = [str(one) for one in outputs if one is not None]
     for one in given:

@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 
 import workbench
 from workbench.case_plan import kept_plan
-from workbench.change_story import story
 from workbench.codes import all_codes
 from workbench.diagnosis_text import headline
 from workbench.engine.reading import read_part
 from workbench.incident import Incident
-from workbench.look import MISSING, PRESENT, UNKNOWN, worst
+from workbench.look import PRESENT, UNKNOWN, worst
 from workbench.model import Problem
 from workbench.overview import LISTS, mesh, pair_of, suffixes
 from workbench.plan_page import journal_rows, page_of
@@ -59,7 +58,9 @@ def contents(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
     found = incident.found
     plan = _plan(incident)
     groups = list(_groups(incident, shown))
-    verdict = worst([shade for name, shade in LISTS if found[name]]) if any(found[name] for name, _ in LISTS) else PRESENT
+    verdict = (
+        worst([shade for name, shade in LISTS if found[name]]) if any(found[name] for name, _ in LISTS) else PRESENT
+    )
     telling = headline(found)
     journal, damaged = _journal(incident)
     return {
@@ -169,7 +170,10 @@ def _open(incident: Incident) -> dict[str, Any]:
     cut = found["run"]["truncated"]
     return {
         "stranded": [
-            {"at": incident.when(row["position"]), **{key: row[key] for key in ("server", "origin", "position", "target")}}
+            {
+                "at": incident.when(row["position"]),
+                **{key: row[key] for key in ("server", "origin", "position", "target")},
+            }
             for row in found["stranded"][:_UNKNOWN]
         ],
         "pending": [
@@ -220,7 +224,10 @@ def _plain(incident: Incident, groups: Sequence[Row], plan: Row | None) -> Itera
             yield f"Of {none:,} of them no collected log has a record: they have to be taken from the data itself."
     waiting = [row for row in found["pending"] if row["suppliers"]]
     stuck = [row for row in found["pending"] if not row["suppliers"]]
-    for rows, says in ((waiting, "on the way and would be sent now"), (stuck, "on the way, and nobody would send them now")):
+    for rows, says in (
+        (waiting, "on the way and would be sent now"),
+        (stuck, "on the way, and nobody would send them now"),
+    ):
         if rows:
             count = sum(row["count"] for row in rows)
             yield f"{count:,} further {'change is' if count == 1 else 'changes are'} {says}: to {_names(_servers(rows))}."
@@ -237,7 +244,9 @@ def _plain(incident: Incident, groups: Sequence[Row], plan: Row | None) -> Itera
 
 
 def _next(incident: Incident, plan: Row | None) -> Iterator[str]:
-    ways = [course for need in (plan or {}).get("needs", ()) for course in need["courses"] if course["verdict"] == "chosen"]
+    ways = [
+        course for need in (plan or {}).get("needs", ()) for course in need["courses"] if course["verdict"] == "chosen"
+    ]
     if plan and plan.get("standing_state") == FINISHED:
         yield "The plan of repair was carried out; whether it held is under “Verification”."
     elif ways:
@@ -275,23 +284,34 @@ def _timeline(incident: Incident, groups: Sequence[Row], journal: Sequence[Row])
         made: dict[str, list[Row]] = {}
         for change in one["changes"]:
             made.setdefault(change["at"] or "", []).append(change)
-        for at, some in made.items():
+        for second, some in made.items():
             what = f"{some[0]['operation'] or 'change'} of {some[0]['target'] or 'an unknown target'}"
             many = f"{len(some):,} changes were made {about}; the first: {what}"
-            add(at or None, "missed", one["server"], many if len(some) > 1 else f"{what} {about}", len(some))
+            add(second or None, "missed", one["server"], many if len(some) > 1 else f"{what} {about}", len(some))
         if one["more"]:
-            add(one["last_at"], "missed", one["server"], f"the last of {one['count']:,} changes was made {about}", one["more"])
+            add(
+                one["last_at"],
+                "missed",
+                one["server"],
+                f"the last of {one['count']:,} changes was made {about}",
+                one["more"],
+            )
     for key in line.replicas:
         for begin, end in line.replaced(*key):
             if begin != end:  # a single moment is told by its message
                 add(_clock(end if begin == NEVER else begin), "replaced", key[0], _span(begin, end))
-    for row in _messages(incident):
-        add(row["at"], "message", row["server"], row["says"])
+    for told in _messages(incident):
+        add(told["at"], "message", told["server"], told["says"])
     for label in incident.then.snapshots:
         servers = sorted({one.server for one in incident.then.inputs if one.snapshot == label and one.kind})
         times = [at for server in servers if (at := line.about(label, server))]
         if times:
-            add(_clock(max(times)), "collected", None, f"snapshot {label} was collected of {_names(servers)}, at this time or later")
+            add(
+                _clock(max(times)),
+                "collected",
+                None,
+                f"snapshot {label} was collected of {_names(servers)}, at this time or later",
+            )
     for row in journal:
         says = " ".join(filter(None, (f"repair: {row['what']}", row["step"], row["says"])))
         add(row["at"], "repair", None, says)
@@ -331,14 +351,15 @@ def _messages(incident: Incident) -> Iterator[dict[str, Any]]:
         for part in incident.then.parts("messages", one) if told else ():
             where = pc.field("code").isin(sorted(told)) & pc.field("at").is_valid()
             rows += [
-                (row["at"], one.server, row["code"]) for row in read_part(part["path"], ["at", "code"], where).to_pylist()
+                (row["at"], one.server, row["code"])
+                for row in read_part(part["path"], ["at", "code"], where).to_pylist()
             ]
     last: dict[tuple[str, str], datetime] = {}
-    for at, server, code in sorted(set(rows)):
+    for moment, server, code in sorted(set(rows)):
         before = last.get((server, code))
-        last[server, code] = at
-        if before is None or at - before > _SOON:
-            yield {"at": _clock(at), "server": server, "says": told[code]}
+        last[server, code] = moment
+        if before is None or moment - before > _SOON:
+            yield {"at": _clock(moment), "server": server, "says": told[code]}
 
 
 # --- why
@@ -394,7 +415,10 @@ def _played(pair: Row) -> dict[str, Any]:
 
 def _flat(row: Row) -> dict[str, Any]:
     """A row of a finding's evidence as pairs; what others wrote keeps its key, by which it is redacted."""
-    return {key: value for key, value in row.items() if value is not None}
+    told = {key: str(value) for key, value in row.items() if value is not None}
+    with suppress(ValueError):  # `at` may be the place of something
+        told |= {"at": str(_moment(told["at"]))} if "at" in told else {}
+    return told
 
 
 def _around(incident: Incident, group: Row) -> Iterator[dict[str, Any]]:
@@ -403,7 +427,6 @@ def _around(incident: Incident, group: Row) -> Iterator[dict[str, Any]]:
     replicas = {one.server: one for one in incident.topology.replicas if one.suffix == group["suffix"]}
     supplier = next((name for name in group["held_by"] if name in replicas), None)
     log = incident.log_of(replicas[supplier]) if supplier else None
-    mine = incident.log_of(replicas[group["server"]]) if group["server"] in replicas else None
     if first is None or log is None or supplier is None:
         return
     hi, lo = system.halves(first)
@@ -414,7 +437,6 @@ def _around(incident: Incident, group: Row) -> Iterator[dict[str, Any]]:
             break
         width <<= 4
     after = log.between((hi, lo), (hi + (1 << system.bucket_shift), 0))
-    lacks = {row["position"] for row in incident.found["missing"] if row["server"] == group["server"]}
     for stretch, cut in ((before, slice(-_AROUND, None)), (after, slice(0, _AROUND + 1))):
         if stretch is None:
             continue
@@ -422,16 +444,14 @@ def _around(incident: Incident, group: Row) -> Iterator[dict[str, Any]]:
         for origin, high, low in rows:
             key = system.order_key(origin, int(high), int(low))
             position = system.show(key)
-            there = bool(mine and mine.holds(key))
-            verdict = MISSING if position in lacks else PRESENT if there else UNKNOWN
-            says = {MISSING: "misses it", PRESENT: "has it in its log", UNKNOWN: "does not show it in its log"}[verdict]
+            told = next(iter(incident.story(position, group["server"])["servers"]))
             yield {
                 "position": position,
                 "at": incident.when(position),
                 "origin": origin,
                 "supplier": supplier,
-                "verdict": verdict,
-                "says": f"{group['server']} {says}",
+                "verdict": told["verdict"],
+                "says": told["says"],
             }
 
 
@@ -507,7 +527,10 @@ def names_in(incident: Incident) -> Iterator[tuple[str, str]]:
     case = incident.case
     yield "case", case.name
     yield from (("snapshot", label) for label in case.snapshots)
-    yield from (("folder", str(path)) for path in (case.folder, case.folder.resolve(), Path.home(), *map(Path, case.snapshots.values())))
+    yield from (
+        ("folder", str(path))
+        for path in (case.folder, case.folder.resolve(), Path.home(), *map(Path, case.snapshots.values()))
+    )
     yield from (("server", one.server) for one in case.inputs if one.kind)
     for row in case.arrow("links").to_pylist():
         for kind, key in (("link", "name"), ("host", "consumer_host"), ("target", "login"), ("target", "suffix")):

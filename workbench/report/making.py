@@ -35,7 +35,9 @@ def pseudonyms_of(incident: Incident) -> Pseudonyms:
     found: dict[str, set[str]] = {}
     for kind, name in names_in(incident):
         if kind == TARGET:
-            found.setdefault(DOMAIN, set()).update(part for attribute, part in parts_of(name) if attribute.lower() == "dc")
+            found.setdefault(DOMAIN, set()).update(
+                part for attribute, part in parts_of(name) if attribute.lower() == "dc"
+            )
         elif kind == "url":
             names.learn_from(name)
         else:
@@ -98,4 +100,6 @@ def note_unredacted(incident: Incident, reason: str, files: list[str]) -> None:
             journal.append(UNREDACTED, "", reason=reason, files=files, **by_whom(None))
     except OSError as error:
         do = "copy the case to a place where you may write"
-        raise Problem(f"a report with all names has to be written down first: {error.strerror}", str(folder), do) from None
+        raise Problem(
+            f"a report with all names has to be written down first: {error.strerror}", str(folder), do
+        ) from None

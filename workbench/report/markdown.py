@@ -63,7 +63,8 @@ def _parts(report: Row) -> Iterator[str]:
     yield f"# {escaped(report['headline'])}"
     yield ""
     shown = "Names are replaced by pseudonyms." if report["redacted"] else "All names are shown."
-    yield f"Incident report: {escaped(about['name'])}, {escaped(about['system'])}, snapshot {escaped(about['snapshot'])}. Times are UTC. {shown}"
+    named = ", ".join((escaped(about["name"]), escaped(about["system"]), f"snapshot {escaped(about['snapshot'])}"))
+    yield f"Incident report: {named}. Times are UTC. {shown}"
     yield ""
     yield from (f"> {escaped(one)}\n>" for one in report["plain"])
     yield "\n## What happened when"
@@ -86,7 +87,14 @@ def _parts(report: Row) -> Iterator[str]:
     yield "\n## What all this rests on"
     files = [
         (
-            *_cells(f"{one['snapshot']}/{one['file']}", one["server"], one["format"], one["bytes"], one["rows"], one["rejected"]),
+            *_cells(
+                f"{one['snapshot']}/{one['file']}",
+                one["server"],
+                one["format"],
+                one["bytes"],
+                one["rows"],
+                one["rejected"],
+            ),
             _code(one["sha256"]),
         )
         for one in report["inventory"]
@@ -125,14 +133,23 @@ def _missed(report: Row) -> Iterator[str]:
                     where = escaped(f"{row['snapshot']}/{row['file']}:{row['offset']}")
                     yield f"  - {where}: {escaped(row['says'])}"
     pending = [
-        (*_cells(one["server"], one["origin"], one["count"]), _at(one["first"], one["first_at"]), _at(one["last"], one["last_at"]))
+        (
+            *_cells(one["server"], one["origin"], one["count"]),
+            _at(one["first"], one["first_at"]),
+            _at(one["last"], one["last_at"]),
+        )
         for one in report["open"]["pending"]
     ]
     if pending:
         yield "\n### Not arrived yet"
         yield from _table(("server", "origin", "changes", "first", "last"), pending)
     unknown = [
-        (*_cells(one["server"], one["origin"]), _at(one["from"], one["from_at"]), _at(one["to"], one["to_at"]), escaped(one["why"]))
+        (
+            *_cells(one["server"], one["origin"]),
+            _at(one["from"], one["from_at"]),
+            _at(one["to"], one["to_at"]),
+            escaped(one["why"]),
+        )
         for one in report["open"]["unknown"]
     ]
     if unknown:
@@ -149,8 +166,11 @@ def _causes(report: Row) -> Iterator[str]:
         yield f"{escaped(one['says'])}\n"
         yield from (f"- {escaped(reason)}" for reason in one["reasons"])
         yield from (f"- {escaped(proof['summary'])}" for proof in one["proofs"])
-        records = [(_at(row["position"], row["at"]), *_cells(row["origin"], row["says"])) for row in one["records"]]
-        yield from _table(("record", "origin", "there"), records)
+        records = [
+            (_at(row["position"], row["at"]), *_cells(row["origin"], row["verdict"], row["says"]))
+            for row in one["records"]
+        ]
+        yield from _table(("record", "origin", "there", "because"), records)
         for session in one["sessions"]:
             judged = escaped(session["outcome"]) if session["outcome"] else "not read"
             pair = f"{escaped(session['supplier'])} with {escaped(session['consumer'])}"
@@ -187,7 +207,13 @@ def _plan(report: Row) -> Iterator[str]:
     journal = [_cells(one["at"], one["what"], one["step"], one["says"]) for one in report["journal"]]
     yield from _table(("when", "what", "step", "says"), journal)
     rows = [
-        _cells(one["server"], one["suffix"], one["before"], one["promised"], "not collected since" if one["found"] is None else one["found"])
+        _cells(
+            one["server"],
+            one["suffix"],
+            one["before"],
+            one["promised"],
+            "not collected since" if one["found"] is None else one["found"],
+        )
         for one in report["verification"]
     ]
     yield from _table(("server", "suffix", "missing when planned", "promised", "found"), rows)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,19 @@ import pyarrow.parquet as pq
 from workbench.boundary import printable
 from workbench.incident import Incident
 from workbench.model import Problem
-from workbench.report.redaction import ENTRY, FOLDER, KEPT, LINK, ORIGIN, SERVER, SNAPSHOT, TARGET, Pseudonyms
 from workbench.report.making import redacted, secrets_of
-from workbench.report.redaction import DROPPED, without_secrets
+from workbench.report.redaction import (
+    DROPPED,
+    ENTRY,
+    KEPT,
+    LINK,
+    ORIGIN,
+    SERVER,
+    SNAPSHOT,
+    TARGET,
+    Pseudonyms,
+    without_secrets,
+)
 from workbench.tables import COLUMNS, SCHEMAS, SOURCE
 
 # --- paper
@@ -160,18 +170,21 @@ def export_case(incident: Incident, report: Mapping[str, Any], names: Pseudonyms
         "findings.json": json.dumps(redacted(found, names), indent=1) + "\n",
         "report.json": json.dumps({**report, "run": {}}, indent=1) + "\n",
     }
-    with _drafted(path) as draft, tempfile.TemporaryDirectory(prefix="workbench-") as folder:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(texts):
-                with archive.open(_member(name), "w") as member:
-                    member.write(texts[name].encode())
-            for table in sorted(COLUMNS):
-                for number, part in enumerate(incident.then.parts(table)):
-                    made = Path(folder) / "part.parquet"
-                    _write_redacted(part["path"], table, names, made)
-                    with archive.open(_member(f"evidence/{table}/{number:05}.parquet"), "w", force_zip64=True) as member:
-                        with open(made, "rb") as file:
-                            shutil.copyfileobj(file, member)
+    with (
+        _drafted(path) as draft,
+        tempfile.TemporaryDirectory(prefix="workbench-") as folder,
+        zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name in sorted(texts):
+            with archive.open(_member(name), "w") as member:
+                member.write(texts[name].encode())
+        made = Path(folder) / "part.parquet"
+        for table in sorted(COLUMNS):
+            for number, part in enumerate(incident.then.parts(table)):
+                _write_redacted(part["path"], table, names, made)
+                about = _member(f"evidence/{table}/{number:05}.parquet")
+                with archive.open(about, "w", force_zip64=True) as member, open(made, "rb") as file:
+                    shutil.copyfileobj(file, member)
 
 
 _ABOUT = """A case of the replication workbench without names, for a support ticket.
@@ -193,7 +206,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 def _write_redacted(source: str, table: str, names: Pseudonyms, to: Path) -> None:
     """A part of a table, batch by batch."""
-    schema = pa.schema([field for field in SCHEMAS[table]])
+    schema = SCHEMAS[table]
     with pq.ParquetFile(source) as read, pq.ParquetWriter(to, schema, compression="zstd") as writer:
         for batch in read.iter_batches(_ROWS):
             columns = [_redacted(batch.column(name), name, schema.field(name).type, names) for name in schema.names]

@@ -21,12 +21,13 @@ from markupsafe import Markup
 
 from workbench.boundary import printable
 from workbench.look import NOTHING, SEVERITIES, VERDICTS
+from workbench.report.redaction import LEFT_OUT
 
 Row = Mapping[str, Any]
 
 WIDE = 480
 """Letters in a picture as wide as a phone can still be read."""
-_BOX = 146, 50
+_BOX = 158, 50
 _MOST = 16
 _LANES = 24
 _LEFT, _RIGHT = 8, 8
@@ -36,12 +37,17 @@ _KINDS = ("missed", "replaced", "message", "collected", "repair")
 def page(report: Row) -> str:
     """The report as HTML; the same report gives the same text."""
     sheet = style()
-    return _environment().get_template("report").render(
-        report=report,
-        policy=f"default-src 'none'; style-src 'sha256-{_hash(sheet)}'; base-uri 'none'; form-action 'none'",
-        maps=[network(one) for one in report["topology"]],
-        line=time_line(report["timeline"]),
-        shades={name: shade for name, shade in VERDICTS.items() if name != NOTHING},
+    return (
+        _environment()
+        .get_template("report")
+        .render(
+            report=report,
+            left_out=LEFT_OUT,
+            policy=f"default-src 'none'; style-src 'sha256-{_hash(sheet)}'; base-uri 'none'; form-action 'none'",
+            maps=[network(one) for one in report["topology"]],
+            line=time_line(report["timeline"]),
+            shades={name: shade for name, shade in VERDICTS.items() if name != NOTHING},
+        )
     )
 
 
@@ -80,7 +86,7 @@ def _shown(value: Any) -> Any:
     """What stands on the page for a value: nothing for None, thousands in groups, letters that act as their escapes."""
     if value is None:
         return ""
-    if isinstance(value, bool) or isinstance(value, Markup):
+    if isinstance(value, (bool, Markup)):
         return value
     if isinstance(value, int):
         return f"{value:,}"
@@ -115,7 +121,7 @@ def network(drawn: Row) -> dict[str, Any]:
             "y": _round(places[one["name"]][1] - _BOX[1] / 2),
             "verdict": one["verdict"],
             "name": _cut(one["name"], 16),
-            "says": _cut(one["says"], 21),
+            "says": _cut(one["says"], 20),
             "collected": one["collected"],
         }
         for one in servers
@@ -155,13 +161,12 @@ def _arrow(link: Row, begin: tuple[float, float], end: tuple[float, float]) -> d
     length = math.hypot(x1 - x0, y1 - y0) or 1.0
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
     nx, ny = -uy * 10, ux * 10
-    sx, sy = _edge(begin, ux, uy)
-    ex, ey = _edge(end, -ux, -uy)
-    sx, sy, ex, ey = sx + nx, sy + ny, ex + nx, ey + ny
+    sx, sy = _edge(begin, ux, uy, nx, ny)
+    ex, ey = _edge(end, -ux, -uy, nx, ny)
     bx, by = ex - ux * 11, ey - uy * 11
     head = ((ex, ey), (bx - uy * 5, by + ux * 5), (bx + uy * 5, by - ux * 5))
     words = _cut(link["label"], 20)
-    tx, ty = sx + (ex - sx) * 0.36 + nx * 1.4, sy + (ey - sy) * 0.36 + ny * 1.4
+    tx, ty = sx + (ex - sx) * 0.4 + nx, sy + (ey - sy) * 0.4 + ny
     width = len(words) * 7.6 + 12
     tx = min(max(tx, width / 2 + 2), WIDE - width / 2 - 2)
     return {
@@ -177,11 +182,12 @@ def _arrow(link: Row, begin: tuple[float, float], end: tuple[float, float]) -> d
     }
 
 
-def _edge(middle: tuple[float, float], ux: float, uy: float) -> tuple[float, float]:
-    """Where a line that leaves the middle of a box crosses its border."""
-    across, up = (_BOX[0] / 2 + 5) / max(abs(ux), 1e-9), (_BOX[1] / 2 + 5) / max(abs(uy), 1e-9)
-    reach = min(across, up)
-    return middle[0] + ux * reach, middle[1] + uy * reach
+def _edge(middle: tuple[float, float], ux: float, uy: float, nx: float, ny: float) -> tuple[float, float]:
+    """Where a line that runs beside the middle of a box leaves it."""
+    across = (_BOX[0] / 2 + 5 - math.copysign(nx, nx * ux)) / max(abs(ux), 1e-9)
+    up = (_BOX[1] / 2 + 5 - math.copysign(ny, ny * uy)) / max(abs(uy), 1e-9)
+    reach = max(0.0, min(across, up))
+    return middle[0] + nx + ux * reach, middle[1] + ny + uy * reach
 
 
 def _cut(text: Any, most: int) -> str:

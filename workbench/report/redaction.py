@@ -60,7 +60,10 @@ RULES = (
     Rule(HOST, pattern=rf"--(?:consumer-)?host[= ]+({_HOST})"),
     Rule(HOST, pattern=rf"\w+://(?:[^/@\n]*@)?({_HOST})(?=[:/\s]|$)", why="the host of a URL"),
     Rule(ADDRESS, pattern=r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
-    Rule(ADDRESS, pattern=r"(?<![\w:.])((?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?=[0-9A-Fa-f:]*::)[0-9A-Fa-f:]{3,45})(?![\w:])"),
+    Rule(
+        ADDRESS,
+        pattern=r"(?<![\w:.])((?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?=[0-9A-Fa-f:]*::)[0-9A-Fa-f:]{3,45})(?![\w:])",
+    ),
     Rule(USER, ("user",)),
     Rule(MAIL, pattern=r"([\w.+-]+@[\w-]+(?:\.[\w-]+)*)"),
     Rule(TARGET, ("target", "suffix", "login", "rename"), why="names of entries are names of people"),
@@ -69,7 +72,9 @@ RULES = (
     Rule(FOLDER, pattern=r"(?<![\w/:.<])((?:/[\w.@+~-]+){2,}/?)", why="paths tell users, customers and instances"),
     Rule(ORIGIN, ("origin",), why="a number stays; where origins are names, they are names"),
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
-    Rule(KEPT, ("glossary", "verdict", "severity", "code", "kind", "format", "sha256", "decision"), why="our own words"),
+    Rule(
+        KEPT, ("glossary", "verdict", "severity", "code", "kind", "format", "sha256", "decision"), why="our own words"
+    ),
 )
 """What is not said here is text: every known name in it is replaced."""
 
@@ -86,11 +91,14 @@ _IN_TEXT = re.compile(
 )
 """The name of an entry in a sentence: its last part ends with the word."""
 ORDINARY = frozenset(
-    "add after all and as at before by case change changes client cn com consumer data dc delete dn domain during end entry example "
-    "file first folder for from group groups has host hub in incident is it last later link log lost mail modify modrdn "
-    "name net new no none not now of off old on one or org origin ou people port positions present read replica report same "
-    "second send sends sent server servers snapshot start state supplier test than that the them then they this time to "
-    "today two uid unit unknown user users vector was what will with".split()
+    re.findall(
+        r"\w+",
+        "add after all and as at before by case change changes client cn com consumer data dc delete dn domain during end "
+        "entry example file first folder for from group groups has host hub in incident is it last later link log lost mail "
+        "modify modrdn name net new no none not now of off old on one or org origin ou people port positions present read "
+        "replica report same second send sends sent server servers snapshot start state supplier test than that the them "
+        "then they this time to today two uid unit unknown user users vector was what will with",
+    )
 )
 """Names that are words of any sentence: they are replaced where a name stands, not wherever the word is used."""
 _ESCAPED = re.compile(r"\\(3[dD]|2[cC]|2[bB])|%(3[dD]|2[cC]|2[bB])")
@@ -99,7 +107,9 @@ _PORT = re.compile(r"(?:(?:host|server|address)-[0-9]+|localhost|\])(?<!\w://):(
 
 _PASSWORDS = (
     re.compile(r"(?<=://)[^/\s:@]*:[^@\s/]+(?=@)"),
-    re.compile(r"(?<![\w-])(?:-w|--?[\w-]*(?:password|passwd|secret|token|credentials?|pw))(?:=| +)(?!-)('[^']*'|\"[^\"]*\"|\S+)"),
+    re.compile(
+        r"(?<![\w-])(?:-w|--?[\w-]*(?:password|passwd|secret|token|credentials?|pw))(?:=| +)(?!-)('[^']*'|\"[^\"]*\"|\S+)"
+    ),
     re.compile(
         r"(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|credentials?)[\"']?\s*[:=]\s*"
         r"('[^']*'|\"[^\"]*\"|[^\s,;]+)"
@@ -128,6 +138,7 @@ class Pseudonyms:
 
     key      of the codes
     numbered kind -> name -> its number; what is there stays
+    coded    name -> kind, of those that have codes and were met
     common   names that say nothing, in lower case
     """
 
@@ -136,10 +147,11 @@ class Pseudonyms:
         key: bytes,
         numbered: Mapping[str, Mapping[str, int]] | None = None,
         common: Iterable[str] = (),
+        coded: Mapping[str, str] | None = None,
     ) -> None:
         self.key, self.common = key, frozenset(common)
         self.numbered: dict[str, dict[str, int]] = {kind: dict(names) for kind, names in (numbered or {}).items()}
-        self.coded: dict[str, str] = {}
+        self.coded: dict[str, str] = dict(coded or {})
         self._shape: re.Pattern[str] | None = None
         self._names: dict[str, str] | None = None
 
@@ -147,22 +159,22 @@ class Pseudonyms:
 
     def learn(self, kind: str, names: Iterable[str]) -> None:
         """Names of this kind; new ones are numbered in their natural order, s2 before s10."""
-        new = {fold(name) for name in names} - self.common - {""}
+        # What is known already stays what it is, also where it is called something else now.
+        new = {fold(name) for name in names} - self.common - {""} - self._all()
         if kind in CODED:
-            for name in new - self.coded.keys():
-                self.coded[name] = kind
-                self._shape = self._names = None
-            return
-        mine = self.numbered.setdefault(kind, {})
-        taken = set(mine.values())
-        for name in sorted(new - mine.keys(), key=_in_order):
-            if kind == ORIGIN and name.isdigit():
-                continue
-            number = max(taken, default=0) + 1
-            while f"{kind}-{number}" in self._all() or f"{kind}-{number}" in new:  # somebody has named a server so
-                number += 1
-            mine[name] = number
-            taken.add(number)
+            self.coded |= dict.fromkeys(new, kind)
+        else:
+            mine = self.numbered.setdefault(kind, {})
+            taken, known = set(mine.values()), self._all() | new
+            for name in sorted(new, key=_in_order):
+                if kind == ORIGIN and name.isdecimal():
+                    continue
+                number = max(taken, default=0) + 1
+                while f"{kind}-{number}" in known:  # somebody has named a server so
+                    number += 1
+                mine[name] = number
+                taken.add(number)
+        if new:
             self._shape = self._names = None
 
     def _all(self) -> set[str]:
@@ -209,20 +221,19 @@ class Pseudonyms:
 
     def _kind_of(self, attribute: str, part: str) -> tuple[str, str]:
         kind = _NAMED_BY.get(attribute.lower(), ENTRY)
-        known = fold(part) in self.numbered.get(DOMAIN, {})
-        return (DOMAIN if kind == DOMAIN or known else kind), part
+        return kind, part
 
     # --- replacing
 
     def of(self, kind: str, name: str) -> str:
-        """The pseudonym of a name of this kind."""
+        """The pseudonym of a name; one that is not known yet is of this kind."""
         if fold(name) in self.common or not name.strip():
             return name
-        if kind in CODED and fold(name) not in self.numbered.get(DOMAIN, {}):
-            return self._coded(kind, name)
-        if fold(name) not in self.numbered.get(kind, {}):
+        if fold(name) not in self.names():
+            if kind in CODED:
+                return self._coded(kind, name)
             self.learn(kind, [name])
-        return self.names().get(fold(name)) or self.text(name)
+        return self.names().get(fold(name)) or name
 
     def target(self, text: str) -> str:
         """The name of an entry: each part of it by its pseudonym."""
@@ -261,7 +272,9 @@ class Pseudonyms:
     def _replacement(self, found: re.Match[str]) -> str:
         known = self.names().get(fold(found[0]))
         if known is None:  # letters of which capitals and small ones are not one to one
-            same = (mine for name, mine in self.names().items() if re.fullmatch(re.escape(name), found[0], re.IGNORECASE))
+            same = (
+                mine for name, mine in self.names().items() if re.fullmatch(re.escape(name), found[0], re.IGNORECASE)
+            )
             known = next(same)
         return known
 
@@ -286,7 +299,7 @@ class Pseudonyms:
             return LEFT_OUT if value.strip() else value
         if kind == TARGET:
             return self.target(value) if "=" in value else self.text(value)
-        if kind in KINDS and fold(value) in self.numbered.get(kind, {}):
+        if kind in KINDS and fold(value) in self.names():
             return self.of(kind, value)
         return self.text(value)
 
@@ -358,7 +371,7 @@ def kept_pseudonyms(folder: Path, common: Iterable[str] = ()) -> Pseudonyms:
     path = folder / NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Pseudonyms(bytes.fromhex(found["key"]), found["numbered"], common)
+        return Pseudonyms(bytes.fromhex(found["key"]), found["numbered"], common, found["coded"])
     except FileNotFoundError:
         return Pseudonyms(chance.token_bytes(32), None, common)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -369,5 +382,5 @@ def kept_pseudonyms(folder: Path, common: Iterable[str] = ()) -> Pseudonyms:
 def keep(names: Pseudonyms, folder: Path) -> None:
     """Keep them in the case, for its owner only, with the names that they stand for."""
     back = {shown: name for name, shown in sorted(names.names().items(), key=lambda one: _in_order(one[1]))}
-    kept = {"schema": 1, "key": names.key.hex(), "numbered": names.numbered, "names": back}
+    kept = {"schema": 1, "key": names.key.hex(), "numbered": names.numbered, "coded": names.coded, "names": back}
     write_whole(folder / NAME, json.dumps(kept, indent=1) + "\n", private=True)
