@@ -50,7 +50,7 @@ def without_pseudonyms(text: str) -> str:
 
 def stands_in(name: str, text: str) -> bool:
     """Looked for slowly: at every place, with neither a letter nor a digit beside it where the name ends with one."""
-    low, text = name.lower(), text.lower()
+    low, text = ("".join(low if len(low := one.lower()) == 1 else one for one in some) for some in (name, text))
     for at in range(len(text) - len(low) + 1):
         if text[at : at + len(low)] == low:
             before, after = text[at - 1 : at], text[at + len(low) : at + len(low) + 1]
@@ -77,8 +77,7 @@ def test_no_known_name_survives_whatever_the_text(
     shown = made.text(text.upper() if capitals and text.upper().lower() == text.lower() else text)
     left = without_pseudonyms(shown)
     for _, name in known:
-        if len(name.strip().upper()) == len(name.strip()) == len(fold(name)):  # ß has no capital of its own length
-            assert not stands_in(name.strip(), left), (name, shown)
+        assert not stands_in(name.strip(), left), (name, shown)
     made.check({"says": shown})
 
 
@@ -154,6 +153,14 @@ def test_ordinary_words_are_replaced_where_a_name_stands_alone() -> None:
     shown = made.redacted(data)
     assert shown == {"server": "server-1", "snapshot": "snapshot-1", "says": data["says"]}
     assert "server" in ORDINARY
+
+
+def test_a_code_of_which_a_part_is_a_name_stays_a_code() -> None:
+    made = Pseudonyms(KEY, ours=["ANCHOR_PURGED"])
+    made.learn("snapshot", ["purged", "ANCHOR_PURGED-acme"])
+    assert made.text("ANCHOR_PURGED of purged, Purged_ANCHOR") == "ANCHOR_PURGED of snapshot-2, snapshot-2_ANCHOR"
+    assert made.text("see ANCHOR_PURGED-acme") == "see snapshot-1"
+    assert made.survivors("ANCHOR_PURGED of purged") == ["purged"]
 
 
 def test_free_text_of_others_is_left_out() -> None:

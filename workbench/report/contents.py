@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -16,12 +17,13 @@ from workbench.codes import all_codes
 from workbench.diagnosis_text import headline
 from workbench.engine.reading import read_part
 from workbench.incident import Incident
+from workbench.journal import records_of
 from workbench.look import PRESENT, UNKNOWN, worst
 from workbench.model import Problem
 from workbench.overview import LISTS, mesh, pair_of, suffixes
 from workbench.plan_page import journal_rows, page_of
 from workbench.report.words import glossary
-from workbench.standing import FINISHED, state_of
+from workbench.standing import BEGINS, FINISHED, JOURNAL, state_of
 from workbench.timeline import EVER, NEVER, Timeline
 
 Row = Mapping[str, Any]
@@ -519,6 +521,9 @@ def _inventory(incident: Incident) -> Iterator[dict[str, Any]]:
         }
 
 
+_OWNER = re.compile(r"process [0-9]+ on (\S+) since")
+
+
 def names_in(incident: Incident) -> Iterator[tuple[str, str]]:
     """Kind and name of all that the evidence names and that is few: servers, links, hosts, suffixes, folders.
 
@@ -544,3 +549,9 @@ def names_in(incident: Incident) -> Iterator[tuple[str, str]]:
                 yield kind, row[key]
     for server in incident.found["servers"]:
         yield "server", server["name"]
+    with suppress(Problem):  # of a damaged journal nothing is shown
+        for record in records_of(case.folder / JOURNAL, BEGINS):
+            by = record.get("by")
+            by = by if isinstance(by, Mapping) else {}
+            yield from ((kind, str(by.get(kind) or "")) for kind in ("user", "host"))
+            yield from (("host", found[1]) for found in _OWNER.finditer(str(record.get("taken_over_from"))))

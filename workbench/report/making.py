@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import Secrets
+from workbench.codes import all_codes
 from workbench.incident import Incident
 from workbench.journal import Journal, owned
 from workbench.model import Problem
@@ -31,7 +32,8 @@ UNREDACTED = "unredacted"
 
 def pseudonyms_of(incident: Incident) -> Pseudonyms:
     """The pseudonyms of the case, with all names that it has few of."""
-    names = kept_pseudonyms(incident.case.folder, incident.system.common_names)
+    system, codes = incident.system, (code for codes in all_codes().values() for code in codes)
+    names = kept_pseudonyms(incident.case.folder, system.common_names, system.typed, codes)
     found: dict[str, set[str]] = {}
     for kind, name in names_in(incident):
         if kind == TARGET:

@@ -122,6 +122,8 @@ def network(drawn: Row) -> dict[str, Any]:
             "verdict": one["verdict"],
             "name": _cut(one["name"], 16),
             "says": _cut(one["says"], 20),
+            "name_fits": _fit(_cut(one["name"], 16), 14, _BOX[0] - 20),
+            "says_fits": _fit(_cut(one["says"], 20), 12.5, _BOX[0] - 16),
             "collected": one["collected"],
         }
         for one in servers
@@ -175,6 +177,7 @@ def _arrow(link: Row, begin: tuple[float, float], end: tuple[float, float]) -> d
         "line": tuple(map(_round, (sx, sy, bx, by))),
         "head": " ".join(f"{_round(x)},{_round(y)}" for x, y in head),
         "words": words,
+        "fits": _fit(words, 14, width - 8),
         "x": _round(tx),
         "y": _round(ty),
         "left": _round(tx - width / 2),
@@ -193,6 +196,15 @@ def _edge(middle: tuple[float, float], ux: float, uy: float, nx: float, ny: floa
 def _cut(text: Any, most: int) -> str:
     text = printable(str(text or "")).replace("\n", " ")
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+_NARROW = frozenset("abcdefghijklnopqrstuvxyz0123456789ABCEFGHIJKLPRSTXYZ-_.,:;()[]|!'\"/ ")
+
+
+def _fit(text: str, size: float, room: float) -> float:
+    """The length into which a text is pressed that would not fit; 0 for one that does. Nobody knows the font of the reader."""
+    long = sum(0.66 if one in _NARROW else 1.0 for one in text) * size
+    return _round(room) if long > room else 0
 
 
 def _round(number: float) -> float:
@@ -217,7 +229,10 @@ def time_line(told: Row) -> dict[str, Any] | None:
     def x(at: float) -> float:
         return _round(_LEFT + (at - begin) * across)
 
-    lanes = [{"name": _cut(name, 40), "y": 34 + 46 * number} for number, name in enumerate(names)]
+    lanes = [
+        {"name": _cut(name, 40), "fits": _fit(_cut(name, 40), 14, WIDE - 4), "y": 34 + 46 * number}
+        for number, name in enumerate(names)
+    ]
     low = 34 + 46 * len(names)
     marks = [
         {"x": x(at), "y": 34 + 46 * names.index(one["server"]) + 18, "kind": one["kind"]}

@@ -16,7 +16,7 @@ import hmac
 import json
 import re
 import secrets as chance
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +96,7 @@ ORDINARY = frozenset(
         "add after all and as at before by case change changes client cn com consumer data dc delete dn domain during end "
         "entry example file first folder for from group groups has host hub in incident is it last later link log lost mail "
         "modify modrdn name net new no none not now of off old on one or org origin ou people port positions present read "
-        "replica report same second send sends sent server servers snapshot start state supplier test than that the them "
+        "replica report root same second send sends sent server servers snapshot start state supplier test than that the them "
         "then they this time to today two uid unit unknown user users vector was what will with",
     )
 )
@@ -140,6 +140,8 @@ class Pseudonyms:
     numbered kind -> name -> its number; what is there stays
     coded    name -> kind, of those that have codes and were met
     common   names that say nothing, in lower case
+    ours     words of the program that stay in any text: codes, of which a part may be a name
+    position tells positions, which are no names wherever they stand: rows name what a `consumer` has, too
     """
 
     def __init__(
@@ -148,8 +150,11 @@ class Pseudonyms:
         numbered: Mapping[str, Mapping[str, int]] | None = None,
         common: Iterable[str] = (),
         coded: Mapping[str, str] | None = None,
+        position: Callable[[str], object] = lambda text: None,
+        ours: Iterable[str] = (),
     ) -> None:
-        self.key, self.common = key, frozenset(common)
+        self.ours = frozenset(ours)
+        self.key, self.common, self.position = key, frozenset(common), position
         self.numbered: dict[str, dict[str, int]] = {kind: dict(names) for kind, names in (numbered or {}).items()}
         self.coded: dict[str, str] = dict(coded or {})
         self._shape: re.Pattern[str] | None = None
@@ -160,7 +165,7 @@ class Pseudonyms:
     def learn(self, kind: str, names: Iterable[str]) -> None:
         """Names of this kind; new ones are numbered in their natural order, s2 before s10."""
         # What is known already stays what it is, also where it is called something else now.
-        new = {fold(name) for name in names} - self.common - {""} - self._all()
+        new = {fold(name) for name in names if not self.position(name)} - self.common - {""} - self._all()
         if kind in CODED:
             self.coded |= dict.fromkeys(new, kind)
         else:
@@ -227,7 +232,7 @@ class Pseudonyms:
 
     def of(self, kind: str, name: str) -> str:
         """The pseudonym of a name; one that is not known yet is of this kind."""
-        if fold(name) in self.common or not name.strip():
+        if fold(name) in self.common or not name.strip() or self.position(name):
             return name
         if fold(name) not in self.names():
             if kind in CODED:
@@ -265,22 +270,25 @@ class Pseudonyms:
         if self._shape is None:
             ports = self.numbered.get(PORT, {})
             names = (one for one in self.names() if speaks(one) and one not in ports)
-            spoken = sorted(names, key=lambda one: (-len(one), one))
+            spoken = sorted({*names, *self.ours}, key=lambda one: (-len(one), one))
             self._shape = re.compile("|".join(map(_bordered, spoken)) or r"(?!)", re.IGNORECASE)
         return self._shape
 
     def _replacement(self, found: re.Match[str]) -> str:
+        if found[0] in self.ours:
+            return found[0]
         known = self.names().get(fold(found[0]))
         if known is None:  # letters of which capitals and small ones are not one to one
             same = (
                 mine for name, mine in self.names().items() if re.fullmatch(re.escape(name), found[0], re.IGNORECASE)
             )
-            known = next(same)
+            known = next(same, found[0])
         return known
 
     def survivors(self, text: str) -> list[str]:
         """The known names that a text still holds, pseudonyms left aside."""
-        return [found[0] for found in self.replacing().finditer(_ALREADY.sub(" \0 ", _plain(text)))]
+        found = self.replacing().findall(_ALREADY.sub(" \0 ", _plain(text)))
+        return [one for one in found if one not in self.ours and fold(one) in self.names()]
 
     # --- data
 
@@ -324,8 +332,8 @@ class Pseudonyms:
 
 
 def fold(name: str) -> str:
-    """A name as it is compared."""
-    return name.strip().casefold()
+    """A name as it is compared: in small letters, but for those that are two letters then."""
+    return "".join(low if len(low := letter.lower()) == 1 else letter for letter in name.strip())
 
 
 def speaks(name: str) -> bool:
@@ -366,14 +374,19 @@ def _split(text: str, sign: str) -> list[str]:
     return [part for part in re.findall(rf'((?:\\.|"[^"]*"|[^\\{sign}])+|\\$)', text, re.DOTALL) if part]
 
 
-def kept_pseudonyms(folder: Path, common: Iterable[str] = ()) -> Pseudonyms:
+def kept_pseudonyms(
+    folder: Path,
+    common: Iterable[str] = (),
+    position: Callable[[str], object] = lambda text: None,
+    ours: Iterable[str] = (),
+) -> Pseudonyms:
     """The pseudonyms that a case keeps; fresh ones if it keeps none. Raises Problem if their file is damaged."""
     path = folder / NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Pseudonyms(bytes.fromhex(found["key"]), found["numbered"], common, found["coded"])
+        return Pseudonyms(bytes.fromhex(found["key"]), found["numbered"], common, found["coded"], position, ours)
     except FileNotFoundError:
-        return Pseudonyms(chance.token_bytes(32), None, common)
+        return Pseudonyms(chance.token_bytes(32), None, common, None, position, ours)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         do = "bring it back, or remove it: then names get other pseudonyms than in earlier reports"
         raise Problem("the pseudonyms of the case cannot be read", printable(str(path)), do) from None
