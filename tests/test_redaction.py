@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,29 @@ def test_the_case_keeps_them_for_its_owner_only(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{")
     with pytest.raises(Problem, match="cannot be read"):
         kept_pseudonyms(tmp_path)
+
+
+def test_two_reports_at_once_do_not_give_one_number_twice(tmp_path: Path) -> None:
+    one, other = kept_pseudonyms(tmp_path), kept_pseudonyms(tmp_path)
+    one.learn("server", ["s1"])
+    keep(one, tmp_path)
+    other.learn("server", ["s2"])
+    with pytest.raises(Problem, match="meanwhile"):
+        keep(other, tmp_path)
+    again = kept_pseudonyms(tmp_path)
+    again.learn("server", ["s2"])
+    keep(again, tmp_path)
+    assert kept_pseudonyms(tmp_path).names() == {"s1": "server-1", "s2": "server-2"}
+
+
+def test_ten_thousand_names_take_no_longer_than_ten() -> None:
+    made = fresh()
+    made.learn("entry", [f"user{number:05}" for number in range(10_000)])
+    text = " and ".join(f"uid=user{number:05},ou=x,dc=y" for number in range(0, 10_000, 2))
+    began = time.monotonic()
+    shown = made.text(text)
+    assert time.monotonic() - began < 5
+    assert "user0" not in shown and shown.count("entry-") == 5_000
 
 
 PLACES = [

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import zipfile
+from html import unescape as html_unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -149,9 +150,9 @@ def test_a_damaged_plan_or_journal_is_told_and_the_rest_is_there(tmp_path: Path)
 # --- what it never says
 
 
-def known_names(case: Case) -> list[str]:
-    names = pseudonyms_of(Incident(case)).names()
-    return [name for name in names if speaks(name) and not name.isdecimal()]
+def as_read(text: str) -> str:
+    """Markdown without its escapes."""
+    return html_unescape(re.sub(r"\\(.)", r"\1", text))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -166,7 +167,11 @@ def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> No
     kept = json.loads((case.folder / KEPT_NAMES).read_text())["names"].values()
     names = [one for one in kept if speaks(one) and not one.isdecimal()]
     assert any(one.startswith(("k1u", "d3u", "s1")) for one in names)
-    shown = {"html": Seen(out["html"].read_text()).said, "json": out["json"].read_text(), "md": out["md"].read_text()}
+    shown = {
+        "html": Seen(out["html"].read_text()).said,
+        "json": out["json"].read_text(),
+        "md": as_read(out["md"].read_text()),
+    }
     with zipfile.ZipFile(out["zip"]) as archive:
         assert all(entry.date_time == (1980, 1, 1, 0, 0, 0) for entry in archive.infolist())
         assert archive.namelist() == sorted(archive.namelist(), key=lambda one: (one.startswith("evidence"), one))
@@ -452,6 +457,20 @@ def test_all_names_need_a_reason_which_is_written_down(tmp_path: Path) -> None:
     assert record["what"] == "unredacted" and record["reason"].startswith("audit") and record["by"]["pid"]
     assert CANARY not in json.dumps(record)
     assert not (case.folder / JOURNAL).exists() and str(state_of(case.folder, plan)) == "nothing was applied"
+
+
+def test_a_case_that_cannot_be_written_has_a_report_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("workbench.report.making.keep", refused)
+    case = copied(tmp_path)
+    done = run(case.folder, "--out", tmp_path / "r.html")
+    assert done.exit_code == 0 and "next report will have others" in done.stderr
+    assert (tmp_path / "r.html").exists() and not (case.folder / KEPT_NAMES).exists()
+    monkeypatch.setattr("workbench.report.making.Journal.append", refused)
+    done = run(case.folder, "--out", tmp_path / "all.html", "--unredacted", "--reason", "x")
+    assert done.exit_code == 2 and not (tmp_path / "all.html").exists()
 
 
 def test_an_earlier_snapshot_has_a_report_of_its_own(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def contents(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
     headline    the verdict in one sentence; `verdict` is its colour
     case        name, system (title), snapshots, snapshot (the one that the report is about)
     plain       sentences for somebody who does not know the system: what, since when, does it come by itself, what next
-    timeline    from, to, events: `at`, `kind` (made, missed, replaced, message, collected, repair), `server`, `says`, `count`
+    timeline    from, to, events: `at`, `kind` (missed, replaced, message, collected, repair), `server`, `says`,
+                `count`, `snapshot` (of a collection)
     topology    of each suffix: servers and links, with verdicts
     missing     of each server and origin: counts, the first changes, and of some the proof, server by server
     open        what is stranded, on its way, or cannot be told
@@ -209,9 +210,14 @@ def _plain(incident: Incident, groups: Sequence[Row], plan: Row | None) -> Itera
         f"{_names(names)} {'keep' if len(names) > 1 else 'keeps'} copies of the same data. A change that is made on one of "
         "them has to arrive on all others."
     )
+    held: set[str] = set()
     for one in groups:
-        least = "at least " if one["at_least"] else ""
-        made = f" that {'was' if one['count'] == 1 else 'were'} made on {one['made_on']}" if one["made_on"] else ""
+        least, own = "at least " if one["at_least"] else "", one["made_on"] == one["server"]
+        made = (
+            f" that {'was' if one['count'] == 1 else 'were'} made on {one['made_on']}{' itself' * own}"
+            if one["made_on"]
+            else ""
+        )
         when = f" between {one['first_at']} and {one['last_at']} UTC" if one["first_at"] else ""
         when = f" at {one['first_at']} UTC" if one["first_at"] and one["first_at"] == one["last_at"] else when
         what = f"{one['count']:,} {'change' if one['count'] == 1 else 'changes'}"
@@ -220,8 +226,10 @@ def _plain(incident: Incident, groups: Sequence[Row], plan: Row | None) -> Itera
             f"{'it' if one['count'] == 1 else 'them'}, so the other servers will not send "
             f"{'it' if one['count'] == 1 else 'them'} again: this does not heal by itself."
         )
-        if one["held_by"]:
-            yield f"{_names(one['held_by'])} still {'have' if len(one['held_by']) > 1 else 'has'} them in the log."
+        still = f"{_names(one['held_by'])} still {'have' if len(one['held_by']) > 1 else 'has'} them in the log."
+        if one["held_by"] and still not in held:
+            held.add(still)
+            yield still
         if none := one["held_by_none"]:
             yield f"Of {none:,} of them no collected log has a record: they have to be taken from the data itself."
     waiting = [row for row in found["pending"] if row["suppliers"]]
@@ -256,7 +264,7 @@ def _next(incident: Incident, plan: Row | None) -> Iterator[str]:
     else:
         first = next((one for one in incident.found["findings"] if one["severity"] != "info" and one["fix"]), None)
         if first:
-            yield f"What to do next: {first['fix'][0]['repair']}. `workbench plan` makes the exact steps."
+            yield f"What to do next: {first['fix'][0]['repair']}. The command “workbench plan” makes the exact steps."
 
 
 def _names(names: Iterable[str]) -> str:
@@ -279,7 +287,7 @@ def _timeline(incident: Incident, groups: Sequence[Row], journal: Sequence[Row])
 
     def add(at: str | None, kind: str, server: str | None, says: str, count: int = 0) -> None:
         if at:
-            events.append({"at": at, "kind": kind, "server": server, "says": says, "count": count})
+            events.append({"at": at, "kind": kind, "server": server, "says": says, "count": count, "snapshot": None})
 
     for one in groups:
         about = f"by origin {one['origin']}, which {one['server']} misses"
@@ -308,12 +316,8 @@ def _timeline(incident: Incident, groups: Sequence[Row], journal: Sequence[Row])
         servers = sorted({one.server for one in incident.then.inputs if one.snapshot == label and one.kind})
         times = [at for server in servers if (at := line.about(label, server))]
         if times:
-            add(
-                _clock(max(times)),
-                "collected",
-                None,
-                f"snapshot {label} was collected of {_names(servers)}, at this time or later",
-            )
+            add(_clock(max(times)), "collected", None, f"files of {_names(servers)} were collected, then or later")
+            events[-1]["snapshot"] = label
     for row in journal:
         says = " ".join(filter(None, (f"repair: {row['what']}", row["step"], row["says"])))
         add(row["at"], "repair", None, says)

@@ -1,8 +1,8 @@
 """The report as one page: no script, no request, pictures drawn as static shapes, readable on paper and on a phone.
 
-Charts by Plotly would be 4.8 MB of script, and under a policy without `unsafe-inline` for styles its page logs violations and
-looks broken; static shapes need neither, and paper shows them too. Whatever comes from data passes the escaping of the
-template: no text is ever marked as safe.
+Charts by Plotly would be 4.8 MB of script, and under this policy Plotly cannot set its own styles (it writes some sixty
+warnings of that for one chart); static shapes need no script, and paper and phones show them. Whatever comes from data passes
+the escaping of the template: no text is ever marked as safe.
 """
 
 from __future__ import annotations
@@ -221,9 +221,9 @@ def time_line(told: Row) -> dict[str, Any] | None:
     times = [_seconds(one["at"]) for one in events]
     if not events or min(times) == max(times):
         return None
-    names = list(dict.fromkeys(one["server"] for one in events if one["server"]))
-    names = sorted(names)[:_LANES]
     begin, end = _reach(times)
+    near = (one for one, at in zip(events, times, strict=True) if begin <= at <= end)
+    names = sorted({one["server"] for one in near if one["server"]})[:_LANES]
     across = (WIDE - _LEFT - _RIGHT) / (end - begin)
 
     def x(at: float) -> float:

@@ -49,6 +49,8 @@ class Rule(NamedTuple):
 
 
 _WORD = r"[^\W_]"
+_WORDS, _ONE = re.compile(rf"{_WORD}+|.", re.DOTALL), re.compile(_WORD)
+"""Names stand on the borders of words, and underscores are borders; what is no letter or digit stands for itself."""
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
 
 RULES = (
@@ -157,7 +159,7 @@ class Pseudonyms:
         self.key, self.common, self.position = key, frozenset(common), position
         self.numbered: dict[str, dict[str, int]] = {kind: dict(names) for kind, names in (numbered or {}).items()}
         self.coded: dict[str, str] = dict(coded or {})
-        self._shape: re.Pattern[str] | None = None
+        self._begins: dict[str, list[str]] | None = None
         self._names: dict[str, str] | None = None
 
     # --- what is a name
@@ -180,7 +182,7 @@ class Pseudonyms:
                 mine[name] = number
                 taken.add(number)
         if new:
-            self._shape = self._names = None
+            self._begins = self._names = None
 
     def _all(self) -> set[str]:
         return {name for names in self.numbered.values() for name in names} | self.coded.keys()
@@ -261,34 +263,51 @@ class Pseudonyms:
         """A text with every known name replaced, the longest first, on the borders of words."""
         if not text:
             return text
-        flat = self.replacing().sub(self._replacement, _plain(text))
+        flat = self._replaced(_plain(text))
         flat = _IN_TEXT.sub(lambda found: self.target(found[0]), flat)  # numbers and letters are names there
         return _PORT.sub(lambda found: f"{found[0][: -len(found[1])]}{self.of(PORT, found[1])}", flat)
 
-    def replacing(self) -> re.Pattern[str]:
-        """What finds the known names in a text."""
-        if self._shape is None:
-            ports = self.numbered.get(PORT, {})
-            names = (one for one in self.names() if speaks(one) and one not in ports)
-            spoken = sorted({*names, *self.ours}, key=lambda one: (-len(one), one))
-            self._shape = re.compile("|".join(map(_bordered, spoken)) or r"(?!)", re.IGNORECASE)
-        return self._shape
-
-    def _replacement(self, found: re.Match[str]) -> str:
-        if found[0] in self.ours:
-            return found[0]
-        known = self.names().get(fold(found[0]))
-        if known is None:  # letters of which capitals and small ones are not one to one
-            same = (
-                mine for name, mine in self.names().items() if re.fullmatch(re.escape(name), found[0], re.IGNORECASE)
-            )
-            known = next(same, found[0])
-        return known
-
     def survivors(self, text: str) -> list[str]:
         """The known names that a text still holds, pseudonyms left aside."""
-        found = self.replacing().findall(_ALREADY.sub(" \0 ", _plain(text)))
-        return [one for one in found if one not in self.ours and fold(one) in self.names()]
+        left = _ALREADY.sub(" \0 ", _plain(text))
+        return [left[begin:end] for begin, end, shown in self._found(left) if shown != left[begin:end]]
+
+    def _replaced(self, text: str) -> str:
+        shown, done = [], 0
+        for begin, end, instead in self._found(text):
+            shown += [text[done:begin], instead]
+            done = end
+        return "".join([*shown, text[done:]])
+
+    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where known names stand, and what stands for each; a word of ours stands for itself.
+
+        By the words that names begin with: one expression with ten thousand names in it takes seconds for a page.
+        """
+        low, done, names = _small(text), 0, self.names()
+        begins = self._by_first_word()
+        for word in _WORDS.finditer(low):
+            begin = word.start()
+            for name in begins.get(word[0], ()) if begin >= done else ():
+                end = begin + len(name)
+                if not low.startswith(name, begin) or (_ONE.match(name[-1]) and _ONE.match(low, end)):
+                    continue
+                ours = text[begin:end] in self.ours
+                if ours or (name in names and speaks(name)):
+                    yield begin, end, text[begin:end] if ours else names[name]
+                    done = end
+                    break
+
+    def _by_first_word(self) -> dict[str, list[str]]:
+        if self._begins is None:
+            self._begins = {}
+            ports = self.numbered.get(PORT, {})
+            spoken = {name for name in self.names() if speaks(name) and name not in ports} | set(map(_small, self.ours))
+            for name in sorted(spoken, key=lambda one: (-len(one), one)):
+                first = _WORDS.match(name)
+                assert first, "no name is empty"
+                self._begins.setdefault(first[0], []).append(name)
+        return self._begins
 
     # --- data
 
@@ -333,7 +352,15 @@ class Pseudonyms:
 
 def fold(name: str) -> str:
     """A name as it is compared: in small letters, but for those that are two letters then."""
-    return "".join(low if len(low := letter.lower()) == 1 else letter for letter in name.strip())
+    return _small(name.strip())
+
+
+def _small(text: str) -> str:
+    """As many letters as before."""
+    low = text.lower()
+    if len(low) == len(text):
+        return low
+    return "".join(one if len(one := letter.lower()) == 1 else letter for letter in text)
 
 
 def speaks(name: str) -> bool:
@@ -344,13 +371,6 @@ def speaks(name: str) -> bool:
 def _in_order(name: str) -> list[tuple[int, str]]:
     """s2 before s10."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"([0-9]+)", name)]
-
-
-def _bordered(name: str) -> str:
-    """The name where it stands for itself; borders count where it begins or ends with a letter or a digit."""
-    begin = rf"(?<!{_WORD})" if re.match(_WORD, name[0]) else ""
-    end = rf"(?!{_WORD})" if re.match(_WORD, name[-1]) else ""
-    return f"{begin}{re.escape(name)}{end}"
 
 
 def _plain(text: str) -> str:
@@ -393,7 +413,21 @@ def kept_pseudonyms(
 
 
 def keep(names: Pseudonyms, folder: Path) -> None:
-    """Keep them in the case, for its owner only, with the names that they stand for."""
+    """Keep them in the case, for its owner only, with the names that they stand for.
+
+    Raises Problem if another report has given away the same numbers meanwhile.
+    """
+    if (folder / NAME).exists():
+        there = kept_pseudonyms(folder)
+        same = all(
+            names.numbered.get(kind, {}).get(one) == number
+            for kind, some in there.numbered.items()
+            for one, number in some.items()
+        )
+        if there.key != names.key or not same:
+            raise Problem(
+                "another report of this case was made meanwhile", printable(str(folder / NAME)), "start again"
+            )
     back = {shown: name for name, shown in sorted(names.names().items(), key=lambda one: _in_order(one[1]))}
     kept = {"schema": 1, "key": names.key.hex(), "numbered": names.numbered, "coded": names.coded, "names": back}
     write_whole(folder / NAME, json.dumps(kept, indent=1) + "\n", private=True)
