@@ -223,9 +223,23 @@ def test_ten_thousand_names_take_no_longer_than_ten() -> None:
     assert "user0" not in shown and shown.count("entry-") == 5_000
 
 
+@pytest.mark.parametrize(
+    "unit", ["x", "a=b,", "1.2.3.", "a@", ":", "abcd:", "x://", "-w ", "dc=a+", "/a", "a.a.", "uid="]
+)
+def test_no_text_takes_long(unit: str) -> None:
+    text = unit * (24_000 // len(unit)) + "=@:"
+    began = time.monotonic()
+    data = without_secrets({"rows": [{"says": text, "target": text, "server": text}]}, SECRETS)
+    made = fresh()
+    made.learn_from(data)
+    made.check(made.redacted(data))
+    assert time.monotonic() - began < 10  # hostile text, on a busy machine; what is quadratic takes minutes
+
+
 PLACES = [
     f"ldap://admin:{CANARY}@ldap1.example.com:389/",
     f"https://x:{CANARY}@h/",
+    f"https://x:a/b@c{CANARY}@h/",
     f"ldapmodify -x -w {CANARY} -H ldap://h",
     f"ldapmodify -w '{CANARY}'",
     f"dsconf --password {CANARY} x",

@@ -60,14 +60,14 @@ RULES = (
     Rule(HOST, ("host",)),
     Rule(HOST, pattern=rf'agmt="[^"\n]*" \(({_HOST})[:)]', why="as errors logs name links"),
     Rule(HOST, pattern=rf"--(?:consumer-)?host[= ]+({_HOST})"),
-    Rule(HOST, pattern=rf"\w+://(?:[^/@\n]*@)?({_HOST})(?=[:/\s]|$)", why="the host of a URL"),
+    Rule(HOST, pattern=rf"(?<!\w)\w{{1,30}}://(?:[^/@\n]{{0,256}}@)?({_HOST})(?=[:/\s]|$)", why="the host of a URL"),
     Rule(ADDRESS, pattern=r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
     Rule(
         ADDRESS,
         pattern=r"(?<![\w:.])((?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?=[0-9A-Fa-f:]*::)[0-9A-Fa-f:]{3,45})(?![\w:])",
     ),
     Rule(USER, ("user",)),
-    Rule(MAIL, pattern=r"([\w.+-]+@[\w-]+(?:\.[\w-]+)*)"),
+    Rule(MAIL, pattern=r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8})"),
     Rule(TARGET, ("target", "suffix", "login", "rename"), why="names of entries are names of people"),
     Rule(CASE, ("case",), why="people name cases after customers"),
     Rule(SNAPSHOT, ("snapshot", "snapshots")),
@@ -88,7 +88,7 @@ _CLOSED = re.compile(r"[\w .:()/+-]{0,64}")
 _ATTRIBUTE = r"[A-Za-z][A-Za-z0-9.-]{0,40}(?:;[\w-]+)*"
 _NAMED_BY = {"dc": DOMAIN, "ou": UNIT, "o": UNIT}
 _IN_TEXT = re.compile(
-    rf"(?<![\w-])(?:{_ATTRIBUTE}=[^,+=\n\"<>]*[,+] ?)*(?i:uid|cn|ou|dc|o|c|sn|mail|nsuniqueid)="
+    rf"(?<![\w-])(?:{_ATTRIBUTE}=[^,+=\n\"<>]{{0,256}}[,+] ?){{0,30}}(?i:uid|cn|ou|dc|o|c|sn|mail|nsuniqueid)="
     r"(?:[^\s,\"'()<>;=+:.?!]|[:.?!](?=[^\s,\"'()<>;=+:.?!]))++(?!=)"
 )
 """The name of an entry in a sentence: its last part ends with the word."""
@@ -108,7 +108,7 @@ _ALREADY = re.compile(rf"(?<!{_WORD})(?:{'|'.join(KINDS)})-(?:[a-z2-7]{{10}}|[0-
 _PORT = re.compile(r"(?:(?:host|server|address)-[0-9]+|localhost|\])(?<!\w://):([0-9]{2,5})(?!\w)")
 
 _PASSWORDS = (
-    re.compile(r"(?<=://)[^/\s:@]*:[^@\s/]+(?=@)"),
+    re.compile(r"(?<=://)[^/\s:@]{0,256}:\S{0,256}(?=@)"),  # a password may have a slash or a further @ in it
     re.compile(
         r"(?<![\w-])(?:-w|--?[\w-]*(?:password|passwd|secret|token|credentials?|pw))(?:=| +)(?!-)('[^']*'|\"[^\"]*\"|\S+)"
     ),
