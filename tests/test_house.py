@@ -449,6 +449,7 @@ def test_a_wheel_holds_every_module_and_what_they_read(tmp_path: Path) -> None:
     }
     read = {"workbench/py.typed", "workbench/engine/quiet.log4j2.properties"}
     read |= {"workbench/jupyter/overrides.json", "widgets/look.css"}
+    read |= {"workbench/report/report.css", "workbench/report/report.html.j2"}
     read |= {
         file.relative_to(ROOT).as_posix()
         for file in (ROOT / "workbench" / "jupyter" / "voila").rglob("*")

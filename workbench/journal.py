@@ -28,15 +28,15 @@ DRAFT = ".new"
 """Names of the lock, and of the ending of a file that is not yet whole: what a killed run may leave behind."""
 
 
-def write_whole(path: Path, text: Iterable[str]) -> None:
+def write_whole(path: Path, text: Iterable[str], private: bool = False) -> None:
     """Replace the file by one rename, after its content has reached the disk: readers see the old text or the new one.
 
-    The text may come in pieces.
+    The text may come in pieces. `private`: nobody but its owner may read it, at no time.
     """
-    write_together({path: text})
+    write_together({path: text}, private)
 
 
-def write_together(texts: Mapping[Path, Iterable[str]]) -> None:
+def write_together(texts: Mapping[Path, Iterable[str]], private: bool = False) -> None:
     """Replace files of one folder or of several, in this order, as `write_whole` does each.
 
     All texts are on the disk before the first name changes: a full disk changes none of the files.
@@ -50,7 +50,8 @@ def write_together(texts: Mapping[Path, Iterable[str]]) -> None:
                 file.writelines([text] if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
+            if not private:  # a temporary file is, from its beginning
+                os.chmod(temporary, 0o666 & ~_umask())
         for temporary, path in drafts:
             os.replace(temporary, path)
     except BaseException:

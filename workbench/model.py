@@ -186,6 +186,10 @@ class System:
     site          gives its live servers as a place where a plan is done (`workbench.repairing.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     pending       gives how its servers hold back claims (`workbench.rules.pending_examples.Pending`); None: they do not
+    secrets       gives its rules of what is a secret (`workbench.boundary.Secrets`); None: only those of every system hold
+    words         word of this vocabulary -> what people of this system call it, for readers of a report
+    milestones    codes of messages that a line of time shows -> what happened, in a few words
+    common_names  words in names of targets that every installation has: they say nothing of whose data it is; lower case
     """
 
     name: str
@@ -215,6 +219,10 @@ class System:
     site: Callable[[], Callable[..., Any]] | None = None
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
     pending: Callable[[], Any] | None = None
+    secrets: Callable[[], Any] | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+    milestones: Mapping[str, str] = field(default_factory=dict)
+    common_names: frozenset[str] = frozenset()
 
 
 REMOVED = "[secret removed]"

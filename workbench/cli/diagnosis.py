@@ -50,7 +50,7 @@ def case_of(
         yield case
 
 
-_AS_OF = click.option(
+AS_OF = click.option(
     "--as-of", metavar="SNAPSHOT|TIME", help="Go back to this snapshot, or to the last one as old as this time."
 )
 
@@ -59,7 +59,7 @@ _AS_OF = click.option(
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
 @click.option("--case", "case_folder", type=click.Path(path_type=Path), help="Keep the evidence in this case folder.")
 @RULES
-@_AS_OF
+@AS_OF
 @click.option("--server", "servers", metavar="NAME", multiple=True, help="Only what is about this server; repeatable.")
 @click.option("--origin", "origins", metavar="ORIGIN", multiple=True, help="Only changes of this origin; repeatable.")
 @click.option(
@@ -156,7 +156,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     help="The case.",
 )
 @click.option("--server", help="Only this server.")
-@_AS_OF
+@AS_OF
 @JSON
 def explain(position: str, case_folder: Path, server: str | None, as_of: str | None, json_to: str | None) -> None:
     """Tell the whole story of the change POSITION: who made it, who has it, who would send it, and what proves each.

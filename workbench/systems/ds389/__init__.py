@@ -65,6 +65,12 @@ def _site() -> Callable[..., Any]:
     return DirectorySite
 
 
+def _secrets() -> Any:
+    from workbench.systems.ds389.secrets import SECRETS
+
+    return SECRETS
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -93,4 +99,29 @@ SYSTEM = System(
     detectors=_detectors,
     codes=CODES,
     clock_levels=HEALTH_LEVELS,
+    secrets=_secrets,
+    words={
+        "origin": "replica ID",
+        "position": "CSN, change sequence number: when and where the change was made, as twenty hexadecimal digits",
+        "vector": "RUV, replica update vector",
+        "change": "a record of the changelog",
+        "link": "replication agreement",
+        "anchor": "the CSN at which a session begins to read the changelog",
+        "initialisation": "total update",
+    },
+    milestones={
+        "restore": "a restore from a backup",
+        "total_receive": "an initialisation began to arrive",
+        "import_begin": "an import began",
+        "import_end": "an import ended",
+        "replica_offline": "its data began to be replaced",
+        "replica_online": "its data was there again",
+        "starting": "the server started",
+        "stopped": "the server stopped in good order",
+        "disorderly_shutdown": "the server had not stopped in good order",
+    },
+    common_names=frozenset(
+        {"config", "mapping tree", "replica", "directory manager", "replication manager", "changelog", "plugins"}
+        | {"ldbm database", "monitor", "tasks", "schema", "encryption", "localhost"}
+    ),
 )

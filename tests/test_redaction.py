@@ -1,0 +1,275 @@
+"""Redaction: no known name survives, pseudonyms are one to one and stay, secrets do not come back."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_secrets import CANARY, SHAPED
+
+from workbench.model import REMOVED, Problem
+from workbench.report.redaction import (
+    BY_KEY,
+    DROPPED,
+    KEPT,
+    KINDS,
+    LEFT_OUT,
+    NAME,
+    ORDINARY,
+    Pseudonyms,
+    fold,
+    keep,
+    kept_pseudonyms,
+    speaks,
+    without_secrets,
+)
+from workbench.systems.ds389.secrets import SECRETS
+
+KEY = b"k" * 32
+COMMON = {"config", "replica", "mapping tree", "localhost", "directory manager"}
+
+letters = st.text(st.sampled_from("abcxyzABZ0189-_. äßİ<>&\\$(["), min_size=1, max_size=9)
+names = st.lists(letters.filter(lambda one: speaks(fold(one))), min_size=1, max_size=8)
+kinds = st.sampled_from([kind for kind in KINDS if kind not in ("port", "origin", "domain")])
+
+
+def fresh() -> Pseudonyms:
+    return Pseudonyms(KEY, None, COMMON)
+
+
+def without_pseudonyms(text: str) -> str:
+    words = "|".join(KINDS)
+    return re.sub(rf"(?<![^\W_])(?:{words})-(?:[a-z2-7]{{10}}|[0-9]+)(?![^\W_])", "\0", text)
+
+
+def stands_in(name: str, text: str) -> bool:
+    """Looked for slowly: at every place, with neither a letter nor a digit beside it where the name ends with one."""
+    low, text = ("".join(low if len(low := one.lower()) == 1 else one for one in some) for some in (name, text))
+    for at in range(len(text) - len(low) + 1):
+        if text[at : at + len(low)] == low:
+            before, after = text[at - 1 : at], text[at + len(low) : at + len(low) + 1]
+            if not (before.isalnum() and low[0].isalnum()) and not (after.isalnum() and low[-1].isalnum()):
+                return True
+    return False
+
+
+@given(
+    st.lists(st.tuples(kinds, letters.filter(lambda one: speaks(fold(one)))), min_size=1, max_size=8),
+    st.lists(
+        st.one_of(st.integers(0, 7), st.sampled_from([" ", ", ", "-", "_", ".", "/", "(", "=", " to ", "x", "12"])),
+        max_size=24,
+    ),
+    st.booleans(),
+)
+def test_no_known_name_survives_whatever_the_text(
+    known: list[tuple[str, str]], pieces: list[Any], capitals: bool
+) -> None:
+    made = fresh()
+    for kind, name in known:
+        made.learn(kind, [name])
+    text = "".join(known[one % len(known)][1] if isinstance(one, int) else one for one in pieces)
+    shown = made.text(text.upper() if capitals and text.upper().lower() == text.lower() else text)
+    left = without_pseudonyms(shown)
+    for _, name in known:
+        assert not stands_in(name.strip(), left), (name, shown)
+    made.check({"says": shown})
+
+
+@given(st.lists(st.tuples(kinds, letters), max_size=12), st.lists(st.tuples(kinds, letters), max_size=6))
+def test_pseudonyms_are_one_to_one_and_stay(known: list[tuple[str, str]], more: list[tuple[str, str]]) -> None:
+    made = fresh()
+    for kind, name in known:
+        made.learn(kind, [name])
+    first = dict(made.names())
+    assert len(set(first.values())) == len(first)
+    again = Pseudonyms(KEY, made.numbered, COMMON, made.coded)
+    for kind, name in [*more, *known]:
+        again.learn(kind, [name])
+    then = again.names()
+    assert len(set(then.values())) == len(then)
+    assert {name: then[name] for name in first} == first
+
+
+def test_a_server_called_like_a_pseudonym_does_not_become_another_one() -> None:
+    made = fresh()
+    made.learn("server", ["server-1", "a1", "server-2"])
+    shown = made.names()
+    assert len(set(shown.values())) == 3
+    assert not set(shown.values()) & {"server-1", "server-2"}
+    assert made.text("a1 to server-1") == f"{shown['a1']} to {shown['server-1']}"
+
+
+def test_the_structure_of_a_name_stays() -> None:
+    made = fresh()
+    made.learn("domain", ["example", "com"])
+    data = {"target": "uid=jdoe,ou=people,dc=example,dc=com", "says": "see UID=JDoe,ou=People,dc=example,dc=com."}
+    made.learn_from(data)
+    shown = made.redacted(data)
+    assert re.fullmatch(r"uid=entry-[a-z2-7]{10},ou=unit-[a-z2-7]{10},dc=domain-2,dc=domain-1", shown["target"])
+    assert shown["target"].removeprefix("uid=") in shown["says"]
+    assert made.target("cn=config") == "cn=config"
+    within = "cn=replica,cn=dc\\3Dexample\\2Cdc\\3Dcom,cn=mapping tree,cn=config"
+    assert made.text(within) == "cn=replica,cn=dc=domain-2,dc=domain-1,cn=mapping tree,cn=config"
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        ("ldaps://ldap7.acme.org:636/x", ["ldap7", "acme", "636"]),
+        ("from 10.20.30.40 and fe80::1:2", ["10.20", "fe80"]),
+        ("/home/jane/cases/acme/now", ["jane", "acme"]),
+        ("write to jane.roe@acme.org", ["jane", "acme"]),
+        ('agmt="cn=to-berlin" (ldap7:389)', ["berlin", "ldap7", "389)"]),
+        ("dsconf --host ldap7 -D uid=jane,ou=staff,dc=acme,dc=org", ["ldap7", "jane", "staff", "acme"]),
+        ("the entry uid=jane was added", ["jane"]),
+        ("ou=x%2Cdc%3Dacme,dc=org", ["acme"]),
+    ],
+)
+def test_names_are_found_by_their_shape(text: str, gone: list[str]) -> None:
+    made = fresh()
+    made.learn_from({"says": text})
+    shown = made.redacted({"says": text})
+    assert [one for one in gone if one in shown["says"]] == [], shown
+
+
+def test_what_is_no_name_stays() -> None:
+    text = "12 changes of origin 1, 6b006176000000010000 to 6b006176000f00010000 at 2026-11-20 15:04:22, version 2.3.1"
+    made = fresh()
+    data = {"says": text, "origin": "1", "verdict": "missing", "count": 12, "none": None, "yes": True}
+    made.learn_from(data)
+    assert made.redacted(data) == data
+
+
+def test_ordinary_words_are_replaced_where_a_name_stands_alone() -> None:
+    made = fresh()
+    data = {"server": "server", "snapshot": "now", "says": "the server would send nothing now"}
+    made.learn_from(data)
+    shown = made.redacted(data)
+    assert shown == {"server": "server-1", "snapshot": "snapshot-1", "says": data["says"]}
+    assert "server" in ORDINARY
+
+
+def test_a_code_of_which_a_part_is_a_name_stays_a_code() -> None:
+    made = Pseudonyms(KEY, ours=["ANCHOR_PURGED"])
+    made.learn("snapshot", ["purged", "ANCHOR_PURGED-acme"])
+    assert made.text("ANCHOR_PURGED of purged, Purged_ANCHOR") == "ANCHOR_PURGED of snapshot-2, snapshot-2_ANCHOR"
+    assert made.text("see ANCHOR_PURGED-acme") == "see snapshot-1"
+    assert made.survivors("ANCHOR_PURGED of purged") == ["purged"]
+
+
+def test_free_text_of_others_is_left_out() -> None:
+    made = fresh()
+    assert made.redacted({"text": "Jane was here", "sends": "dn: x\ncn: Jane"}) == {"text": LEFT_OUT, "sends": LEFT_OUT}
+    assert {BY_KEY[key] for key in ("text", "value", "body", "sends")} == {DROPPED}
+
+
+def test_the_check_sees_a_name_that_was_left() -> None:
+    made = fresh()
+    made.learn("server", ["ldap1"])
+    with pytest.raises(Problem, match="1 names would be left"):
+        made.check({"rows": [{"says": "see LDAP1."}]})
+    made.check({"glossary": [{"word": "ldap1"}], "verdict": "missing"})
+    assert BY_KEY["verdict"] == KEPT
+
+
+def test_the_case_keeps_them_for_its_owner_only(tmp_path: Path) -> None:
+    made = kept_pseudonyms(tmp_path)
+    made.learn("server", ["s1", "s2", "s10"])
+    made.learn("entry", ["jdoe"])
+    keep(made, tmp_path)
+    assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
+    again = kept_pseudonyms(tmp_path)
+    again.learn("server", ["s1", "s11"])
+    assert [again.names()[name] for name in ("s1", "s2", "s10", "s11")] == [
+        "server-1",
+        "server-2",
+        "server-3",
+        "server-4",
+    ]
+    assert again.of("entry", "JDoe") == made.names()["jdoe"] in json.loads((tmp_path / NAME).read_text())["names"]
+    assert kept_pseudonyms(tmp_path / "other").of("entry", "jdoe") != made.names()["jdoe"], "another case, another code"
+    (tmp_path / NAME).write_text("{")
+    with pytest.raises(Problem, match="cannot be read"):
+        kept_pseudonyms(tmp_path)
+
+
+def test_two_reports_at_once_do_not_give_one_number_twice(tmp_path: Path) -> None:
+    one, other = kept_pseudonyms(tmp_path), kept_pseudonyms(tmp_path)
+    one.learn("server", ["s1"])
+    keep(one, tmp_path)
+    other.learn("server", ["s2"])
+    with pytest.raises(Problem, match="meanwhile"):
+        keep(other, tmp_path)
+    again = kept_pseudonyms(tmp_path)
+    again.learn("server", ["s2"])
+    keep(again, tmp_path)
+    assert kept_pseudonyms(tmp_path).names() == {"s1": "server-1", "s2": "server-2"}
+
+
+def test_ten_thousand_names_take_no_longer_than_ten() -> None:
+    made = fresh()
+    made.learn("entry", [f"user{number:05}" for number in range(10_000)])
+    text = " and ".join(f"uid=user{number:05},ou=x,dc=y" for number in range(0, 10_000, 2))
+    began = time.monotonic()
+    shown = made.text(text)
+    assert time.monotonic() - began < 5
+    assert "user0" not in shown and shown.count("entry-") == 5_000
+
+
+@pytest.mark.parametrize(
+    "unit", ["x", "a=b,", "1.2.3.", "a@", ":", "abcd:", "x://", "-w ", "dc=a+", "/a", "a.a.", "uid="]
+)
+def test_no_text_takes_long(unit: str) -> None:
+    text = unit * (24_000 // len(unit)) + "=@:"
+    began = time.monotonic()
+    data = without_secrets({"rows": [{"says": text, "target": text, "server": text}]}, SECRETS)
+    made = fresh()
+    made.learn_from(data)
+    made.check(made.redacted(data))
+    assert time.monotonic() - began < 10  # hostile text, on a busy machine; what is quadratic takes minutes
+
+
+PLACES = [
+    f"ldap://admin:{CANARY}@ldap1.example.com:389/",
+    f"https://x:{CANARY}@h/",
+    f"https://x:a/b@c{CANARY}@h/",
+    f"ldapmodify -x -w {CANARY} -H ldap://h",
+    f"ldapmodify -w '{CANARY}'",
+    f"dsconf --password {CANARY} x",
+    f"tool --bind-password={CANARY}",
+    f"the password: {CANARY}",
+    f"passwd={CANARY}",
+    f"token = {CANARY}, and more",
+    f"Authorization: Bearer {CANARY}",
+    f"api_key={CANARY}",
+    f'"secret": "{CANARY}"',
+    *SHAPED,
+]
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_no_secret_comes_back(text: str) -> None:
+    shown = without_secrets({"rows": [{"says": text, text: 1}]}, SECRETS)
+    assert CANARY not in json.dumps(shown)
+    assert REMOVED in json.dumps(shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ldapmodify -x -y file -H ldap://h:389",
+        "the password is asked for when it is run",
+        "dsconf --password-file pw x",
+        "cn: Jane, description: basic data",
+        "-w",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert without_secrets(text, SECRETS) == text

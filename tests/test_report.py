@@ -1,0 +1,501 @@
+"""The report as data, page, Markdown and archive: what it says, what it never says, and that it is the same every time."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import zipfile
+from html import unescape as html_unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import mistune
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hostile import MARKUP, PAYLOADS, poisoned_incident
+from incident_samples import FOLDER, LOST, NAMES, case_of
+from test_secrets import CANARY, NAMED, PACKED, SHAPED
+
+from workbench import Case
+from workbench.case_plan import plan_for
+from workbench.cli import main
+from workbench.codes import all_codes
+from workbench.incident import Incident
+from workbench.journal import Journal
+from workbench.model import Problem
+from workbench.plans import NAME as PLAN
+from workbench.plans import as_json, read_plan
+from workbench.report.making import REPORTS, pseudonyms_of, redacted_report, whole_report
+from workbench.report.markdown import markdown
+from workbench.report.packing import COLUMN_RULES, export_case
+from workbench.report.page import network, page, style
+from workbench.report.redaction import DROPPED, speaks
+from workbench.report.redaction import NAME as KEPT_NAMES
+from workbench.standing import BEGINS, JOURNAL, state_of
+from workbench.tables import COLUMNS
+
+SECRET_NAMES = ["k1u0000", "s1-to-s3", "localhost.localdomain"]
+
+
+def copied(tmp_path: Path, name: str = LOST) -> Case:
+    """A case of our own: a report writes into it."""
+    shutil.copytree(case_of(name).folder, tmp_path / "incident-acme")
+    return Case.open(tmp_path / "incident-acme")
+
+
+def run(*words: Any) -> Any:
+    return CliRunner().invoke(main, ["report", *map(str, words)])
+
+
+def texts(value: Any) -> Any:
+    """Every text in data, keys included."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts(one)
+    elif isinstance(value, str):
+        yield value
+
+
+# --- what it says
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_recorded_incident_has_a_report_in_all_forms(tmp_path: Path, name: str) -> None:
+    case = copied(tmp_path, name)
+    incident = Incident(case)
+    made = redacted_report(incident, pseudonyms_of(incident))
+    assert json.loads(json.dumps(made)) == made, "plain data"
+    assert made["redacted"] and made["report"] == 1
+    html, text = page(made), markdown(made)
+    assert html.index("<h1") < html.index(re.sub(r"&", "&amp;", made["headline"])) < html.index("</h1>")
+    assert text.startswith("# ")
+    assert len(made["inventory"]) == len(case.inputs)
+    for one in case.inputs:
+        assert one.sha256 in html and one.sha256 in text
+    for group in made["missing"]:
+        assert group["count"] == len(group["changes"]) + group["more"]
+        assert group["proofs"] and all(row["servers"] for row in group["proofs"])
+    assert sum(group["count"] for group in made["missing"]) == len(incident.found["missing"])
+
+
+def test_the_lost_changes_are_told_with_proof_cause_and_replay(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    plan_for(case)
+    made = whole_report(Incident(case))
+    assert made["headline"].startswith("12 changes are MISSING on s3")
+    assert made["verdict"] == "missing"
+    (group,) = made["missing"]
+    assert (group["server"], group["origin"], group["count"], group["made_on"]) == ("s3", "1", 12, "s1")
+    verdicts = {one["server"]: one["verdict"] for one in group["proofs"][0]["servers"]}
+    assert verdicts == {"s1": "present", "s2": "present", "s3": "missing"}
+    (cause,) = made["causes"]
+    assert cause["code"] == "CHANGELOG_RECREATED"
+    assert [row["verdict"] for row in cause["records"]] == ["present", "present", "missing", "missing", "missing"]
+    assert cause["records"][2]["position"] == group["first"]
+    assert {one["supplier"] for one in cause["sessions"]} == {"s1", "s2"}
+    assert all(one["does"] == "nothing" and one["outcome"] is None for one in cause["sessions"])
+    assert any("initialise s3 from s1" in one for one in made["plain"])
+    refused = [one for need in made["plan"]["needs"] for one in need["courses"] if one["verdict"] == "refused"]
+    assert refused and all(one["why"] for one in refused)
+    kinds = [one["kind"] for one in made["timeline"]["events"]]
+    assert {"missed", "replaced", "message", "collected"} <= set(kinds)
+    assert [one["at"] for one in made["timeline"]["events"]] == sorted(one["at"] for one in made["timeline"]["events"])
+    assert any(one["there"].startswith("CSN") for one in made["glossary"])
+
+
+def test_a_session_that_skips_a_change_says_so(tmp_path: Path) -> None:
+    made = whole_report(Incident(copied(tmp_path, "refused_by_a_consumer")))
+    assert sum(one["count"] for one in made["missing"]) == 2
+    assert all(one["reasons"] for one in made["causes"])
+
+
+def test_what_was_applied_is_told(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    plan = plan_for(case)
+    journal = Journal(case.folder / JOURNAL, BEGINS)
+    journal.append("begun", plan.id, steps=1, by={"user": "jane", "host": "desk7", "pid": 1})
+    journal.append("intent", plan.id, step=plan.steps[0].key, memo={})
+    journal.append("done", plan.id, step=plan.steps[0].key, vectors=[])
+    journal.append("finished", plan.id)
+    incident = Incident(case)
+    made = whole_report(incident)
+    assert [one["what"] for one in made["journal"]] == ["begun", "intent", "done", "finished"]
+    assert made["plan"]["standing"] == "1 of 1 applied"
+    assert made["plan"]["done"] == [plan.steps[0].key]
+    assert [one["promised"] for one in made["verification"]] == [0, 0, 0]
+    assert {one["found"] for one in made["verification"]} == {None}, "nothing was collected since"
+    shown = json.dumps(redacted_report(incident, pseudonyms_of(incident)))
+    assert "jane" not in shown and "desk7" not in shown
+    assert "user-1" in shown
+
+
+def test_a_damaged_plan_or_journal_is_told_and_the_rest_is_there(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    (case.folder / PLAN).write_text("{")
+    (case.folder / JOURNAL).write_text('{"n": 7, "at": "", "what": "", "plan": ""}\n')
+    made = whole_report(Incident(case))
+    assert "not JSON" in made["plan"]["problem"] and "damaged" in made["journal_problem"]
+    assert made["missing"]
+    assert "damaged" in page(made) and "damaged" in markdown(made)
+
+
+# --- what it never says
+
+
+def as_read(text: str) -> str:
+    """Markdown without its escapes."""
+    return html_unescape(re.sub(r"\\(.)", r"\1", text))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> None:
+    case = copied(tmp_path, name)
+    plan_for(case)
+    out = {kind: tmp_path / f"out.{kind}" for kind in ("html", "json", "md", "zip")}
+    done = run(
+        case.folder, "--out", out["html"], "--json", out["json"], "--markdown", out["md"], "--case-export", out["zip"]
+    )
+    assert done.exit_code == 0, done.output
+    kept = json.loads((case.folder / KEPT_NAMES).read_text())["names"].values()
+    names = [one for one in kept if speaks(one) and not one.isdecimal()]
+    assert any(one.startswith(("k1u", "d3u", "s1")) for one in names)
+    shown = {
+        "html": Seen(out["html"].read_text()).said,
+        "json": out["json"].read_text(),
+        "md": as_read(out["md"].read_text()),
+    }
+    with zipfile.ZipFile(out["zip"]) as archive:
+        assert all(entry.date_time == (1980, 1, 1, 0, 0, 0) for entry in archive.infolist())
+        assert archive.namelist() == sorted(archive.namelist(), key=lambda one: (one.startswith("evidence"), one))
+        for entry in archive.namelist():
+            data = archive.read(entry)
+            shown[entry] = (
+                json.dumps(pq.read_table(io.BytesIO(data)).to_pylist(), default=str)
+                if entry.endswith(".parquet")
+                else data.decode()
+            )
+    codes = re.compile(
+        "|".join(sorted((code for some in all_codes().values() for code in some), key=len, reverse=True))
+    )
+    for where, whole_text in shown.items():
+        text = codes.sub("", whole_text)  # a snapshot may be called `purged`, and a code be ANCHOR_PURGED
+        for one in names:
+            found = re.search(rf"(?<![^\W_]){re.escape(one)}(?![^\W_])", text, re.IGNORECASE)
+            assert not found, (where, one, text[max(0, found.start() - 80) : found.end() + 40])
+
+
+def test_an_export_keeps_what_a_supporter_needs(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    incident = Incident(case)
+    names = pseudonyms_of(incident)
+    made = redacted_report(incident, names)
+    for at in ("a.zip", "b.zip"):
+        export_case(incident, made, names, tmp_path / at)
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        found = json.loads(archive.read("findings.json"))
+        tables: dict[str, list[dict[str, Any]]] = {}
+        for entry in archive.namelist():
+            if entry.startswith("evidence/"):
+                tables.setdefault(entry.split("/")[1], []).extend(
+                    pq.read_table(io.BytesIO(archive.read(entry))).to_pylist()
+                )
+    assert {row["position"] for row in found["missing"]} == {row["position"] for row in incident.found["missing"]}
+    assert len(tables["changes"]) == sum(part["rows"] for part in case.parts("changes"))
+    assert {row["body"] for row in tables["changes"]} == {row["value"] for row in tables["entry_states"]} == {None}
+    assert {row["server"] for row in tables["changes"]} == {"server-1", "server-2", "server-3"}
+    targets = {row["target"] for row in found["missing"]}
+    assert targets <= {row["target"] for row in tables["changes"]}, "the same name has the same pseudonym everywhere"
+
+
+def test_every_column_of_text_has_a_rule() -> None:
+    columns = {name for columns in COLUMNS.values() for name, (kind, _) in columns.items() if "string" in str(kind)}
+    assert columns <= COLUMN_RULES.keys()
+    assert {COLUMN_RULES[name] for name in ("body", "value", "text", "raw", "excerpt", "numbers")} == {DROPPED}
+
+
+CANARIES = [*NAMED[:60:2], *SHAPED, *PACKED[:20], f"ldap://cn=x:{CANARY}@h/", f"ldapmodify -w {CANARY} -H ldap://h"]
+
+
+def test_no_secret_comes_back_by_journal_plan_or_address(tmp_path: Path) -> None:
+    assert len(CANARIES) >= 50
+    case = copied(tmp_path)
+    plan = plan_for(case)
+    whole = as_json(plan)
+    (case.folder / PLAN).unlink()
+    (step,) = whole["steps"]
+    step |= {"risk": CANARIES[0], "sends": "\n".join(CANARIES), "commands": [[one] for one in CANARIES]}
+    for at, one in enumerate(CANARIES):
+        whole["courses"] = [*whole["courses"], {**whole["courses"][-1], "way": f"w{at}", "says": one, "refused": one}]
+    whole["open"] = CANARIES
+    (case.folder / PLAN).write_text(json.dumps(whole))
+    with pytest.raises(Problem, match="changed"):
+        read_plan(case.folder)  # so nobody can plant anything there without its id
+    path = case.folder / PLAN
+    path.write_text(json.dumps({**whole, "id": _id_of(path)}))
+    journal = Journal(case.folder / JOURNAL, BEGINS)
+    journal.append("begun", plan.id, steps=1)
+    for one in CANARIES:
+        journal.append("failed", plan.id, why=one, step=one)
+    incident = Incident(case)
+    names = pseudonyms_of(incident)
+    for made in (whole_report(incident), redacted_report(incident, names)):
+        assert "problem" not in made["plan"]
+        assert len(made["journal"]) == len(CANARIES) + 1
+        for text in (json.dumps(made), page(made), markdown(made)):
+            assert CANARY not in text
+            assert "removed" in text
+    export_case(incident, redacted_report(incident, names), names, tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        assert not [entry for entry in archive.namelist() if CANARY.encode() in archive.read(entry)]
+
+
+def _id_of(path: Path) -> str:
+    """The id that a plan of this text would have."""
+    import hashlib
+
+    found = json.loads(path.read_text())
+    about = {key: value for key, value in found.items() if key not in ("schema", "id")}
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+
+# --- text stays text
+
+LIVE = {
+    "script",
+    "img",
+    "iframe",
+    "object",
+    "embed",
+    "form",
+    "base",
+    "video",
+    "audio",
+    "math",
+    "template",
+    "input",
+    "image",
+}
+
+
+class Seen(HTMLParser):
+    """The elements of a page, and their attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said = ""
+        self.feed(re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL))
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def poisoned(value: Any, payload: str, key: str = "") -> Any:
+    """The report with the payload for every text that comes from data, of each list a few rows."""
+    if isinstance(value, dict):
+        return {name: poisoned(one, payload, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [poisoned(one, payload, key) for one in value[:2]]
+    return payload if isinstance(value, str) and key not in ("at", "from", "to") else value
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A report in which something stands everywhere."""
+    case = copied(tmp_path_factory.mktemp("whole"), "restored_from_own_backup")
+    plan = plan_for(case)
+    Journal(case.folder / JOURNAL, BEGINS).append("begun", plan.id, steps=len(plan.steps))
+    return whole_report(Incident(case))
+
+
+def test_no_payload_becomes_an_element_of_the_page(whole: dict[str, Any]) -> None:
+    assert len(PAYLOADS) >= 60
+    plain = Seen(page(poisoned(whole, "x")))
+    shape = [tag for tag, _ in plain.tags]
+    assert not LIVE & set(shape)
+    for payload in PAYLOADS:
+        seen = Seen(page(poisoned(whole, payload)))
+        extra = [
+            tag for tag, _ in seen.tags if tag in LIVE or tag in ("b", "i", "u", "a", "link", "marquee", "details")
+        ]
+        assert extra.count("a") == shape.count("a") == len(extra), payload
+        for _, attributes in seen.tags:
+            assert not [name for name in attributes if name.startswith("on") or name in ("style", "src", "srcdoc")], (
+                payload
+            )
+            assert (attributes.get("href") or "#").startswith("#")
+            assert re.fullmatch(r"[a-z -]*", attributes.get("class") or ""), payload
+
+
+def test_no_payload_becomes_an_element_of_the_markdown(whole: dict[str, Any]) -> None:
+    shown = mistune.create_markdown(escape=False, plugins=["table", "url", "strikethrough", "math", "footnotes"])
+    base = Seen(str(shown(markdown(poisoned(whole, "x")))))
+    ours = {tag for tag, _ in base.tags}
+    assert not ours & {"a", "img", "script"}
+    more = [
+        "https://evil.example/",
+        "www.evil.example",
+        "mail@evil.example",
+        "<https://evil.example>",
+        "[x]: http://e.example",
+    ]
+    for payload in [
+        *MARKUP,
+        *PAYLOADS,
+        *more,
+        "# head",
+        "- item\n- item",
+        "~~~\ncode",
+        "***",
+        "`code`",
+        "a | b",
+        "1. one",
+    ]:
+        seen = Seen(str(shown(markdown(poisoned(whole, payload)))))
+        assert {tag for tag, _ in seen.tags} <= ours, (payload, {tag for tag, _ in seen.tags} - ours)
+        assert len(seen.tags) <= len(base.tags) + 2, payload
+
+
+def test_the_check_of_the_markdown_sees_what_it_is_to_see() -> None:
+    shown = mistune.create_markdown(escape=False, plugins=["table", "url"])
+    live = [one for one in MARKUP if Seen(str(shown(f"text {one}"))).tags[1:]]
+    assert len(live) > 20
+
+
+def test_names_that_want_to_be_markup(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(poisoned_incident(FOLDER / LOST, tmp_path / "in"))
+    incident = Incident(case)
+    html = page(whole_report(incident))
+    assert "&lt;img src=x onerror" in html
+    assert not LIVE & {tag for tag, _ in Seen(html).tags}
+    assert "onerror" not in page(redacted_report(incident, pseudonyms_of(incident)))
+
+
+def test_the_page_asks_for_nothing_and_runs_nothing(whole: dict[str, Any]) -> None:
+    html = page(whole)
+    assert "<script" not in html and "http" not in html.replace("http-equiv", "")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
+    assert policy and "default-src &#39;none&#39;" in policy[1] and "unsafe" not in policy[1]
+    assert style() in html
+
+
+def test_a_mesh_of_many_servers_is_drawn_within_its_frame() -> None:
+    servers = [
+        {"name": f"s{n}", "origin": str(n), "collected": True, "verdict": "present", "says": ""} for n in range(40)
+    ]
+    links = [
+        {"supplier": f"s{n}", "consumer": f"s{(n + 1) % 40}", "name": "l", "enabled": n % 2 == 0, "verdict": "pending",
+         "label": "1,000,000 behind", "says": ""}
+        for n in range(40)
+    ]  # fmt: skip
+    servers[33]["verdict"] = "missing"
+    drawn = network({"suffix": None, "servers": servers, "links": links})
+    assert drawn["left"] == 24 and any(one["name"] == "s33" for one in drawn["boxes"])
+    x, top, wide, high = map(float, drawn["view"].split())
+    for one in drawn["boxes"]:
+        assert x <= one["x"] and one["x"] + drawn["width"] <= wide
+        assert top <= one["y"] and one["y"] + drawn["height"] <= top + high
+    assert all(one["left"] >= 0 and one["left"] + one["width"] <= wide for one in drawn["arrows"])
+
+
+# --- the command
+
+
+def test_two_reports_differ_in_the_line_of_the_run_alone(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    plan_for(case)
+    made = []
+    for at in range(2):
+        out = [tmp_path / f"{at}.{kind}" for kind in ("html", "json", "md", "zip")]
+        done = run(case.folder, "--out", out[0], "--json", out[1], "--markdown", out[2], "--case-export", out[3])
+        assert done.exit_code == 0, done.output
+        made.append([one.read_bytes() for one in out])
+        if at == 0:
+            late = made[0][0].replace(b"Made 20", b"Made 19")
+    assert late != made[0][0]
+    for first, second in zip(*made, strict=True):
+        lines = [(a, b) for a, b in zip(first.split(b"\n"), second.split(b"\n"), strict=True) if a != b]
+        assert all(b"Made " in a or b'"at": "' in a for a, _ in lines) and len(lines) <= 1
+    assert made[0][3] == made[1][3]
+
+
+def test_the_default_is_a_page_in_the_case(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    done = run(case.folder)
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("12 changes are MISSING on server-3")
+    html = (case.folder / "report.html").read_text()
+    assert all(one not in html for one in SECRET_NAMES) and "acme" not in html
+    assert sorted(path.name for path in case.folder.iterdir() if path.name.startswith((".report", ".pseudonyms"))) == []
+
+
+def test_all_names_need_a_reason_which_is_written_down(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    plan = plan_for(case)
+    for words in (["--unredacted"], ["--unredacted", "--reason", " "], ["--reason", "x"]):
+        assert run(case.folder, *words).exit_code == 2
+    refused = run(case.folder, "--unredacted", "--reason", "audit", "--case-export", tmp_path / "x.zip")
+    assert refused.exit_code == 2
+    assert not (case.folder / "report.html").exists() and not (case.folder / REPORTS).exists()
+    done = run(case.folder, "--unredacted", "--reason", f"audit, password={CANARY}")
+    assert done.exit_code == 0, done.output
+    assert "k1u00001" in (case.folder / "report.html").read_text()
+    (record,) = [json.loads(line) for line in (case.folder / REPORTS).read_text().splitlines()]
+    assert record["what"] == "unredacted" and record["reason"].startswith("audit") and record["by"]["pid"]
+    assert CANARY not in json.dumps(record)
+    assert not (case.folder / JOURNAL).exists() and str(state_of(case.folder, plan)) == "nothing was applied"
+
+
+def test_a_case_that_cannot_be_written_has_a_report_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("workbench.report.making.keep", refused)
+    case = copied(tmp_path)
+    done = run(case.folder, "--out", tmp_path / "r.html")
+    assert done.exit_code == 0 and "next report will have others" in done.stderr
+    assert (tmp_path / "r.html").exists() and not (case.folder / KEPT_NAMES).exists()
+    monkeypatch.setattr("workbench.report.making.Journal.append", refused)
+    done = run(case.folder, "--out", tmp_path / "all.html", "--unredacted", "--reason", "x")
+    assert done.exit_code == 2 and not (tmp_path / "all.html").exists()
+
+
+def test_an_earlier_snapshot_has_a_report_of_its_own(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    done = run(case.folder, "--as-of", "1-before", "--json", "-")
+    assert done.exit_code == 0
+    made = json.loads(done.stdout)
+    assert made["case"]["snapshot"] == "snapshot-1" and made["missing"] == []
+
+
+def test_nothing_of_the_case_is_overwritten(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    plan_for(case)
+    before = {path: path.read_bytes() for path in case.folder.rglob("*") if path.is_file()}
+    for name in ("case.yaml", "plan.json", "journal.jsonl", "pseudonyms.json", "evidence/manifest.json"):
+        for option in ("--out", "--json", "--markdown", "--pdf", "--case-export"):
+            assert run(case.folder, option, case.folder / name).exit_code == 2, (option, name)
+    assert run(case.folder, "--json", tmp_path / "x", "--markdown", tmp_path / "x").exit_code == 2
+    assert run(tmp_path / "nowhere").exit_code == 2
+    assert {path: path.read_bytes() for path in case.folder.rglob("*") if path.is_file()} == before
+
+
+def test_without_a_browser_a_pdf_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = copied(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = run(case.folder, "--pdf", tmp_path / "x.pdf")
+    assert done.exit_code == 2 and "no browser" in done.output
+    assert not (case.folder / "report.html").exists()

@@ -1,0 +1,240 @@
+"""What is made of a report besides text: the PDF, by a browser of this machine, and the archive for a support ticket."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from workbench.boundary import printable
+from workbench.incident import Incident
+from workbench.model import Problem
+from workbench.report.making import redacted, secrets_of
+from workbench.report.redaction import (
+    DROPPED,
+    ENTRY,
+    KEPT,
+    LINK,
+    ORIGIN,
+    SERVER,
+    SNAPSHOT,
+    TARGET,
+    Pseudonyms,
+    without_secrets,
+)
+from workbench.tables import COLUMNS, SCHEMAS, SOURCE
+
+# --- paper
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_SECONDS = 120
+
+
+def browser() -> str:
+    """A browser that prints. Raises Problem if there is none."""
+    for name in _BROWSERS:
+        if found := shutil.which(name):
+            return found
+    do = "install chromium, or open the HTML in any browser and print it"
+    raise Problem("no browser that makes a PDF is here", ", ".join(_BROWSERS), do)
+
+
+def write_pdf(page: str, path: Path) -> None:
+    """Print the page. The browser sees a file of its own and no network."""
+    program = browser()
+    with _drafted(path) as draft, tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        source = Path(folder) / "report.html"
+        source.write_text(page, encoding="utf-8")
+        words = [
+            program,
+            "--headless",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-extensions",
+            "--disable-background-networking",
+            "--proxy-server=127.0.0.1:9",  # the page asks for nothing; the browser itself might
+            "--no-pdf-header-footer",
+            f"--user-data-dir={folder}/profile",
+            *(["--no-sandbox"] if os.geteuid() == 0 else []),  # its sandbox does not start as root
+            f"--print-to-pdf={draft}",
+            source.as_uri(),
+        ]
+        try:
+            ended = subprocess.run(words, capture_output=True, timeout=_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Problem("the browser did not make the PDF", program, printable(str(error))[:200]) from None
+        if ended.returncode or not draft.read_bytes().startswith(b"%PDF"):
+            said = printable(ended.stderr.decode(errors="replace").strip()[-200:])
+            raise Problem("the browser did not make the PDF", program, said or "print the HTML by hand")
+
+
+@contextmanager
+def _drafted(path: Path) -> Iterator[Path]:
+    """A file that takes its name when it is whole."""
+    descriptor, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.", suffix=".new")
+    os.close(descriptor)
+    draft = Path(name)
+    try:
+        yield draft
+        with open(draft, "rb") as file:
+            os.fsync(file.fileno())
+        draft.chmod(0o644)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+# --- a case for others
+
+TEXT = "text"
+
+COLUMN_RULES: Mapping[str, str] = {
+    "snapshot": SNAPSHOT,
+    "server": SERVER,
+    "suffix": TARGET,
+    "file": TEXT,
+    "kind": KEPT,
+    "origin": ORIGIN,
+    "position": KEPT,
+    "operation": KEPT,
+    "target": TARGET,
+    "entry": ENTRY,
+    "parent": ENTRY,
+    "rename": DROPPED,
+    "body": DROPPED,
+    "holder": TEXT,
+    "generation": KEPT,
+    "url": TEXT,
+    "min": KEPT,
+    "max": KEPT,
+    "problem": DROPPED,
+    "raw": DROPPED,
+    "name": LINK,
+    "consumer_host": TEXT,
+    "consumer_origin": ORIGIN,
+    "schedule": KEPT,
+    "state": KEPT,
+    "status": DROPPED,
+    "sent": KEPT,
+    "excluded": KEPT,
+    "transport": KEPT,
+    "method": KEPT,
+    "login": DROPPED,
+    "evidence": KEPT,
+    "outcome": KEPT,
+    "code": KEPT,
+    "connection": KEPT,
+    "link": LINK,
+    "step": KEPT,
+    "attribute": KEPT,
+    "value": DROPPED,
+    "mark": KEPT,
+    "severity": KEPT,
+    "function": KEPT,
+    "text": DROPPED,
+    "numbers": DROPPED,
+    "reason": DROPPED,
+    "excerpt": DROPPED,
+    "format": KEPT,
+    "sha256": KEPT,
+}
+"""Column of text -> what becomes of it in an export. A column that is not here is dropped."""
+
+_OWN_WORDS = frozenset({"position", "min", "max", "generation", "sha256"})
+"""Kept columns that hold no words, of which every value differs: they are not looked through one by one."""
+
+_ROWS = 65_536
+_THEN = (1980, 1, 1, 0, 0, 0)
+
+
+def export_case(incident: Incident, report: Mapping[str, Any], names: Pseudonyms, path: Path) -> None:
+    """Pack the report's data, the diagnosis and the evidence tables, all without names; no input file goes along.
+
+    The same case gives the same bytes: names in order, times fixed.
+    """
+    found = without_secrets({**incident.found, "run": {}}, secrets_of(incident))
+    texts = {
+        "README.txt": _ABOUT,
+        "findings.json": json.dumps(redacted(found, names), indent=1) + "\n",
+        "report.json": json.dumps({**report, "run": {}}, indent=1) + "\n",
+    }
+    with (
+        _drafted(path) as draft,
+        tempfile.TemporaryDirectory(prefix="workbench-") as folder,
+        zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name in sorted(texts):
+            with archive.open(_member(name), "w") as member:
+                member.write(texts[name].encode())
+        made = Path(folder) / "part.parquet"
+        for table in sorted(COLUMNS):
+            for number, part in enumerate(incident.then.parts(table)):
+                _write_redacted(part["path"], table, names, made)
+                about = _member(f"evidence/{table}/{number:05}.parquet")
+                with archive.open(about, "w", force_zip64=True) as member, open(made, "rb") as file:
+                    shutil.copyfileobj(file, member)
+
+
+_ABOUT = """A case of the replication workbench without names, for a support ticket.
+
+report.json      what the report says
+findings.json    the diagnosis
+evidence/        the tables it rests on (Parquet), without values, modifications and free text
+
+Servers, hosts and links have numbers, entries have codes; the same name has the same one everywhere. What they stand for
+stays with those who have the case. Names of attributes, positions and times are as they were.
+"""
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name, _THEN)
+    member.compress_type, member.create_system, member.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
+    return member
+
+
+def _write_redacted(source: str, table: str, names: Pseudonyms, to: Path) -> None:
+    """A part of a table, batch by batch."""
+    schema = SCHEMAS[table]
+    with pq.ParquetFile(source) as read, pq.ParquetWriter(to, schema, compression="zstd") as writer:
+        for batch in read.iter_batches(_ROWS):
+            columns = [_redacted(batch.column(name), name, schema.field(name).type, names) for name in schema.names]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+
+
+def _redacted(column: pa.Array, name: str, kind: pa.DataType, names: Pseudonyms) -> pa.Array:
+    if not (pa.types.is_string(kind) or pa.types.is_map(kind)):
+        return column.cast(kind)
+    rule = COLUMN_RULES.get(name, DROPPED)
+    if rule == DROPPED or pa.types.is_map(kind):
+        return pa.nulls(len(column), kind)
+    plain = column.cast(pa.string())
+    if rule == KEPT and name in _OWN_WORDS:
+        return plain
+    words = plain.dictionary_encode()
+    mapped = [_of(rule, one, names) for one in words.dictionary.to_pylist()]
+    return pc.take(pa.array(mapped, pa.string()), words.indices)
+
+
+def _of(rule: str, text: str, names: Pseudonyms) -> str:
+    if rule == TARGET:
+        return names.target(text) if "=" in text else names.text(text)
+    if rule == ENTRY:
+        return names.of(ENTRY, text)
+    if rule in (SERVER, SNAPSHOT, LINK):
+        return names.of(rule, text)
+    return names.text(text)
+
+
+assert set(SOURCE) <= COLUMN_RULES.keys()

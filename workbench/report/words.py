@@ -1,0 +1,35 @@
+"""The words of a report, each in one sentence, for readers who know neither the workbench nor the system."""
+
+from __future__ import annotations
+
+from workbench.model import System
+
+WORDS = {
+    "server": "A machine that keeps a copy of the data and takes part in replication.",
+    "change": "One write: an entry was added, modified, renamed or deleted.",
+    "origin": "Who made a change: the server at which a client wrote it.",
+    "position": "The name of one change: it tells when the change was made and where, and puts all changes in order.",
+    "vector": "What a server claims to have seen, as the highest position of each origin. It is a claim, not a proof.",
+    "log": "The list of changes that a server keeps, so that it can send them to others. Old ones are trimmed.",
+    "link": "The connection over which one server, the supplier, sends changes to another, the consumer.",
+    "session": "One run of a link: the supplier compares two vectors, decides where to begin, and sends from there on.",
+    "anchor": "The place in the supplier's log at which a session begins to read.",
+    "evidence": "What proves that a server has a change, or has it not: its log, its access log, the state of its entries.",
+    "missing": "The server claims to have seen the change and does not have it. Nobody will send it again.",
+    "pending": "The change has not arrived yet and is not claimed either: normally it comes by itself.",
+    "stranded": "A change that one server holds and that no session will deliver to the others.",
+    "unknown": "The evidence does not reach: neither present nor missing is proven, and nothing is guessed.",
+    "present": "Something proves that the server has the change.",
+    "initialisation": "All data of a server is replaced by that of another one.",
+    "snapshot": "The files that were collected from the servers at one moment.",
+    "finding": "Something that a person must know, with what proves it and what to do.",
+    "plan": "Ordered steps of a repair, tried on a model of the servers before anybody touches a real one.",
+    "journal": "What was done of a plan, written down before and after every step.",
+}
+
+
+def glossary(system: System) -> list[dict[str, str]]:
+    """Every word with its sentence, and what people of the system call it."""
+    return [
+        {"word": word, "means": means, "there": system.words.get(word, "")} for word, means in sorted(WORDS.items())
+    ]
