@@ -196,17 +196,20 @@ def kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:
     "--case", "case_folder", default="demo-case", type=click.Path(path_type=Path), help="Where to make the case."
 )
 def demo(case_folder: Path) -> None:
-    """Load a small real incident that comes with the project, show what it holds, and say which changes were missed."""
-    from workbench.diagnosis import diagnose
+    """Load a small real incident that comes with the project, say which changes were missed, and write the report of it."""
     from workbench.diagnosis_text import diagnosis_text
+    from workbench.incident import Incident
+    from workbench.report.making import keep_pseudonyms, pseudonyms_of, redacted_report
+    from workbench.report.page import page
 
     snapshots = demo_snapshots()
     story = (INCIDENT / "STORY.md").read_text(encoding="utf-8").strip().split("\n\n")
     click.echo(f"{story[0].lstrip('# ')}\n\n{story[1]}\n")
     case = Case.create(case_folder)
     _show_holdings(case, loaded_into(case, snapshots, None), None, None)
-    found = diagnose(case)
-    click.echo(f"\n\n{diagnosis_text(system_named(str(case.system)), found)}")
+    incident = Incident(case)
+    found = incident.found
+    click.echo(f"\n\n{diagnosis_text(incident.system, found)}")
     here = Path.cwd()
     folder = INCIDENT.relative_to(here) if INCIDENT.is_relative_to(here) else INCIDENT
     command = _as_typed()
@@ -216,6 +219,10 @@ def demo(case_folder: Path) -> None:
         f"  {command} diagnose FOLDER ...   does the same with the files of your own servers\n"
         "  make lab   opens the notebooks: 00_tour goes through this case"
     )
+    names = pseudonyms_of(incident)
+    give(page(redacted_report(incident, names)), str(case.folder / "report.html"))
+    keep_pseudonyms(names, case.folder)
+    click.echo(f"\nThe report for people who were not there: {case.folder / 'report.html'}")
 
 
 def _as_typed() -> str:
