@@ -8,6 +8,7 @@ imported by what `dsctl` runs for that, without it: it takes longer to load than
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import re
 import shutil
@@ -364,7 +365,7 @@ class Mesh:
         pid = self._alive(name)
         if pid:
             os.kill(pid, signal.SIGKILL)
-            until(f"{name} is gone", lambda: not self._alive(name))
+            until(f"{name} is gone", lambda: not self._alive(name) and not self._listens(name))
         self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -481,6 +482,15 @@ class Mesh:
         except (OSError, ValueError):
             return 0
         return pid if f"slapd-{self.instance(name)}" in command else 0
+
+    def _listens(self, name: str) -> bool:
+        """A process that ends gives back its memory first: for a moment its socket takes what nobody will answer."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(f"/run/slapd-{self.instance(name)}.socket") not in (
+                errno.ECONNREFUSED,
+                errno.ENOENT,
+            )
 
     def _answers(self, name: str) -> bool:
         try:
