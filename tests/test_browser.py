@@ -21,7 +21,7 @@ from case_samples import INCIDENT, everything
 from conftest import ROOT, need
 from hostile import IN_NAMES, PAYLOADS, poisoned_incident
 from incident_samples import case_of, incident_of
-from view_samples import LAGS, LOST, states
+from view_samples import LAGS, LOST, all_views, states
 
 from benchmarks.changelog_data import generate
 from widgets.view import script, style
@@ -111,7 +111,7 @@ OURS = {"lanes": ["from", "to", "made_at"], "missed": ["list"]}
 """Keys that hold words of the program and no text of data: what a view does with others is not defined."""
 
 
-@pytest.mark.parametrize("script_name", sorted({name for _, name, _ in states()}))
+@pytest.mark.parametrize("script_name", sorted({one._drawn_by for one in all_views()}))
 def test_no_text_becomes_more_than_text_in_any_view(pages: Pages, script_name: str) -> None:
     assert len(PAYLOADS) >= 60
     page = pages.new("about:blank")
