@@ -52,8 +52,8 @@ $(READY_BENCH): requirements-bench.lock $(READY)
 demo: $(READY)
 	$(BIN)/workbench demo
 
-# Four processes, also on two cores: one of them waits for Directory Servers nearly all the time, one for a browser.
-PYTEST := $(BIN)/python -m pytest --numprocesses 4 --dist loadgroup
+# Three processes, also on two cores: one of them waits for Directory Servers nearly all the time. Four are slower.
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
 test: $(READY)
 	$(PYTEST) -m "not slow"

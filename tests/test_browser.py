@@ -455,7 +455,9 @@ def test_two_notebooks_are_pages_to_read(pages: Pages, project: Path) -> None:
         page.get_by_text("23_missed_changes").wait_for()
         base, _, token = address.partition("/?")
         for name, there in (("20_overview", "12 never"), ("23_missed_changes", "12 missing")):
-            page.goto(f"{base}/voila/render/{name}.ipynb?{token}")
+            page.goto(
+                f"{base}/voila/render/{name}.ipynb?{token}", timeout=90_000
+            )  # it answers when the notebook has run
             page.get_by_text(there).first.wait_for(timeout=60_000)
             assert page.get_by_text("from widgets import").count() == 0
             page.get_by_label("server", exact=True).select_option("s3")
