@@ -183,9 +183,11 @@ def test_a_purged_anchor_is_served_by_who_still_has_it(
 
 def test_a_dead_origin_is_cleaned(trio: Mesh, tmp_path: Path) -> None:
     trio.wait_equal()
-    for supplier, consumer in [("s1", "s2"), ("s2", "s1"), ("s3", "s2"), ("s2", "s3")]:
-        trio.write(supplier, f"dn: cn={trio.link(supplier, consumer)},{REPLICA}\nchangetype: delete\n")
+    trio.stop("s2")  # a server that goes on without agreements may still end a session and send what nobody forwards
+    for supplier in ("s1", "s3"):
+        trio.write(supplier, f"dn: cn={trio.link(supplier, 's2')},{REPLICA}\nchangetype: delete\n")
     left = ["s1", "s3"]
+    trio.wait_equal(left)
     bench = Bench(trio, tmp_path, left)
     planned = bench.mend()
     assert chosen(planned) == ["clean"]
