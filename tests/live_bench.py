@@ -42,11 +42,21 @@ class Look:
 
 def missing(found: Found) -> dict[tuple[str, str], list[str]]:
     rows: dict[tuple[str, str], list[str]] = {}
-    for row in found["missing"]:
-        # A server updates its own keep-alive entry some time after each start: such a change can be lost with the others.
-        if not (row["target"] or "").startswith("cn=repl keep alive"):
-            rows.setdefault((row["server"], row["origin"]), []).append(row["position"])
+    for row in written(found["missing"]):
+        rows.setdefault((row["server"], row["origin"]), []).append(row["position"])
     return rows
+
+
+def stranded(found: Found) -> dict[str, list[str]]:
+    rows: dict[str, list[str]] = {}
+    for row in written(found["stranded"]):
+        rows.setdefault(row["server"], []).append(row["position"])
+    return rows
+
+
+def written(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without what a server writes by itself, to its keep-alive entry, half a minute after each start."""
+    return [row for row in rows if not (row["target"] or "").startswith("cn=repl keep alive")]
 
 
 def pending(found: Found) -> dict[tuple[str, str], tuple[int, int, str, str]]:

@@ -62,13 +62,15 @@ class VectorsOverTime(ReadsAsText, controls.VBox):
                 raise Problem("cancelled: nothing was drawn")
             bar.count(done, total, done)
 
+        state = FAILED
         try:
             self.draw(progress)
-            bar.end(DONE)
+            state = DONE
         except Problem as problem:
             self._note.data = {"text": str(problem)}
-            bar.end(CANCELLED if self._ended.is_set() else FAILED)
+            state = CANCELLED if self._ended.is_set() else FAILED
         finally:
+            bar.end(state)
             self._thread = None
 
     def refresh(self) -> None:

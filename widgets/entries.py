@@ -99,6 +99,9 @@ class EntryDiff(OfIncident, drawn_by="entries"):
                     before = self._compared(list(before["servers"]), spark)
                 except Exception:
                     if not self._ended.is_set():
+                        self.notice = (
+                            "the comparison ended by an error of this program or of Spark; its traceback is in the log"
+                        )
                         raise
                     self.notice = "cancelled: nothing was compared"
                 finally:

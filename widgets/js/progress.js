@@ -17,7 +17,8 @@ function draw(body, data, send) {
   }
   const counted = [];
   if (at_work && !data.total) counted.push(make("span", "wb-faint", "getting ready"));
-  if (data.total) counted.push(make("span", "wb-number", `${megabytes(data.done)} of ${megabytes(data.total)} MB`));
+  const amount = data.unit === "MB" ? megabytes : number;
+  if (data.total) counted.push(make("span", "wb-number", `${amount(data.done)} of ${amount(data.total)} ${data.unit}`));
   if (data.rows) {
     if (data.unit !== "rows") counted.push(make("span", "wb-number", `${number(data.rows)} rows`));
     if (data.rate) counted.push(make("span", "wb-number wb-faint", `${number(data.rate)} rows/s`));
