@@ -30,6 +30,9 @@ from workbench.model import Problem
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 180
 
+STRIDES = [3, pytest.param(1, marks=pytest.mark.slow)]
+"""Of places where something is cut or fails each third is tried every time, each one where there is time."""
+
 Process = subprocess.Popen[bytes]
 
 

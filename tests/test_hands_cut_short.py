@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import STRIDES
 from crash_matrix import WAYS, Cut, Fault, faults, run
 from hand_plans import (
     REPAIRS,
@@ -84,14 +85,19 @@ class Crashes:
         return tuple(told), state[0][JOURNAL].endswith(b"\n"), tuple(state[0]), str(state[1])
 
 
+@pytest.mark.parametrize("stride", STRIDES)
 @pytest.mark.parametrize("kind", REPAIRS)
-def test_no_fault_loses_a_write_or_does_it_twice(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_fault_loses_a_write_or_does_it_twice(
+    kind: str, stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every moment, but for connections, which are most: of those each third."""
     crashes = Crashes(kind, tmp_path, monkeypatch)
     _, seen = crashes.run(crashes.begin, None)
     assert seen.count("write") == len(crashes.repair.writes)
-    for fault in faults(seen):
-        state, _ = crashes.run(crashes.begin, fault)
-        crashes.finish(state)
+    for number, way in faults(seen):
+        if seen[number] != "look" or number % stride == 0:
+            state, _ = crashes.run(crashes.begin, (number, way))
+            crashes.finish(state)
     assert len(seen) > 35 and len(crashes.finished) >= 15
 
 
@@ -113,9 +119,9 @@ def test_two_faults_by_chance_lose_no_write_and_do_none_twice(
     chance = crashes.chance
     _, seen = crashes.run(crashes.begin, None)
     pairs = 0
-    for first in chance.sample(list(faults(seen)), 25):
+    for first in chance.sample(list(faults(seen)), 12):
         pairs += two_faults(crashes, first, lambda left: chance.sample(list(faults(left)), min(4, len(left))))
-    assert pairs > 40
+    assert pairs > 20
 
 
 @pytest.mark.slow
