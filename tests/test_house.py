@@ -52,17 +52,9 @@ def imports(name: str, tree: ast.Module, code: Code) -> set[str]:
 
     What stands under `if TYPE_CHECKING:` names types and is never run, so it is no dependency.
     """
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
     package = name if any(other.startswith(name + ".") for other in code) else name.rpartition(".")[0]
     found = set()
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
+    for node in importing(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -73,13 +65,37 @@ def imports(name: str, tree: ast.Module, code: Code) -> set[str]:
             for alias in node.names:
                 whole = f"{base}.{alias.name}"
                 found.add(whole if whole in code else base)
-        elif isinstance(node, ast.Call) and called(node) in ("importlib.import_module", "import_module", "__import__"):
+        else:
             found |= {str(given.value) for given in node.args[:1] if isinstance(given, ast.Constant)}
     return found
 
 
+@cache
+def importing(tree: ast.Module) -> list[ast.Import | ast.ImportFrom | ast.Call]:
+    """What imports something in a module, but for types; kept, because each rule asks it of every module again."""
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    by_name = ("importlib.import_module", "import_module", "__import__")
+    return [
+        node
+        for node in ast.walk(tree)
+        if id(node) not in for_types
+        and (isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.Call) and called(node) in by_name))
+    ]
+
+
+@cache
 def called(node: ast.Call) -> str:
     return ast.unparse(node.func)
+
+
+@cache
+def calls(tree: ast.Module) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 def within(module: str, *owners: str) -> bool:
@@ -213,6 +229,7 @@ def a_system_is_one_folder(code: Code) -> list[str]:
     return broken
 
 
+@cache
 def identifiers(tree: ast.Module) -> set[str]:
     found = set()
     for node in ast.walk(tree):
@@ -257,9 +274,7 @@ def nothing_from_data_is_executed(code: Code) -> list[str]:
         broken += [f"{name} uses {word}" for word in sorted(words) if "pickle" in word.lower()]
         modules = {"pickle", "cloudpickle", "marshal", "shelve", "dill"}
         broken += [f"{name} imports {other}" for other in sorted(imports(name, tree, code) & modules)]
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
+        for node in calls(tree):
             function = called(node)
             options = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
             if function in ("eval", "exec", "compile", "os.system", "os.popen") or function.endswith(
