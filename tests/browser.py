@@ -23,7 +23,6 @@ from conftest import end
 
 from workbench.jupyter import lab_command
 
-CHROMIUM = "/usr/bin/chromium"
 WIDTH, HEIGHT = 1280, 900
 RUN_SECONDS = 120
 
@@ -111,13 +110,10 @@ def _answers(url: str) -> bool:
 class Pages:
     """A browser on this machine only. `asked_outside` are the addresses elsewhere that a page asked for."""
 
-    def __init__(self, playwright: Any, folder: Path) -> None:
+    def __init__(self, chromium: Any, folder: Path) -> None:
         self.folder = folder
         self.asked_outside: list[str] = []
-        self._browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        )
-        self._context = self._browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
+        self._context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT})
         self._context.grant_permissions(["clipboard-read", "clipboard-write"])
         self._context.route(re.compile(".*"), self._only_here)
 
@@ -128,9 +124,6 @@ class Pages:
         else:
             self.asked_outside.append(route.request.url)
             route.abort()
-
-    def close(self) -> None:
-        self._browser.close()
 
     def new(self, url: str) -> Any:
         """A page at this address."""

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from workbench.model import Problem
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 180
+CHROMIUM = "/usr/bin/chromium"
 
 STRIDES = [3, pytest.param(1, marks=pytest.mark.slow)]
 """Of places where something is cut or fails each third is tried every time, each one where there is time."""
@@ -68,6 +70,21 @@ def case(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Case:
     made = Case.create(tmp_path_factory.mktemp("case") / "incident")
     made.load(SNAPSHOTS, spark)
     return made
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A real browser; not for longer than a module, for as long nothing else of the process can have an event loop."""
+    need("Debian's chromium", Path(CHROMIUM).exists())
+    need("playwright", find_spec("playwright"))
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM, OPEN, Lab, Pages, free_port, lab, started
+from browser import OPEN, Lab, Pages, free_port, lab, started
 from case_samples import INCIDENT, everything
-from conftest import ROOT, need
+from conftest import ROOT
 from hostile import IN_NAMES, PAYLOADS, poisoned_incident
 from incident_samples import case_of, incident_of
 from view_samples import LAGS, LOST, all_views, states
@@ -37,17 +36,10 @@ ARTIFACTS = ROOT / "artifacts" / "browser"
 
 
 @pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
+def pages(chromium: Any) -> Pages:
     """One browser for all tests; whatever a page asks of another machine is refused."""
-    need("Debian's chromium", Path(CHROMIUM).exists())
-    need("playwright", find_spec("playwright"))
-    from playwright.sync_api import sync_playwright
-
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        opened = Pages(playwright, ARTIFACTS)
-        yield opened
-        opened.close()
+    return Pages(chromium, ARTIFACTS)
 
 
 # --- every view, with hostile text
