@@ -9,6 +9,7 @@ from workbench.history import moment_of
 from workbench.lanes import changes_between, lanes
 from workbench.model import Problem
 from workbench.plain import aligned
+from workbench.rules.verdicts import SAYS
 
 _PAGE = 50
 _LISTS = ("missing", "unknown", "pending", "stranded")
@@ -52,7 +53,8 @@ class MissedChanges(OfIncident, drawn_by="missed"):
             if key in row
         }
         lists: dict[str, Any] = {key: ", ".join(row[key]) or "nobody" for key in ("held_by", "suppliers") if key in row}
-        return {**row, **times, **lists}
+        words = {"why": SAYS[row["why"]]} if "why" in row else {}
+        return {**row, **times, **lists, **words}
 
     def on_list(self, message: dict[str, Any]) -> None:
         """Show another list."""

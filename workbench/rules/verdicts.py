@@ -93,6 +93,9 @@ RULES = (
 )
 """In this order; the last one always holds."""
 
+SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES}
+"""What each of them says, by its name."""
+
 
 def verdict(found: Ground) -> Rule:
     """The first rule that holds for what was found.
