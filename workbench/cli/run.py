@@ -138,7 +138,7 @@ def check(
     used, or a case that is not there, has failed; the others are run. Exit codes: 0 clean, 1 new or worse, 2 a run failed, or
     somebody could not be told, 3 inconclusive.
     """
-    from workbench.runs import told
+    from workbench.runs import checking, told
 
     if accepting and not reason.strip():
         raise click.UsageError("--accept needs --reason: somebody will ask why this was taken for good")
@@ -147,11 +147,11 @@ def check(
     problems: list[Problem] = []
     for one in nights:
         one.run(no_run)
-    if accepting:
-        problems += _accepted(nights, reason)
+    not_accepted = _accepted(nights, reason) if accepting else []
     for one in nights:
         problems += one.tell()
     found = [checked for one in nights for checked in one.checked]
+    found += [checking.not_begun(nights[0].orders.path, str(problem), "baseline") for problem in not_accepted]
     for text, to in (
         (json.dumps(told.checked_json(found), indent=1) + "\n", json_to),
         (told.checked_junit(found), junit_to),
@@ -161,7 +161,7 @@ def check(
                 give(text, to)
         except Problem as problem:  # the other one is written all the same
             problems.append(problem)
-    for each in problems:
+    for each in [*not_accepted, *problems]:
         click.echo(f"workbench: {printable(str(each))}", err=True)
     if "-" not in (json_to, junit_to):
         click.echo(told.checked_text(found), nl=False)

@@ -213,9 +213,9 @@ def failed(order: Order, why: str) -> Run:
     return Run(order.name, order.notebook.stem, "failed", why, file=order.file)
 
 
-def not_begun(path: Path, why: str) -> CheckedRun:
+def not_begun(path: Path, why: str, what: str = NOT_BEGUN) -> CheckedRun:
     """What stands for all runs of a parameters file that cannot be used: whoever looks at the outcome has to see it."""
-    return CheckedRun(Run(NOT_BEGUN, "", "failed", why, file=path.name), FAILED, [why])
+    return CheckedRun(Run(what, "", "failed", why, file=path.name), FAILED, [why])
 
 
 def checked(

@@ -71,7 +71,7 @@ def notify_of(orders: Orders) -> Notify:
     check_names(said, _KEYS, where, secret=True)
     folder = orders.path.parent
     webhook = _first_line(said, "webhook_file", folder, where)
-    if "webhook_file" in said and not re.fullmatch(r"https?://[^\s/]+\S*", webhook):
+    if "webhook_file" in said and not re.fullmatch(r"https?://[!-.0-~]+(?:/[!-~]*)?", webhook):
         raise Problem("its first line is no address of a webhook", f"{where}: webhook_file", "it begins with https://")
     if not any(key.startswith("mail_") for key in said):
         return Notify(webhook)
