@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_samples import INCIDENT
 from hypothesis import given
 from hypothesis import strategies as st
 from incident_samples import LOST, NAMES, case_of, incident_of
 
 from workbench import Case
 from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, check_all, newest_evidence
+from workbench.incident import Incident
 from workbench.model import SEVERITIES, Problem
 from workbench.runs import checking
 from workbench.runs.checking import Demands, accept, baseline_of, checked, demands_of, last_runs, read_baseline
@@ -463,3 +465,20 @@ def test_cases_of_one_name_do_not_hide_each_other(tmp_path: Path) -> None:
     assert are_facts(json.loads(json.dumps(told)))
     assert told["evidence_at"] == min(newest_evidence(Case.open(place)) or "" for place in places)
     assert facts_of_checks(check_all([places[0], str(tmp_path / "gone")]))["evidence_at"] is not None
+
+
+@pytest.mark.parametrize(("servers", "outcome"), [("s1 s2 s3", CLEAN), ("s1 s2", FINDINGS), ("s1", INCONCLUSIVE)])
+def test_a_server_that_is_collected_no_more_is_no_pass(servers: str, outcome: str, tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([INCIDENT / "2-during"])
+    accepted = facts_of(Incident(case))
+    (tmp_path / "next").mkdir()
+    for path in (INCIDENT / "2-during").iterdir():
+        if path.name.split(".")[0] in servers.split():
+            (tmp_path / "next" / path.name).write_bytes(path.read_bytes())
+    case.load([tmp_path / "next"])
+    held = judged(facts_of(Incident(case)), accepted, Terms(), TODAY)
+    assert held.outcome == outcome, held.because
+    for gone in {"s2", "s3"} - set(servers.split()):
+        about = f"worse: servers server {gone}, suffix dc=example,dc=com: collected before, not collected now"
+        assert about in held.because

@@ -177,7 +177,7 @@ def are_facts(said: Any) -> bool:
     """True for facts as they are written here. They are read from files: one that is damaged must not pass, nor end a check."""
     if not isinstance(said, dict) or said.get("facts") != VERSION or said.get("verdict") not in OUTCOMES:
         return False
-    if not isinstance(said.get("compared"), bool) or not _moment_or_none(said.get("evidence_at")):
+    if not isinstance(said.get("compared"), bool) or not _moment_or_none(said.get("evidence_at", "absent")):
         return False
     return all(
         isinstance(rows := said.get(name), list)

@@ -38,7 +38,8 @@ from workbench.runs.orders import Orders
 from workbench.runs.told import printable_lines
 from workbench.runs.values import check_names, list_of, text_in, text_of
 
-SECONDS = 15
+SECONDS = 30
+"""After so long nobody waits any more: for an answer, or for all of them."""
 _KEYS = ("webhook_file", "mail_server", "mail_tls", "mail_from", "mail_to", "mail_user", "mail_password_file")
 _TLS = ("starttls", "tls", "none")
 _SHOWN = 20
