@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from case_samples import everything
 from click.testing import CliRunner, Result
+from conftest import ROOT
 from test_notices import Hook, listening
 from test_runs import FACTS, STAND_IN
 
 from workbench.case import LAYOUT
 from workbench.cli import main
-from workbench.runs import running
+from workbench.journal import owned
+from workbench.runs import checking, running
 from workbench.runs.running import runs_in
 
 MISSING = {"code": "MISSED_CHANGE", "severity": "error", "server": "s3", "link": None, "origin": "1", "suffix": None}
@@ -32,9 +41,9 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def finds(monkeypatch: pytest.MonkeyPatch, *findings: dict[str, object], fails: str = "") -> None:
+def finds(monkeypatch: pytest.MonkeyPatch, *findings: dict[str, object], fails: str = "", **more: object) -> None:
     """From now on the runs find this; those of the case that is named fail."""
-    facts = {**FACTS, "findings": list(findings), "verdict": "findings" if findings else "clean"}
+    facts = {**FACTS, "findings": list(findings), "verdict": "findings" if findings else "clean", **more}
     fail = f"if '/{fails}/' in sys.argv[1]: sys.exit('it is broken')\n" if fails else ""
     monkeypatch.setattr(running, "_CHILD", ("-c", STAND_IN % facts + fail + "record(FACTS); book(BOOK)"))
 
@@ -49,7 +58,7 @@ def test_a_fleet_from_the_first_night_to_the_repair(fleet: Path, monkeypatch: py
     assert (first.exit_code, first.stdout.count("CLEAN")) == (0, 2)
     accepted = said("check", fleet, "--accept", "--reason", "as it should be")
     assert accepted.exit_code == 0
-    assert (fleet.parent / "nightly.baseline.json").exists()
+    assert (fleet.parent / "nightly.yaml.baseline.json").exists()
     finds(monkeypatch, MISSING)
     worse = said("check", fleet, "--junit", junit)
     assert worse.exit_code == 1
@@ -85,23 +94,260 @@ def test_a_run_tells_how_it_ended_by_its_exit_code(fleet: Path, monkeypatch: pyt
     assert made.stdout.count("us/20_overview: clean") == 2
 
 
-def test_all_files_are_checked_before_anything_is_run(fleet: Path) -> None:
-    wrong = fleet.parent / "wrong.yaml"
-    wrong.write_text("cases: [eu]\nruns: [{notebook: 20_overviev}]\n")
+def shown(path: Path) -> dict[str, str]:
+    """What JUnit XML says: run -> the kind of its outcome."""
+    root = ET.fromstring(path.read_text().partition("\n")[2])
+    cases = list(root.iter("testcase"))
+    kinds = [next((inner.tag for inner in case), "passed") for case in cases]
+    told = [int(root.get(name, "-1")) for name in ("tests", "failures", "errors")]
+    assert told == [len(cases), kinds.count("failure"), kinds.count("error")]
+    return {f"{case.get('classname')}/{case.get('name')}": kind for case, kind in zip(cases, kinds, strict=True)}
+
+
+ENDS = {
+    "clean": ("record(FACTS); book(BOOK)", 0, "passed"),
+    "findings": ("record(FACTS.replace('clean', 'findings').replace('\"findings\": []', FOUND)); book(BOOK)", 1, "failure"),
+    "inconclusive": ("record(FACTS.replace('clean', 'inconclusive')); book(BOOK)", 3, "error"),
+    "nothing to compare": ("record(FACTS.replace('true', 'false')); book(BOOK)", 3, "error"),
+    "exit 0 without a record": ("book(BOOK)", 2, "error"),
+    "exit 0 without a notebook": ("record(FACTS)", 2, "error"),
+    "exit 1": ("record(FACTS); book(BOOK); sys.exit(1)", 2, "error"),
+    "exit 2": ("record(FACTS); book(BOOK); sys.exit(2)", 2, "error"),
+    "exit 3": ("record(FACTS); book(BOOK); sys.exit(3)", 2, "error"),
+    "killed": ("record(FACTS); book(BOOK); os.kill(os.getpid(), 9)", 2, "error"),
+    "half a record": ("record(FACTS[:30]); book(BOOK)", 2, "error"),
+    "half a notebook": ("record(FACTS); book(BOOK[:5])", 2, "error"),
+    "a record of somebody else": ("record('{}'); book(BOOK)", 2, "error"),
+    "an unknown verdict": ("record(FACTS.replace('clean', 'great')); book(BOOK)", 2, "error"),
+    "a cell that fails": (
+        "record(FACTS); book(BOOK); print(json.dumps({'failed': 'NameError: x'}), flush=True); sys.exit(1)", 2, "error"
+    ),
+    "no memory": ("record(FACTS); book(BOOK); raise MemoryError", 2, "error"),
+    "no disk": ("record(FACTS); os.write(os.open('/dev/full', os.O_WRONLY), b'x'); book(BOOK)", 2, "error"),
+    "out of time": ("record(FACTS); book(BOOK); time.sleep(60)", 2, "error"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_each_way_to_end_has_its_exit_code_and_its_place_in_junit(
+    what: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    does, code, kind = ENDS[what]
+    found = f"FOUND = '\"findings\": ' + {json.dumps(json.dumps([MISSING]))}\n"
+    monkeypatch.setattr(running, "_CHILD", ("-c", STAND_IN % FACTS + found + does))
+    fleet.write_text("cases: [eu]\nruns: [{notebook: 20_overview}]\ntimeout: 2s\n" if "time" in what else
+                     "cases: [eu]\nruns: [{notebook: 20_overview}]\n")  # fmt: skip
+    junit = fleet.parent / "junit.xml"
+    before = everything(fleet.parent)
+    made = said("check", fleet, "--junit", junit)
+    assert (made.exit_code, shown(junit)) == (code, {"eu/20_overview": kind}), made.output
+    assert said("check", fleet, "--no-run", "--junit", junit).exit_code == code
+    assert shown(junit) == {"eu/20_overview": kind}
+    ran = said("run", fleet)
+    assert ran.exit_code == (0 if what == "nothing to compare" else code), "of one run it is the verdict"
+    after = everything(fleet.parent)
+    runs = str(fleet.parent / "eu" / "runs")
+    outside = {name for name in after if name != runs and not name.startswith(f"{runs}/")}
+    assert outside - before.keys() == {str(junit)}, "runs write into their case alone"
+    assert all(after[name] == before[name] for name in before)
+
+
+def test_a_lock_and_a_lost_case_are_errors_in_junit_and_hold_up_no_other(fleet: Path) -> None:
+    junit = fleet.parent / "junit.xml"
+    assert said("check", fleet, "--junit", junit).exit_code == 0
+    with owned(fleet.parent / "eu" / "runs"):
+        assert said("check", fleet, "--junit", junit).exit_code == 2
+    assert shown(junit) == {"eu/20_overview": "error", "us/20_overview": "passed"}
+    shutil.move(fleet.parent / "eu", fleet.parent / "away")
+    assert said("check", fleet, "--junit", junit).exit_code == 2
+    assert shown(junit) == {"us/20_overview": "passed", "eu/20_overview": "error"}
+    assert not (fleet.parent / "eu").exists()
+    assert len(runs_in(fleet.parent / "us")) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cases: [eu]\nruns: [{notebook: 20_overviev}]\n", "did you mean 20_overview?"),
+        ("cases: [eu]\nruns: [{notebook: 20_overview, parameters: {sever: s1}}]\n", "did you mean server?"),
+        ("cases: [eu]\nnotebook: 20_overview\ncheck: {treshold: error}\n", "did you mean threshold?"),
+        ("cases: [eu]\nnotebook: 20_overview\ntimeout: 999999d\n", "longer than"),
+        ("cases: [eu]\nnotebook: 20_overview\nnotify: {webhook_file: gone}\n", "cannot read it"),
+        ("{", "not valid YAML"),
+        ("", "no parameters file"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_an_error_in_junit_and_holds_up_no_other(
+    text: str | None, words: str, fleet: Path
+) -> None:
+    wrong, junit = fleet.parent / "wrong.yaml", fleet.parent / "junit.xml"
+    if text is not None:
+        wrong.write_text(text)
+    junit.write_text("of last night, green")
+    made = said("check", wrong, fleet, "--junit", junit)
+    assert (made.exit_code, words in made.stdout) == (2, True)
+    assert words in junit.read_text().replace("\\n", " ")
+    assert shown(junit) == {
+        "wrong.yaml/parameters": "error",
+        "eu/20_overview": "passed",
+        "us/20_overview": "passed",
+    }
+    before = everything(fleet.parent)
+    if "check:" in str(text) or "notify:" in str(text):
+        return  # `run` compares nothing and tells nobody
+    refused = said("run", fleet, wrong)
+    assert (refused.exit_code, words in refused.stderr) == (2, True), "a person who is there mends it first"
+    assert everything(fleet.parent) == before
+
+
+def test_a_baseline_that_cannot_be_read_is_an_error_and_is_not_written_over(fleet: Path) -> None:
+    junit, baseline = fleet.parent / "junit.xml", fleet.parent / "nightly.yaml.baseline.json"
+    baseline.write_text('{"baseline": 2')
+    for words in ((), ("--accept", "--reason", "as it should be")):
+        made = said("check", fleet, "--junit", junit, *words)
+        assert made.exit_code == 2
+        assert "this baseline cannot be read" in made.output
+        assert shown(junit) == (
+            {"eu/20_overview": "passed", "us/20_overview": "passed", "nightly.yaml/baseline": "error"}
+            if words
+            else {"nightly.yaml/parameters": "error"}
+        )
+    assert baseline.read_text() == '{"baseline": 2'
+
+
+def test_of_several_files_all_are_accepted_or_none(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, junit = fleet.parent / "other.yaml", fleet.parent / "junit.xml"
+    other.write_text("cases: [us]\nruns: [{notebook: 20_overview}]\n")
+    accept = ("check", fleet, other, "--junit", junit, "--accept", "--reason", "as it should be")
+    assert said(*accept).exit_code == 0
+    before = [path.read_bytes() for path in sorted(fleet.parent.glob("*.baseline.json"))]
+    assert len(before) == 2
+    finds(monkeypatch, MISSING, fails="us")
+    made = said(*accept)
+    assert made.exit_code == 2
+    assert "us/20_overview failed: its process ended with exit code 1" in made.stderr
+    assert "it is broken" in made.stderr
+    assert [path.read_bytes() for path in sorted(fleet.parent.glob("*.baseline.json"))] == before
+    assert shown(junit) == {"eu/20_overview": "failure", "us/20_overview": "error", "nightly.yaml/baseline": "error"}
+    other.write_text("{")
+    finds(monkeypatch, MISSING)
+    assert said(*accept).exit_code == 2
+    assert [path.read_bytes() for path in sorted(fleet.parent.glob("*.baseline.json"))] == before
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "eu/case.yaml",
+        "eu/plan.json",
+        "eu/new.json",
+        "eu/evidence/manifest.json",
+        "eu/evidence/vectors/part.parquet",
+        "elsewhere/plan.json",
+        "link",
+        "nightly.yaml",
+        "nightly.yaml.baseline.json",
+        "hook",
+        "snapshot/s1.changelog.ldif",
+        "snapshot/deeper/x",
+    ],
+)
+def test_no_output_replaces_anything_that_is_read(to: str, fleet: Path) -> None:
+    for name in (
+        "eu/evidence/vectors/part.parquet",
+        "eu/plan.json",
+        "snapshot/deeper/x",
+        "hook",
+        "elsewhere/case.yaml",
+    ):
+        (fleet.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        (fleet.parent / name).write_text("http://127.0.0.1:1/x" if name == "hook" else f"layout: '{LAYOUT}'\n")
+    (fleet.parent / "link").symlink_to(fleet.parent / "us" / "case.yaml")
+    load = fleet.parent / "load.yaml"
+    load.write_text("notebook: 10_load\nparameters: {case_folder: made, snapshots: [snapshot]}\n")
+    fleet.write_text(fleet.read_text() + "notify: {webhook_file: hook}\n")
     before = everything(fleet.parent)
     for verb in ("run", "check"):
-        made = said(verb, fleet, wrong)
-        assert made.exit_code == 2
-        assert "did you mean 20_overview?" in made.stderr
+        for option in ("--json", "--junit")[: 1 if verb == "run" else 2]:
+            made = said(verb, fleet, load, option, fleet.parent / to)
+            assert made.exit_code == 2
+            assert "overwrite" in made.stderr or "lies in a case" in made.stderr
+    assert everything(fleet.parent) == before
+
+
+def test_an_output_that_cannot_be_written_leaves_the_other_and_is_no_pass(fleet: Path) -> None:
+    junit = fleet.parent / "junit.xml"
+    made = said("check", fleet, "--json", "/dev/full", "--junit", junit)
+    assert made.exit_code == 2
+    assert "cannot write: No space left" in made.stderr
+    assert set(shown(junit).values()) == {"passed"}
+
+
+@pytest.mark.parametrize("limit", [120, 400, 500, 700, 1_100])
+def test_where_no_file_can_grow_what_was_there_stays(limit: int, fleet: Path) -> None:
+    """A limit that the system really sets: the n-th write of whatever is written fails."""
+    outputs = [fleet.parent / name for name in ("junit.xml", "json", "nightly.yaml.baseline.json")]
+    words = [
+        "check",
+        str(fleet),
+        "--junit",
+        str(outputs[0]),
+        "--json",
+        str(outputs[1]),
+        "--accept",
+        "--reason",
+        "so be it",
+    ]
+    assert said(*words).exit_code == 0
+    before, runs = [path.read_bytes() for path in outputs], everything(fleet.parent / "eu" / "runs")
+    code = (
+        "import resource, sys; from workbench.cli import main; from workbench.runs import running;"
+        f"running._CHILD = {running._CHILD!r};"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); main({words!r})"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert made.returncode == 2, made.stdout + made.stderr
+    assert "Traceback" not in made.stderr
+    assert "File too large" in made.stdout + made.stderr
+    changed = [path for path, was in zip(outputs, before, strict=True) if path.read_bytes() != was]
+    for path in changed:
+        assert path.stat().st_size <= limit, f"{path.name} is whole"
+        assert shown(path) if path.suffix == ".xml" else json.loads(path.read_text())
+    assert len(changed) < len(outputs)
+    after = everything(fleet.parent / "eu" / "runs")
+    assert {name: after[name] for name in runs} == runs
+    assert not [name for name in everything(fleet.parent) if name.endswith(".new") or "/.run-" in name]
+
+
+def test_an_error_that_nobody_expected_is_no_finding(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("hunter2")
+
+    monkeypatch.setattr(checking, "checked", broken)
+    made = said("check", fleet)
+    assert made.exit_code == 2
+    assert "an error that nobody expected (KeyError" in made.stderr
+    assert "hunter2" not in made.output
+
+
+def test_words_that_make_no_command_change_nothing(fleet: Path) -> None:
+    before = everything(fleet.parent)
     for words in (
         ("check", fleet, "--accept"),
         ("check", fleet, "--accept", "--reason", " "),
-        ("check", fleet, "--json", fleet),
-        ("check", fleet, "--junit", fleet.parent / "nightly.baseline.json", "--json", "-", "--no-run"),
         ("check", fleet, "--json", "-", "--junit", "-"),
-        ("run", fleet, "--json", fleet.parent / "eu" / "case.yaml"),
         ("run", fleet.parent),
         ("run", fleet.parent / "gone.yaml"),
+        ("run", "/dev/zero"),
+        ("check", fleet.parent / "gone.yaml"),
+        ("check", "/dev/zero"),
         ("check",),
     ):
         assert said(*words).exit_code == 2, words
@@ -126,3 +372,125 @@ def test_who_waits_for_a_message_does_not_take_silence_for_a_pass(fleet: Path, m
     silent = said("check", fleet)
     assert silent.exit_code == 2
     assert "nobody was told by the webhook" in silent.stderr
+
+
+@contextmanager
+def hooked(fleet: Path) -> Iterator[Hook]:
+    """A webhook that the file names."""
+    server = Hook()
+    with listening(server) as port:
+        (fleet.parent / "hook").write_text(f"http://127.0.0.1:{port}/x")
+        fleet.write_text(fleet.read_text() + "notify: {webhook_file: hook}\n")
+        yield server
+
+
+def heard(server: Hook) -> list[str]:
+    """What was posted since it was asked last, a text for each message."""
+    found = [body["text"] for _, body in server.got]
+    server.got.clear()
+    return found
+
+
+def test_what_gets_worse_is_told_also_where_the_outcome_stays(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disabled = {**MISSING, "code": "LINK_DISABLED", "severity": "warning", "origin": None, "server": "s1"}
+    with hooked(fleet) as server:
+        finds(monkeypatch, disabled)
+        said("check", fleet)
+        assert len(heard(server)) == 1
+        finds(monkeypatch, disabled, MISSING)
+        said("check", fleet)
+        (text,) = heard(server)
+        assert "eu/20_overview: findings (before: findings)\n  new: findings MISSED_CHANGE, server s3" in text
+        finds(monkeypatch, disabled)
+        said("check", fleet)
+        assert heard(server) == [], "better, but not clean"
+        finds(monkeypatch, disabled, MISSING)
+        said("check", fleet)
+        assert len(heard(server)) == 1, "it came back"
+
+
+def test_what_nobody_could_be_told_is_told_later(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hooked(fleet) as server:
+        said("check", fleet)
+        finds(monkeypatch, MISSING)
+        server.code = 500
+        assert said("check", fleet).exit_code == 2
+        assert len(heard(server)) == 1
+        server.code = 200
+        assert said("check", fleet).exit_code == 1
+        (text,) = heard(server)
+        assert "eu/20_overview: findings (before: clean)" in text
+        assert said("check", fleet).exit_code == 1
+        assert heard(server) == []
+
+
+def test_looking_again_tells_nothing_again(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hooked(fleet) as server:
+        said("check", fleet)
+        finds(monkeypatch, MISSING)
+        said("check", fleet)
+        assert len(heard(server)) == 1
+        for _ in range(3):
+            assert said("check", fleet, "--no-run").exit_code == 1
+        assert heard(server) == []
+        fleet.write_text(fleet.read_text() + "check: {max_age: 1s}\n")
+        time.sleep(2.1)
+        for _ in range(2):
+            assert said("check", fleet, "--no-run").exit_code == 2
+        (text,) = heard(server)
+        assert "look whether it is still scheduled" in text
+
+
+def test_a_run_that_is_started_twice_calls_nobody(fleet: Path) -> None:
+    with hooked(fleet) as server:
+        said("check", fleet)
+        with owned(fleet.parent / "eu" / "runs"):
+            assert said("check", fleet).exit_code == 2
+        assert said("check", fleet).exit_code == 0
+        assert heard(server) == []
+
+
+def test_people_are_told_of_a_file_or_a_case_that_is_gone_and_when_it_is_back(fleet: Path) -> None:
+    with hooked(fleet) as server:
+        whole = fleet.read_text()
+        said("check", fleet)
+        fleet.write_text(whole + "chek: {}\n")
+        for _ in range(2):
+            assert said("check", fleet).exit_code == 2
+        (text,) = heard(server)
+        assert "did you mean check?" in text
+        fleet.write_text(whole)
+        for _ in range(2):
+            assert said("check", fleet).exit_code == 0
+        (text,) = heard(server)
+        assert text == "nightly: 1 of 2 runs are clean again\nparameters: clean (before: failed)"
+        shutil.move(fleet.parent / "eu", fleet.parent / "away")
+        for _ in range(2):
+            assert said("check", fleet).exit_code == 2
+        (text,) = heard(server)
+        assert "there is no such case" in text
+        shutil.move(fleet.parent / "away", fleet.parent / "eu")
+        assert said("check", fleet).exit_code == 0
+        (text,) = heard(server)
+        assert "eu/20_overview: clean (before: failed)" in text
+
+
+def test_what_was_told_is_kept_where_the_user_of_a_schedule_may_write(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").mkdir()
+    monkeypatch.setenv("STATE_DIRECTORY", f"{tmp_path / 'state'}:{tmp_path / 'other'}")
+    finds(monkeypatch, MISSING)
+    with hooked(fleet) as server:
+        said("check", fleet)
+        assert [path.name.partition(".")[0] for path in (tmp_path / "state").iterdir()] == ["nightly"]
+        assert not (fleet.parent / ".nightly.yaml.told.json").exists()
+        monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "gone"))
+        heard(server)
+        made = said("check", fleet)
+        assert (made.exit_code, len(heard(server))) == (2, 1)
+        assert "what was told could not be kept: No such file" in made.stderr
+        monkeypatch.delenv("STATE_DIRECTORY")
+        (fleet.parent / ".nightly.yaml.told.json").write_text('{"told": 1, "ways": {"the webhook": 1}}')
+        assert said("check", fleet).exit_code == 1
+        assert len(heard(server)) == 1, "a damaged note keeps nothing"

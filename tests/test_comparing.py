@@ -10,27 +10,41 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_samples import INCIDENT
 from hypothesis import given
 from hypothesis import strategies as st
-from incident_samples import LOST, NAMES, incident_of
+from incident_samples import LOST, NAMES, case_of, incident_of
 
-from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE
+from workbench import Case
+from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, check_all, newest_evidence
+from workbench.incident import Incident
 from workbench.model import SEVERITIES, Problem
 from workbench.runs import checking
-from workbench.runs.checking import accept, baseline_of, checked, demands_of, last_runs, read_baseline
-from workbench.runs.comparing import BETTER, CLEARED, NEW, WORSE, Acknowledged, Terms, differences, judged
-from workbench.runs.facts import facts_of, finished
+from workbench.runs.checking import Demands, accept, baseline_of, checked, demands_of, last_runs, read_baseline
+from workbench.runs.comparing import (
+    BETTER,
+    CLEARED,
+    NEW,
+    WORSE,
+    Acknowledged,
+    Terms,
+    differences,
+    judged,
+    too_old,
+)
+from workbench.runs.facts import are_facts, facts_of, facts_of_checks, finished
 from workbench.runs.orders import Order, Orders
 from workbench.runs.running import Run
 from workbench.runs.told import checked_json, checked_text
 
 TODAY = date(2026, 11, 22)
+NOW = datetime(2026, 11, 22, 6, tzinfo=UTC)
 NOBODY = {"server": None, "link": None, "origin": None, "suffix": None}
 
 
 def facts(**more: Any) -> dict[str, Any]:
-    nothing: dict[str, Any] = {name: [] for name in ("findings", "counts", "lag", "sessions", "cases")}
-    return {"facts": 1, "verdict": CLEAN, **nothing, **more}
+    nothing: dict[str, Any] = {name: [] for name in ("servers", "findings", "counts", "lag", "sessions", "cases")}
+    return {"facts": 2, "verdict": CLEAN, "compared": True, "evidence_at": None, **nothing, **more}
 
 
 def finding(code: str, severity: str = "warning", **scope: str) -> dict[str, Any]:
@@ -41,12 +55,16 @@ def count(name: str, number: int, server: str = "s1") -> dict[str, Any]:
     return {"list": name, "server": server, "origin": "1", "suffix": None, "count": number}
 
 
-def case(outcome: str) -> dict[str, Any]:
-    return {"case": "x", "outcome": outcome}
+def case(outcome: str, name: str = "x") -> dict[str, Any]:
+    return {"case": name, "outcome": outcome}
+
+
+def server(name: str) -> dict[str, Any]:
+    return {"case": None, "server": name, "suffix": None}
 
 
 def session(decision: str, anchor: str | None = None) -> dict[str, Any]:
-    about = {"supplier": "s1", "consumer": "s2", "suffix": None}
+    about = {"supplier": "s1", "consumer": "s2", "suffix": None, "link": "s1-to-s2"}
     return {**about, "decision": decision, "anchor": anchor, "anchor_key": anchor}
 
 
@@ -98,7 +116,19 @@ CASES = [
     (facts(sessions=[session("send", "c")]), facts(sessions=[session("send", "b")]), Terms(), [], CLEAN),
     (facts(cases=[case("failed")]), facts(cases=[case("clean")]), Terms(), [WORSE], FINDINGS),
     (facts(verdict=INCONCLUSIVE), facts(), Terms(), [], INCONCLUSIVE),
-    (facts(verdict=INCONCLUSIVE), facts(verdict=INCONCLUSIVE), Terms(), [], CLEAN),
+    (facts(verdict=INCONCLUSIVE), facts(verdict=INCONCLUSIVE), Terms(), [], INCONCLUSIVE),
+    (facts(compared=False), facts(compared=False), Terms(), [], INCONCLUSIVE),
+    (facts(verdict=FINDINGS, findings=[finding("A")], compared=False), facts(findings=[finding("A")]), Terms(), [], INCONCLUSIVE),
+    (facts(servers=[server("s1")]), facts(servers=[server("s1"), server("s2")]), Terms(), [WORSE], FINDINGS),
+    (facts(servers=[server("s1"), server("s2")]), facts(servers=[server("s1")]), Terms(), [BETTER], CLEAN),
+    (facts(servers=[server("s1")], compared=False), facts(servers=[server("s1"), server("s2")]), Terms(), [WORSE], INCONCLUSIVE),
+    (facts(servers=[server("s1")], verdict=INCONCLUSIVE), facts(servers=[server("s1"), server("s2")]), Terms(),
+     [WORSE], INCONCLUSIVE),
+    (facts(verdict=FINDINGS, cases=[case("findings"), case("inconclusive", "y")]),
+     facts(verdict=FINDINGS, cases=[case("findings"), case("inconclusive", "y")]), Terms(), [], INCONCLUSIVE),
+    (facts(cases=[case("failed")]), facts(cases=[case("failed")]), Terms(), [], FINDINGS),
+    (facts(cases=[case("findings"), case("clean")]), facts(cases=[case("clean")]), Terms(), [WORSE], FINDINGS),
+    (facts(counts=[count("missing", 12), count("missing", 1)]), facts(counts=[count("missing", 1)]), Terms(), [WORSE], FINDINGS),
 ]  # fmt: skip
 
 
@@ -132,6 +162,71 @@ def test_an_acknowledgement_holds_for_its_scope_until_its_day() -> None:
         assert judged(now, before, terms, date(2026, 11, 23)).expired == [known]
         assert judged(facts(findings=[finding("A", server="s2")]), before, terms, TODAY).outcome == FINDINGS
         assert judged(facts(findings=[finding("B", server="s1")]), before, terms, TODAY).outcome == FINDINGS
+
+
+NUMBERS = {"missing": "MISSED_CHANGE", "stranded": "STRANDED_CHANGE", "pending": "PENDING_CHANGES"}
+
+
+@pytest.mark.parametrize(("name", "code"), NUMBERS.items())
+def test_with_a_finding_the_numbers_that_say_the_same_are_acknowledged(name: str, code: str) -> None:
+    now = facts(verdict=FINDINGS, findings=[finding(code, "error", server="s3")], counts=[count(name, 12, "s3")])
+    for scope, before_its_end, outcome in (
+        ({"server": "s3"}, True, CLEAN),
+        ({}, True, CLEAN),
+        ({"server": "s2"}, True, FINDINGS),
+        ({"server": "s3"}, False, FINDINGS),
+    ):
+        terms = Terms(tolerances={"pending": 0}, acknowledged=[Acknowledged(code, TODAY, "it is being mended", scope)])
+        day = TODAY if before_its_end else date(2026, 11, 23)
+        for before in (None, facts(), facts(counts=[count(name, 3, "s3")])):
+            assert judged(now, before, terms, day).outcome == outcome, (scope, before)
+    other = Terms(acknowledged=[Acknowledged("LINK_DISABLED", TODAY, "x")])
+    assert judged(facts(counts=[count("missing", 1)]), facts(), other, TODAY).outcome == FINDINGS
+
+
+def test_a_session_is_acknowledged_with_the_findings_of_its_link() -> None:
+    stuck = session("anchor_not_found")
+    lost, disabled = (
+        finding(code, "error", link="s1-to-s2", server="s1") for code in ("ANCHOR_MISSING", "LINK_DISABLED")
+    )
+    terms = Terms(acknowledged=[Acknowledged("ANCHOR_MISSING", TODAY, "known", {"link": "s1-to-s2"})])
+    before = facts(sessions=[session("send", "b")])
+    for findings, outcome in (([lost], CLEAN), ([lost, disabled], FINDINGS), ([], FINDINGS)):
+        assert judged(facts(findings=findings, sessions=[stuck]), before, terms, TODAY).outcome == outcome
+    back = facts(findings=[lost], sessions=[session("send", "a")])
+    assert judged(back, before, terms, TODAY).outcome == CLEAN
+    assert judged(facts(sessions=[session("send", "a")]), before, terms, TODAY).outcome == FINDINGS
+
+
+def test_that_nobody_can_tell_is_no_pass_unless_it_is_acknowledged_for_today() -> None:
+    known = Acknowledged("INCONCLUSIVE", TODAY, "s2 keeps no log until Monday")
+    of_s1 = Acknowledged("INCONCLUSIVE", TODAY, "of s1", {"server": "s1"})
+    unknown = facts(verdict=INCONCLUSIVE, counts=[count("unknown", 4, "s1")])
+    two = facts(verdict=INCONCLUSIVE, counts=[count("unknown", 4, "s1"), count("unknown", 1, "s2")])
+    alone = facts(verdict=INCONCLUSIVE, compared=False)
+    for now, known_by in ((unknown, (known, of_s1)), (two, (known,)), (alone, (known,))):
+        for before in (None, facts(), now):
+            for one in (known, of_s1):
+                held = judged(now, before, Terms(acknowledged=[one]), TODAY)
+                assert held.outcome == (CLEAN if one in known_by else INCONCLUSIVE)
+                late = judged(now, before, Terms(acknowledged=[one]), date(2026, 11, 23))
+                assert late.outcome == INCONCLUSIVE
+            assert judged(now, before, Terms(acknowledged=[known]), date(2026, 11, 23)).expired == [known]
+
+
+def test_evidence_that_is_too_old_or_of_tomorrow_is_no_pass() -> None:
+    now = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    for at, most, words in (
+        ("2026-11-22T11:00:00Z", 7200, ""),
+        ("2026-11-22T09:00:00Z", 7200, "of 2026-11-22T09:00:00Z. Look whether it is still collected"),
+        ("2026-11-22T12:04:00Z", 7200, ""),
+        ("2099-01-01T00:00:00Z", 7200, "a clock is wrong"),
+        (None, 7200, "nothing tells how old"),
+        (None, None, ""),
+        ("2026-01-01T00:00:00Z", None, ""),
+    ):
+        why = too_old(facts(evidence_at=at), most, now)
+        assert (words in why, bool(why)) == (True, bool(words))
 
 
 ROWS = st.fixed_dictionaries(
@@ -191,7 +286,14 @@ def orders(folder: Path, **check: Any) -> Orders:
         ({"max_age": "26"}, "no span of time"),
         ({"acknowledged": {"code": "A"}}, "not a list"),
         ({"acknowledged": ["A"]}, "no acknowledgement"),
+        ({"max_evidence_age": "1 day"}, "no span of time"),
+        ({"max_age": "999999d"}, "longer than 3,660 days"),
         ({"acknowledged": [{"code": "A", "until": "2026-12-31"}]}, "without reason"),
+        (
+            {"acknowledged": [{"code": "MISSED_CHANG", "reason": "x", "until": "2026-12-31"}]},
+            "did you mean MISSED_CHANGE",
+        ),
+        ({"acknowledged": [{"code": "ZZZZZ", "reason": "x", "until": "2026-12-31"}]}, "there is no code ZZZZZ"),
         ({"acknowledged": [{"code": "A", "reason": "x"}]}, "without until"),
         ({"acknowledged": [{"code": "A", "reason": "x", "until": "soon"}]}, "no day"),
         ({"acknowledged": [{"code": "A", "reason": "x", "until": "2026-12-31", "sever": "s1"}]}, "did you mean server"),
@@ -206,27 +308,52 @@ def test_what_is_accepted_is_what_later_runs_are_held_against(tmp_path: Path) ->
     asked = orders(tmp_path)
     bad = Run("c/20_overview", "20_overview", "done", facts=facts_of(incident_of(LOST)), began="2026-11-22T01:00:00Z")
     path = baseline_of(asked)
-    assert (path.name, read_baseline(path)) == ("nightly.baseline.json", {"accepted": [], "runs": {}})
-    (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), TODAY)
+    assert (path.name, read_baseline(path)) == ("nightly.yaml.baseline.json", {"accepted": [], "runs": {}})
+    (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), NOW)
     assert held.outcome == FINDINGS
     for reason in ("", "  "):
         with pytest.raises(Problem, match="no reason"):
-            accept(asked, [bad], reason)
-    with pytest.raises(Problem, match="failed"):
-        accept(asked, [replace(bad, outcome="failed")], "so be it")
+            accept([(asked, [bad])], reason)
+    with pytest.raises(Problem, match=r"c/20_overview failed: the kernel died .*no baseline was changed"):
+        accept([(asked, [replace(bad, outcome="failed", why="the kernel died")])], "so be it")
     assert not path.exists()
-    accept(asked, [bad], "known, s3 is rebuilt on Monday")
-    accept(asked, [bad], "still")
+    accept([(asked, [bad])], "known, s3 is rebuilt on Monday")
+    accept([(asked, [bad])], "still")
     assert [one["reason"] for one in read_baseline(path)["accepted"]] == ["known, s3 is rebuilt on Monday", "still"]
-    (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), TODAY)
+    (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), NOW)
     assert (held.outcome, held.why) == (CLEAN, [])
     worse = deepcopy(dict(bad.facts))
     next(row for row in worse["counts"] if row["list"] == "missing")["count"] += 1
-    (held,) = checked(asked, [replace(bad, facts=worse)], demands_of(asked), read_baseline(path), TODAY)
+    (held,) = checked(asked, [replace(bad, facts=worse)], demands_of(asked), read_baseline(path), NOW)
     assert held.outcome == FINDINGS
     assert "worse: missing server s3, origin 1" in held.why[0]
     assert held.why[0] in checked_text([held])
     assert json.loads(json.dumps(checked_json([held])))["outcome"] == FINDINGS
+
+
+def test_reasons_outlive_another_version_and_are_not_written_over_unread(tmp_path: Path) -> None:
+    asked = orders(tmp_path)
+    run, path = Run("c/20_overview", "20_overview", "done", facts=facts()), baseline_of(asked)
+    old = {
+        "baseline": 1,
+        "accepted": [{"at": "2026-01-01T00:00:00Z", "reason": "since ever"}],
+        "runs": {"c": {"facts": 1}},
+    }
+    path.write_text(json.dumps(old))
+    with pytest.raises(Problem, match="of another version"):
+        read_baseline(path)
+    accept([(asked, [run])], "renewed")
+    assert [one["reason"] for one in read_baseline(path)["accepted"]] == ["since ever", "renewed"]
+    path.write_text(path.read_text()[:-30])
+    before = path.read_bytes()
+    with pytest.raises(Problem, match="cannot be read"):
+        accept([(asked, [run])], "renewed")
+    assert path.read_bytes() == before
+
+
+def test_two_files_of_one_stem_have_two_baselines(tmp_path: Path) -> None:
+    names = ("nightly.yaml", "nightly.yml", "nightly", "checks.nightly", "checks.nightly.yaml")
+    assert len({baseline_of(Orders(tmp_path / name, [])) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +364,20 @@ def test_what_is_accepted_is_what_later_runs_are_held_against(tmp_path: Path) ->
         "[]",
         '{"baseline": 1}',
         '{"baseline": 7, "runs": {}}',
-        '{"baseline": 1, "accepted": [], "runs": {"a": 1}}',
+        '{"baseline": 2, "accepted": [], "runs": {"a": 1}}',
+        '{"baseline": 2, "accepted": [1], "runs": {}}',
+        '{"baseline": 2, "accepted": [], "runs": []}',
+        '{"baseline": 2, "accepted": [], "runs": {"a": {"facts": 2}}}',
+        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(verdict="great")}}),
+        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": {**facts(), "sessions": None}}}),
+        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(findings=[{"code": "A"}])}}),
+        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(findings=[finding("A", "grave")])}}),
+        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(counts=[count("odd", 1)])}}),
+        json.dumps(
+            {"baseline": 2, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "count": "1"}])}}
+        ),
+        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(evidence_at="soon")}}),
+        "[" * 100_000,
     ],
 )
 def test_a_damaged_baseline_is_no_pass(text: str, tmp_path: Path) -> None:
@@ -256,11 +396,89 @@ def test_a_run_that_did_not_take_place_is_no_pass(tmp_path: Path, monkeypatch: p
     for there, outcome, why in (
         ([], "failed", "never been run"),
         ([old], "failed", "the last run that was done is of 2026-11-20"),
+        ([replace(done, began="2099-01-01T00:00:00Z")], "failed", "a clock is wrong"),
+        ([replace(done, began="2026-11-22T06:02:00Z")], "done", ""),
+        ([failed], "failed", "no run was ever done"),
         ([old, failed], "failed", "the last run that was done is of 2026-11-20"),
         ([done, failed], "failed", "x"),
         ([old, done], "done", ""),
         ([replace(done, name="c/other")], "failed", "never been run"),
+        ([replace(done, file="other.yaml")], "failed", "never been run"),
     ):
         monkeypatch.setattr(checking, "runs_in", lambda folder, there=there: there)
         (last,) = last_runs(asked, demands_of(asked), now)
         assert (last.outcome, why in last.why) == (outcome, True)
+
+
+def test_a_run_is_held_against_those_before_it_by_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = orders(tmp_path)
+    clean = Run("c/20_overview", "20_overview", "done", facts=facts(), began="2099-01-01T00:00:00Z", number=1)
+    bad = replace(clean, facts=facts(findings=[finding("A")], verdict=FINDINGS), began="2026-11-22T01:00:00Z", number=2)
+    late = replace(clean, began="2026-11-22T02:00:00Z", number=3)
+    monkeypatch.setattr(checking, "runs_in", lambda folder: [clean, bad, late])
+    (held,) = checked(asked, [bad], Demands(), {"runs": {}}, NOW)
+    assert (held.outcome, held.was) == (FINDINGS, CLEAN)
+    assert held.before is not None
+    assert held.before.worse
+    (held,) = checked(asked, [late], Demands(), {"runs": {}}, NOW)
+    assert (held.outcome, held.was) == (CLEAN, FINDINGS)
+    (held,) = checked(asked, [clean], Demands(), {"runs": {}}, NOW)
+    assert (held.was, held.before) == (None, None)
+
+
+def test_old_evidence_makes_a_clean_run_inconclusive(tmp_path: Path) -> None:
+    asked = orders(tmp_path, max_evidence_age="36h")
+    run = Run(
+        "c/20_overview",
+        "20_overview",
+        "done",
+        facts=facts(evidence_at="2026-11-21T01:00:00Z"),
+        began="2026-11-21T02:00:00Z",
+    )
+    for now, outcome in ((NOW, CLEAN), (datetime(2026, 11, 23, tzinfo=UTC), INCONCLUSIVE)):
+        for baseline in ({"runs": {}}, {"runs": {run.name: run.facts}}):
+            (held,) = checked(asked, [run], demands_of(asked), baseline, now)
+            assert held.outcome == outcome
+            assert ("still collected" in "".join(held.why)) == (outcome == INCONCLUSIVE)
+
+
+def test_a_case_tells_who_was_collected_and_how_new_its_evidence_is() -> None:
+    made = facts_of(incident_of(LOST))
+    assert {row["server"] for row in made["servers"]} == {"s1", "s2", "s3"}
+    assert (made["compared"], made["evidence_at"][:16]) == (True, "2026-11-20T15:05")
+    assert are_facts(json.loads(json.dumps(made)))
+    for key in made:
+        assert not are_facts({name: value for name, value in made.items() if name != key}), key
+
+
+def test_cases_of_one_name_do_not_hide_each_other(tmp_path: Path) -> None:
+    places = []
+    for place, name in (("eu", LOST), ("us", "dead_origin")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "case").symlink_to(case_of(name).folder)
+        places.append(str(tmp_path / place / "case"))
+    told = facts_of_checks(check_all(places))
+    assert {row["case"]: row["outcome"] for row in told["cases"]} == dict(
+        zip(places, (FINDINGS, INCONCLUSIVE), strict=True)
+    )
+    assert {row["case"] for row in told["servers"]} == set(places)
+    assert are_facts(json.loads(json.dumps(told)))
+    assert told["evidence_at"] == min(newest_evidence(Case.open(place)) or "" for place in places)
+    assert facts_of_checks(check_all([places[0], str(tmp_path / "gone")]))["evidence_at"] is not None
+
+
+@pytest.mark.parametrize(("servers", "outcome"), [("s1 s2 s3", CLEAN), ("s1 s2", FINDINGS), ("s1", INCONCLUSIVE)])
+def test_a_server_that_is_collected_no_more_is_no_pass(servers: str, outcome: str, tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([INCIDENT / "2-during"])
+    accepted = facts_of(Incident(case))
+    (tmp_path / "next").mkdir()
+    for path in (INCIDENT / "2-during").iterdir():
+        if path.name.split(".")[0] in servers.split():
+            (tmp_path / "next" / path.name).write_bytes(path.read_bytes())
+    case.load([tmp_path / "next"])
+    held = judged(facts_of(Incident(case)), accepted, Terms(), TODAY)
+    assert held.outcome == outcome, held.because
+    for gone in {"s2", "s3"} - set(servers.split()):
+        about = f"worse: servers server {gone}, suffix dc=example,dc=com: collected before, not collected now"
+        assert about in held.because

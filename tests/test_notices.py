@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import socketserver
+import ssl
 import threading
+import time
+import urllib.error
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import date
 from email import message_from_bytes, policy
+from http.client import InvalidURL
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,16 +20,35 @@ from typing import Any
 import pytest
 
 from workbench.model import Problem
+from workbench.runs import notices
 from workbench.runs.checking import CheckedRun
+from workbench.runs.comparing import Terms
+from workbench.runs.news import News
 from workbench.runs.notices import Notify, notify_of, tell
 from workbench.runs.orders import Orders
 from workbench.runs.running import Run
 
 SECRET = "hook-7f3a"
+TODAY = date(2026, 11, 22)
 
 
-def checked(outcome: str, was: str | None, *why: str) -> CheckedRun:
-    return CheckedRun(Run("case/20_overview", "20_overview", "done"), outcome, why, was=was)
+def news(folder: Path, outcome: str, known: str | None, *why: str, name: str = "nightly") -> News:
+    """A run with this outcome, and that people know of another; None: they were told nothing."""
+    run = Run("case/20_overview", "20_overview", "done")
+    path = folder / f"{name}.yaml"
+    path.with_name(f".{path.name}.told.json").unlink(missing_ok=True)
+    if known:
+        before = News(path, [CheckedRun(run, known, [])], Terms(), TODAY)
+        for way in ("the webhook", "the mail server"):
+            before.told(way)
+        assert before.keep() == ""
+    return News(path, [CheckedRun(run, outcome, why)], Terms(), TODAY)
+
+
+def again(folder: Path, outcome: str) -> News:
+    """The same run, looked at once more."""
+    run = Run("case/20_overview", "20_overview", "done")
+    return News(folder / "nightly.yaml", [CheckedRun(run, outcome, [])], Terms(), TODAY)
 
 
 @contextmanager
@@ -122,8 +146,10 @@ def test_only_what_changed_is_told_and_once(tmp_path: Path) -> None:
             ("clean", "findings", False),
         ):
             server.got.clear()
-            assert list(tell(notify, "nightly", [checked(outcome, was, "a reason")])) == []
+            assert list(tell(notify, "nightly", news(tmp_path, outcome, was, "a reason"))) == []
             assert len(server.got) == (0 if silent else 1), (outcome, was)
+            assert list(tell(notify, "nightly", again(tmp_path, outcome))) == []
+            assert len(server.got) == (0 if silent else 1), "once"
         ((path, body),) = server.got
         assert path == f"/{SECRET}"
         assert body["text"].startswith(
@@ -136,7 +162,7 @@ def test_text_of_logs_calls_nobody_and_links_nowhere(tmp_path: Path) -> None:
     with listening(server) as port:
         notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port))
         hostile = ["<!channel> <http://evil.example|click>", "\x1b[31m\u202ered", "&lt;!here&gt;"]
-        assert list(tell(notify, "nightly", [checked("findings", "clean", *hostile)])) == []
+        assert list(tell(notify, "nightly", news(tmp_path, "findings", "clean", *hostile))) == []
     text = server.got[0][1]["text"]
     assert not set("<>\x1b\u202e") & set(text)
     assert "&lt;!channel&gt;" in text
@@ -151,7 +177,7 @@ def test_mail_reaches_those_who_are_named_and_no_other(tmp_path: Path) -> None:
             tmp_path, **where, mail_from="workbench@example.com", mail_to=["a@example.com", "b@example.com"]
         )
         why = "reason\r\nBcc: evil@example.com\r\n.\r\nüber"
-        assert list(tell(notify, "night\r\nBcc: x@example.com", [checked("failed", "clean", why)])) == []
+        assert list(tell(notify, "night\r\nBcc: x@example.com", news(tmp_path, "failed", "clean", why))) == []
     ((said, data),) = server.got
     assert [one.upper() for one in said if one.upper().startswith("RCPT")] == [
         "RCPT TO:<A@EXAMPLE.COM>",
@@ -169,7 +195,7 @@ def test_a_webhook_that_refuses_is_told_without_its_address(code: int, tmp_path:
     server = Hook(code)
     with listening(server) as port:
         notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port))
-        (why,) = tell(notify, "nightly", [checked("failed", "clean", "x")])
+        (why,) = tell(notify, "nightly", news(tmp_path, "failed", "clean", "x"))
     assert f"the webhook: it answered {code}" in why
     assert SECRET not in why + repr(notify)
     assert len(server.got) == 1, "it is not followed elsewhere"
@@ -187,7 +213,7 @@ def test_nobody_there_is_told(tmp_path: Path) -> None:
         mail_from="a@example.com",
         mail_to=["b@example.com"],
     )
-    whys = list(tell(notify, "nightly", [checked("failed", "clean", "x")]))
+    whys = list(tell(notify, "nightly", news(tmp_path, "failed", "clean", "x")))
     assert ["Connection refused" in why for why in whys] == [True, True]
     assert SECRET not in "".join(whys)
 
@@ -198,7 +224,7 @@ def test_a_mail_server_that_refuses_is_told(refused: str, tmp_path: Path) -> Non
     with listening(server) as port:
         where = {"mail_server": f"127.0.0.1:{port}", "mail_tls": "none"}
         notify = told_by(tmp_path, **where, mail_from="a@example.com", mail_to=["b@example.com"])
-        whys = list(tell(notify, "nightly", [checked("failed", "clean", "x")]))
+        whys = list(tell(notify, "nightly", news(tmp_path, "failed", "clean", "x")))
     assert [why.startswith("nobody was told by the mail server") for why in whys] == (
         [True] if refused != "EHLO" else []
     )
@@ -218,7 +244,7 @@ def test_a_password_never_goes_over_a_line_that_anybody_reads(tmp_path: Path) ->
     server = Post("STARTTLS")  # one that cannot do it
     with listening(server) as port:
         notify = told_by(tmp_path, **{**given, "mail_server": f"127.0.0.1:{port}"}, **login)
-        (why,) = tell(notify, "nightly", [checked("failed", "clean", "x")])
+        (why,) = tell(notify, "nightly", news(tmp_path, "failed", "clean", "x"))
     assert not server.got
     assert "hunter2" not in why
 
@@ -231,6 +257,8 @@ def test_a_password_never_goes_over_a_line_that_anybody_reads(tmp_path: Path) ->
         ({"webhook_file": "gone"}, "cannot read it"),
         ({"webhook_file": "empty"}, "no address of a webhook"),
         ({"webhook_file": "file"}, "no address of a webhook"),
+        ({"webhook_file": "/dev/zero"}, "no plain file"),
+        ({"webhook_file": "spoken"}, "no address of a webhook"),
         ({"webhook_file": ["a"]}, "not text"),
         ({"mail_server": "h"}, "mail_from is lacking"),
         ({"mail_server": "h", "mail_from": "a@b"}, "mail_to is lacking"),
@@ -247,5 +275,97 @@ def test_people_who_could_not_be_told_are_a_problem_before_anything_is_run(
 ) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "file").write_text("file:///etc/passwd\n")
+    (tmp_path / "spoken").write_text("http://example.com/hü\n")
     with pytest.raises(Problem, match=words):
         told_by(tmp_path, **notify)
+
+
+def test_one_way_that_fails_is_tried_again_and_the_other_is_not(tmp_path: Path) -> None:
+    hook, post = Hook(500), Post()
+    with listening(hook) as port, listening(post) as mail_port:
+        where = {"mail_server": f"127.0.0.1:{mail_port}", "mail_tls": "none", "mail_from": "a@example.com"}
+        notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port), mail_to=["b@example.com"], **where)
+        (why,) = tell(notify, "nightly", news(tmp_path, "failed", "clean", "x"))
+        assert why.startswith("nobody was told by the webhook")
+        hook.code = 200
+        for _ in range(2):
+            assert list(tell(notify, "nightly", again(tmp_path, "failed"))) == []
+    assert (len(hook.got), len(post.got)) == (2, 1)
+
+
+def test_one_address_of_two_that_is_refused_is_told(tmp_path: Path) -> None:
+    server = Post("RCPT TO:<GONE")
+    with listening(server) as port:
+        where = {"mail_server": f"127.0.0.1:{port}", "mail_tls": "none", "mail_from": "a@example.com"}
+        notify = told_by(tmp_path, **where, mail_to=["b@example.com", "gone@example.com"])
+        (why,) = tell(notify, "nightly", news(tmp_path, "failed", "clean", "x"))
+        assert why == "not all were told by the mail server: 1 of 2 addresses were refused (550)"
+        notify = told_by(tmp_path, **where, mail_to=["gone@example.com"])
+        (why,) = tell(notify, "nightly", news(tmp_path, "failed", "clean", "x"))
+        assert why == "nobody was told by the mail server: it refused all addresses"
+    assert len(server.got) == 1
+
+
+class _Dripping(socketserver.StreamRequestHandler):
+    """Answers a byte now and then, for ever; each comes in time."""
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b"2")
+                time.sleep(0.05)
+
+
+class _Silent(socketserver.StreamRequestHandler):
+    """Ends at once, whatever is said."""
+
+    def handle(self) -> None:
+        self.rfile.read(1)
+
+
+@pytest.mark.parametrize("way", ["webhook", "mail"])
+def test_who_answers_for_ever_is_not_waited_for(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "SECONDS", 0.5)
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Dripping)
+    server.daemon_threads = True
+    with listening(server) as port:
+        given: dict[str, Any] = {"webhook_file": hook_file(tmp_path, port)}
+        if way == "mail":
+            given = {"mail_server": f"127.0.0.1:{port}", "mail_tls": "none", "mail_from": "a@b", "mail_to": ["c@d"]}
+        began = time.monotonic()
+        (why,) = tell(told_by(tmp_path, **given), "nightly", news(tmp_path, "failed", "clean", "x"))
+        assert time.monotonic() - began < 5
+    assert "it took longer than" in why
+
+
+def test_a_line_that_is_not_safe_is_told_in_words(tmp_path: Path) -> None:
+    with listening(socketserver.TCPServer(("127.0.0.1", 0), _Silent)) as port:
+        where = {"mail_server": f"127.0.0.1:{port}", "mail_tls": "tls", "mail_from": "a@b", "mail_to": ["c@d"]}
+        (why,) = tell(told_by(tmp_path, **where), "nightly", news(tmp_path, "failed", "clean", "x"))
+    assert "str" not in why.split()
+    assert why.startswith("nobody was told by the mail server: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED]"), "its certificate is not trusted"),
+        (urllib.error.URLError(ssl.SSLCertVerificationError(1, "x")), "its certificate is not trusted"),
+        (ssl.SSLError(1, f"[SSL: WRONG_VERSION_NUMBER] {SECRET}"), "no safe line to it could be made"),
+        (UnicodeEncodeError("ascii", f"/{SECRET}ü", 10, 11, "ordinal not in range"), "its address cannot be used"),
+        (InvalidURL(f"nonnumeric port: {SECRET}"), "its address cannot be used"),
+        (TimeoutError("timed out"), "it took longer than 30 s"),
+        (urllib.error.URLError(TimeoutError("timed out")), "it took longer than 30 s"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+        (urllib.error.URLError("no host given"), "URLError"),
+    ],
+)
+def test_why_somebody_was_not_told_is_said_in_words_without_the_address(
+    error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> str:
+        raise error
+
+    monkeypatch.setattr(notices, "_post", failing)
+    (why,) = tell(Notify(f"http://127.0.0.1/{SECRET}"), "nightly", news(tmp_path, "failed", "clean", "x"))
+    assert why == f"nobody was told by the webhook: {words}"

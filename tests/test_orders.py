@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,17 @@ from workbench.boundary import to_yaml
 from workbench.jupyter import OWN
 from workbench.model import Problem
 from workbench.parameters import as_parameters_file
-from workbench.runs.orders import declared, read_orders
+from workbench.runs.orders import Orders, declared, read_orders
 
 CASE = "case_folder"
+
+
+def ready(path: Path) -> Orders:
+    """The orders of a file, if all of them can be run."""
+    orders = read_orders(path)
+    for one in orders.refused:
+        raise Problem(one.why)
+    return orders
 
 
 def written(folder: Path, text: str) -> Path:
@@ -52,26 +61,63 @@ def test_what_a_notebook_copies_is_what_is_run(tmp_path: Path, case: Path) -> No
     assert order.parameters == shown
 
 
-def test_each_run_is_for_each_case_and_none_is_called_as_another(tmp_path: Path) -> None:
-    for place in ("eu/case", "us/case"):
-        (tmp_path / place).parent.mkdir()
-        (tmp_path / place).symlink_to(case_of(LOST).folder)
-    (tmp_path / "third").symlink_to(case_of(LOST).folder)
-    text = "cases: [eu, us]\nruns:\n- notebook: 20_overview\n- notebook: 20_overview\n  parameters: {server: s3}\n"
-    with pytest.raises(Problem, match="this is not a case"):
+def cases(folder: Path, *places: str) -> None:
+    for place in places:
+        (folder / place).mkdir(parents=True)
+        (folder / place / "case.yaml").write_text("layout: '5'\n")
+
+
+def test_a_run_is_called_by_its_case_as_it_is_written_and_by_its_notebook(tmp_path: Path) -> None:
+    cases(tmp_path, "a/eu/case", "b/eu/case", "other")
+    text = "cases: [a/eu/case, ./b/eu/case/, other]\nruns: [{notebook: 20_overview}, {notebook: 21_anchor, name: by-hand}]\n"
+    orders = read_orders(written(tmp_path, text))
+    places = ("a/eu/case", "b/eu/case", "other")
+    assert [one.name for one in orders.runs] == [
+        f"{case}/{name}" for name in ("20_overview", "by-hand") for case in places
+    ]
+    assert {one.file for one in orders.runs} == {"it.yaml"}
+    # What is added changes no name.
+    more = (
+        text.replace("[a/eu", "[other, a/eu")
+        .replace(", other]", "]")
+        .replace("runs: [", "runs: [{notebook: 22_stop_csn}, ")
+    )
+    assert {one.name for one in orders.runs} < {one.name for one in read_orders(written(tmp_path, more)).runs}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cases: [eu]\nruns: [{notebook: 20_overview}, {notebook: 20_overview, parameters: {server: s3}}]",
+         "two runs are called eu/20_overview"),
+        ("cases: [eu]\nruns: [{notebook: 20_overview}, {notebook: 21_anchor, name: 20_overview}]", "two runs are called"),
+        ("cases: [eu]\nruns: [{notebook: 20_overview}, {notebook: 20_overview}]", "eu/20_overview twice"),
+        ("cases: [eu]\nruns: [{notebook: 20_overview}, {notebook: 20_overview, name: again}]", "are the same run"),
+        ("cases: [eu, eu]\nruns: [{notebook: 20_overview}]", "twice"),
+        ("cases: [eu, us/../eu]\nruns: [{notebook: 20_overview}]", "are the same run"),
+        ("cases: [eu, link]\nruns: [{notebook: 20_overview}]", "are the same run"),
+        ("notebook: 50_checks\nparameters: {case_folders: [eu, link]}", "one case is named twice"),
+        ("notebook: 50_checks\ncases: [eu, us, ./eu]", "one case is named twice"),
+        ("name: x\ncases: [eu]\nruns: [{notebook: 20_overview}]", "a name for several runs"),
+        ("notebook: 20_overview\nname: ../x\ncases: [eu]", "is no name of a run"),
+        ("notebook: 20_overview\nname: [x]\ncases: [eu]", "not text"),
+        ("notebook: 20_overview\nname: ''\ncases: [eu]", "is no name of a run"),
+    ],
+)  # fmt: skip
+def test_no_run_is_asked_for_twice_and_no_two_are_taken_for_one(text: str, words: str, tmp_path: Path) -> None:
+    cases(tmp_path, "eu", "us")
+    (tmp_path / "link").symlink_to(tmp_path / "eu")
+    with pytest.raises(Problem, match=words):
         read_orders(written(tmp_path, text))
-    # Links lead to one folder here, so the names are those of the folder.
-    orders = read_orders(written(tmp_path, text.replace("[eu, us]", "[eu/case]")))
-    assert [one.name for one in orders.runs] == [f"{LOST}/20_overview 1", f"{LOST}/20_overview 2"]
 
 
-def test_cases_of_one_name_are_told_by_the_folders_they_lie_in(tmp_path: Path) -> None:
-    for place in ("a/eu/case", "b/eu/case", "us/case", "other"):
-        (tmp_path / place).mkdir(parents=True)
-        (tmp_path / place / "case.yaml").write_text("layout: '5'\n")
-    text = "cases: [a/eu/case, b/eu/case, us/case, other]\nruns: [{notebook: 20_overview}]\n"
-    names = [one.name for one in read_orders(written(tmp_path, text)).runs]
-    assert names == [f"{one}/20_overview" for one in ("a/eu/case", "b/eu/case", "us/case", "other")]
+def test_a_case_that_is_not_there_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    cases(tmp_path, "eu", "us")
+    text = "cases: [eu, gone, us]\nruns: [{notebook: 20_overview}]\n"
+    orders = read_orders(written(tmp_path, text))
+    assert [one.name for one in orders.runs] == ["eu/20_overview", "us/20_overview"]
+    ((refused),) = orders.refused
+    assert (refused.order.name, "there is no such case" in refused.why) == ("gone/20_overview", True)
 
 
 def test_every_notebook_declares_parameters_of_known_types() -> None:
@@ -200,7 +246,7 @@ def test_what_would_not_be_run_as_it_is_written_is_refused(what: str, tmp_path: 
     path = tmp_path / "it.yaml"
     path.write_bytes((text if "notebook:" in text.partition("\n")[0] else f"notebook: 20_overview\n{text}").encode())
     with pytest.raises(Problem) as told:
-        read_orders(path)
+        ready(path)
     assert "it.yaml" in str(told.value)
     assert "\x1b" not in str(told.value)
     assert everything(tmp_path).keys() - before.keys() == {str(path)}
@@ -276,7 +322,7 @@ def test_no_path_leads_anywhere_but_to_a_case(shape: str, where: str, tmp_path: 
     path = tmp_path / "it.yaml"
     path.write_bytes(to_yaml(said).encode("utf-8", "surrogatepass"))
     with pytest.raises(Problem, match=r"it\.yaml"):
-        read_orders(path)
+        ready(path)
     assert everything(tmp_path).keys() - before.keys() == {str(path)}
 
 
@@ -311,3 +357,15 @@ def test_a_wrong_file_is_told_in_a_sentence(content: bytes, words: str, tmp_path
         read_orders(tmp_path)
     with pytest.raises(Problem, match="cannot read it"):
         read_orders(tmp_path / "gone.yaml")
+
+
+@pytest.mark.parametrize("what", ["/dev/zero", "/dev/stdin", "a pipe", "too large"])
+def test_what_has_no_end_is_not_read(what: str, tmp_path: Path) -> None:
+    path = Path(what) if what.startswith("/") else tmp_path / "it.yaml"
+    if what == "a pipe":
+        os.mkfifo(path)
+    elif what == "too large":
+        with open(path, "wb") as file:
+            file.truncate(1 << 30)
+    with pytest.raises(Problem, match=r"no plain file|more than 64 KiB|cannot read it"):
+        read_orders(path)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -23,19 +23,25 @@ from case_samples import everything
 from conftest import ROOT
 from incident_samples import LOST, case_of
 
+from widgets.inputs import Inputs
 from workbench import Case
+from workbench.incident import Incident
 from workbench.journal import owned
 from workbench.model import Problem
+from workbench.parameters import keep, kept_in
 from workbench.runs import running
 from workbench.runs.checking import Demands, checked
+from workbench.runs.facts import RECORD as RECORD_FILE
 from workbench.runs.orders import Order, Orders
 from workbench.runs.running import DONE, FAILED, LOG, run, runs_in
 from workbench.runs.told import checked_junit
 
 FACTS: dict[str, Any] = {
-    "facts": 1,
+    "facts": 2,
     "verdict": "clean",
-    **{name: [] for name in ("findings", "counts", "lag", "sessions", "cases")},
+    "compared": True,
+    "evidence_at": None,
+    **{name: [] for name in ("servers", "findings", "counts", "lag", "sessions", "cases")},
 }
 
 RECORD = f"""import json, os
@@ -153,9 +159,11 @@ def failed(order: Order, why: str) -> running.Run:
     assert one.outcome == FAILED
     assert not one.facts
     assert re.search(why, one.why), one.why
-    (held,) = checked(Orders(Path("x.yaml"), [order]), [one], Demands(), {"runs": {}}, date(2026, 11, 22))
+    (held,) = checked(
+        Orders(Path("x.yaml"), [order]), [one], Demands(), {"runs": {}}, datetime(2026, 11, 22, tzinfo=UTC)
+    )
     assert held.outcome == "failed"
-    suite = ET.fromstring(checked_junit([held], "x").partition("\n")[2])
+    suite = ET.fromstring(checked_junit([held]).partition("\n")[2])
     assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
     assert suite.find(".//testcase/error") is not None
     return one
@@ -176,7 +184,10 @@ BY_ITSELF = {
     "no notebook": ("record(FACTS)", "the notebook was not written"),
     "half a record": ("record(FACTS[:20]); book(BOOK)", "cannot be read"),
     "an empty record": ("record(''); book(BOOK)", "cannot be read"),
-    "a record of another version": ("record(FACTS.replace(': 1', ': 7')); book(BOOK)", "cannot be read"),
+    "a record of another version": ("record(FACTS.replace(': 2', ': 7')); book(BOOK)", "cannot be read"),
+    "a record that lacks a list": ("record(FACTS.replace('sessions', 'session')); book(BOOK)", "cannot be read"),
+    "a verdict that nobody knows": ("record(FACTS.replace('clean', 'great')); book(BOOK)", "cannot be read"),
+    "a record that is nested deeply": ("record('[' * 100000); book(BOOK)", "cannot be read"),
     "a record that is a list": ("record('[1]'); book(BOOK)", "cannot be read"),
     "half a notebook": ("record(FACTS); book(BOOK[:5])", "cannot be read"),
     "a notebook without cells": ("record(FACTS); book('{}')", "cannot be read"),
@@ -261,7 +272,7 @@ def test_two_runs_of_one_case_do_not_meet(order: Callable[..., Order], monkeypat
     assert run(asked).outcome == DONE
     before = everything(asked.case_folder)
     with owned(asked.case_folder / "runs"):
-        failed(asked, "another run works on this case")
+        assert failed(asked, "another run works on this case").met
     assert everything(asked.case_folder) == before
 
 
@@ -332,10 +343,123 @@ def test_old_runs_go_and_the_last_one_that_was_done_stays(
     kept = runs_in(bad.case_folder)
     assert [one.outcome for one in kept] == [DONE, FAILED, FAILED]
     assert kept[0].folder == good.folder
-    for damaged in ("20261122T000000Z-small", "20261122T000001Z-small"):
-        (bad.case_folder / "runs" / damaged).mkdir()
-    (bad.case_folder / "runs" / damaged / "run.json").write_text('{"run": 1')
-    assert len(runs_in(bad.case_folder)) == 3
+
+
+def test_the_last_run_is_the_last_whatever_a_clock_said(
+    order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played(monkeypatch, "record(FACTS); book(BOOK)")
+    asked = order()
+    first = run(asked)
+    assert first.folder is not None
+    of_tomorrow = first.folder.with_name("20990101T000000Z-small")
+    first.folder.rename(of_tomorrow)
+    about = json.loads((of_tomorrow / "run.json").read_text())
+    (of_tomorrow / "run.json").write_text(json.dumps({**about, "began": "2099-01-01T00:00:00Z"}))
+    second = run(asked)
+    assert [one.number for one in runs_in(asked.case_folder)] == [1, 2]
+    third = run(asked, keep=1)
+    assert [one.folder for one in runs_in(asked.case_folder)] == [third.folder]
+    assert second.folder is not None
+    assert not second.folder.exists()
+    assert third.folder is not None
+    assert third.folder.exists()
+
+
+def test_runs_of_two_files_do_not_meet(order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch) -> None:
+    played(monkeypatch, "record(FACTS); book(BOOK)")
+    one, other = replace(order(), file="nightly.yaml"), replace(order(), file="weekly.yaml")
+    weekly = run(other, keep=1)
+    for _ in range(2):
+        run(one, keep=1)
+    kept = runs_in(one.case_folder)
+    assert [each.file for each in kept] == ["weekly.yaml", "nightly.yaml"]
+    assert kept[0].folder == weekly.folder
+
+
+DAMAGED: dict[str, Any] = {
+    "cut": '{"run": 2',
+    "empty": "",
+    "a list": "[]",
+    "only its version": '{"run": 2}',
+    "of another version": {"run": 1},
+    "an outcome that nobody knows": {"outcome": "great"},
+    "a time that is none": {"began": "soon"},
+    "a time without a zone": {"began": "2026-11-22T01:00:00"},
+    "a number as text": {"number": "1"},
+    "a truth for a number": {"number": True},
+    "parameters that are a list": {"parameters": []},
+    "one key more": {"folder": "/etc"},
+    "nested deeply": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_damaged_run_is_passed_over(what: str, order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch) -> None:
+    played(monkeypatch, "record(FACTS); book(BOOK)")
+    asked = order()
+    good = run(asked)
+    assert good.folder is not None
+    bad = good.folder.with_name("20261122T000000Z-x")
+    shutil.copytree(good.folder, bad)
+    assert len(runs_in(asked.case_folder)) == 2
+    damage = DAMAGED[what]
+    whole = json.loads((good.folder / "run.json").read_text())
+    (bad / "run.json").write_text(damage if isinstance(damage, str) else json.dumps({**whole, **damage}))
+    assert [one.folder for one in runs_in(asked.case_folder)] == [good.folder]
+    assert run(asked).outcome == DONE
+
+
+def test_a_run_whose_facts_are_damaged_is_passed_over(
+    order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played(monkeypatch, "record(FACTS); book(BOOK)")
+    asked = order()
+    good = run(asked)
+    assert good.folder is not None
+    for text in ('{"facts": 2}', '{"facts": 1}', json.dumps({**FACTS, "verdict": "great"}), "", "[" * 100_000):
+        (good.folder / "facts.json").write_text(text)
+        assert runs_in(asked.case_folder) == []
+
+
+def test_runs_stay_in_their_case(order: Callable[..., Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played(monkeypatch, "record(FACTS); book(BOOK)")
+    asked = order()
+    (tmp_path / "elsewhere").mkdir()
+    (asked.case_folder / "runs").symlink_to(tmp_path / "elsewhere")
+    failed(asked, "leads out of the case")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_an_error_that_nobody_expected_is_a_failure_and_tells_nothing_that_was_read(
+    order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("hunter2")
+
+    monkeypatch.setattr(running, "_execute", broken)
+    why = failed(order(), r"an error that nobody expected \(KeyError, running.py:\d+\)").why
+    assert "hunter2" not in why
+
+
+def test_a_time_that_is_long_is_waited_for(order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch) -> None:
+    played(monkeypatch, "record(FACTS); book(BOOK)")
+    assert run(order(timeout=3660 * 86_400)).outcome == DONE
+
+
+def test_a_run_without_a_person_goes_by_its_own_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(tmp_path, {"as_of": "1-before"})
+    assert kept_in(tmp_path) == {"as_of": "1-before"}
+    monkeypatch.setenv(RECORD_FILE, str(tmp_path / "facts.json"))
+    before = everything(tmp_path)
+    assert kept_in(tmp_path) == {}
+    keep(tmp_path, {"as_of": "2-during"})
+    assert everything(tmp_path) == before
+    shutil.copytree(case_of(LOST).folder, tmp_path / "case")
+    (tmp_path / "case" / "parameters.yaml").write_text("as_of: 1-before\n")
+    shown = Inputs(Incident(tmp_path / "case"), "20_overview", as_of="")
+    assert shown.value("as_of") == "2-during"
+    assert Inputs(Incident(tmp_path / "case"), "20_overview", as_of="1-before").value("as_of") == "1-before"
 
 
 def test_a_first_load_that_failed_leaves_its_run_and_a_case_can_be_made_there(

@@ -30,6 +30,18 @@ def test_each_example_calls_a_command_with_options_that_it_has(path: Path) -> No
             command.make_parser(context).parse_args(words)
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_each_example_has_a_folder_that_its_user_may_write(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    written = {str(Path(found).parent) for found in re.findall(r"--junit (\S+?)[\"\n]", text)}
+    assert written == {"/var/lib/workbench"}
+    if path.suffix == ".service":
+        assert "\nStateDirectory=workbench\n" in text, "systemd makes it, and sets STATE_DIRECTORY"
+    else:
+        assert re.search(r"STATE_DIRECTORY\W+/var/lib/workbench", text)
+        assert "install -d -o workbench -m 750 /var/lib/workbench" in text
+
+
 def test_systemd_takes_its_units(tmp_path: Path) -> None:
     analyze = shutil.which("systemd-analyze")
     need("systemd-analyze", analyze)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import binascii
 import re
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
@@ -224,6 +226,16 @@ def printable(text: str) -> str:
 
 def _escaped(letter: int) -> str:
     return f"\\x{letter:02x}" if letter < 0x100 else f"\\u{letter:04x}" if letter < 0x10000 else f"\\U{letter:08x}"
+
+
+def defect_of(error: BaseException) -> str:
+    """A sentence about an error that nobody expected. Its own words stay out: they may hold what was read."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE in Path(frame.filename).parents]
+    at = f", {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"an error that nobody expected ({type(error).__name__}{at}). It is one of the workbench: tell its makers"
+
+
+_PACKAGE = Path(__file__).parent
 
 
 class _StrictLoader(yaml.BaseLoader):

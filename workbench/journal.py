@@ -200,6 +200,10 @@ class Owner:
         return f"process {self.pid} on {self.host} since {self.since}"
 
 
+class AtWork(Problem):
+    """Somebody else owns the folder at this moment: what was asked for may well be what they do."""
+
+
 @contextmanager
 def owned(folder: Path, dead_owner: str | None = None) -> Iterator[Owner | None]:
     """Own the folder while the block runs; raises Problem, naming the owner, if somebody else does.
@@ -215,7 +219,7 @@ def owned(folder: Path, dead_owner: str | None = None) -> Iterator[Owner | None]
         except BlockingIOError:
             file.seek(0)
             owner = str(_owner(file.read()) or "owner unknown")
-            raise Problem("another run works on this case", owner, "wait until it has ended, or end it") from None
+            raise AtWork("another run works on this case", owner, "wait until it has ended, or end it") from None
         if not _same_file(file.fileno(), folder / OWNER):
             # A first load that failed took its folder away between our opening and our locking: this lock guards nothing.
             raise Problem("another run has just ended and taken this case away", str(folder), "start again")

@@ -3,7 +3,8 @@ made of it.
 
     CASE/parameters.yaml   name: value, as chosen last, of all notebooks of the case
 
-A name that a notebook is given outright counts more than what is kept; what is kept counts more than a suggestion.
+A name that a notebook is given outright counts more than what is kept; what is kept counts more than a suggestion. A run
+without a person neither reads nor writes it: what it finds depends on the evidence and on its own parameters alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from workbench.history import moment_of
 from workbench.incident import ALL, Incident
 from workbench.journal import write_whole
 from workbench.model import Problem
+from workbench.runs.facts import RECORD
 
 NAME = "parameters.yaml"
 READ_ONLY = "WORKBENCH_READ_ONLY"
@@ -185,6 +187,8 @@ def as_written(value: Any) -> Any:
 
 def kept_in(folder: Path) -> dict[str, str]:
     """What is kept with a case; a file that cannot be read keeps nothing, and the next choice replaces it."""
+    if os.environ.get(RECORD):
+        return {}
     path = folder / NAME
     try:
         said = strict_yaml(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else {}
@@ -195,7 +199,7 @@ def kept_in(folder: Path) -> dict[str, str]:
 
 def keep(folder: Path, choices: Mapping[str, str]) -> None:
     """Keep these choices with the case, beside the others. Raises Problem if the case cannot be written."""
-    if os.environ.get(READ_ONLY):
+    if os.environ.get(READ_ONLY) or os.environ.get(RECORD):
         return
     path = folder / NAME
     try:

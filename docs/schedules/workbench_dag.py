@@ -21,4 +21,10 @@ with DAG(
     tags=["replication"],
 ) as dag:
     # No retries: a run that failed is told at once, and a finding does not go away by asking again.
-    BashOperator(task_id="check", bash_command=COMMAND, retries=0)
+    BashOperator(
+        task_id="check",
+        bash_command=COMMAND,
+        env={"STATE_DIRECTORY": "/var/lib/workbench"},  # made once: install -d -o workbench -m 750 /var/lib/workbench
+        append_env=True,
+        retries=0,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,15 @@ def kept_of(case: Case) -> list[Path]:
     """What no output about a case may overwrite: it, and what it was read from, wherever that is."""
     inputs = (Path(one.path) for one in case.inputs)
     return [case.folder / "case.yaml", case.evidence, *map(Path, case.snapshots.values()), *inputs]
+
+
+def case_around(path: Path) -> Path | None:
+    """The case folder that a file of this name would lie in, at whatever depth; None: in none."""
+    for folder in path.resolve().parents:
+        with suppress(OSError):  # nobody may look into it: then nobody may write there, either
+            if Case.lies_in(folder):
+                return folder
+    return None
 
 
 @contextmanager

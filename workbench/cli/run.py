@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +15,16 @@ import click
 from tqdm import tqdm
 
 from workbench.boundary import printable
+from workbench.case import Case
 from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
 from workbench.checks import FAILED as NOT_CHECKED
+from workbench.cli.diagnosis import case_around, kept_of
 from workbench.cli.terminal import JSON, check_outputs, give, main
+from workbench.model import Problem
 
 if TYPE_CHECKING:
-    from workbench.runs.orders import Order
+    from workbench.runs.checking import CheckedRun
+    from workbench.runs.orders import Order, Orders
     from workbench.runs.running import Run
 
 EXIT = {CLEAN: 0, FINDINGS: 1, NOT_CHECKED: 2, INCONCLUSIVE: 3}
@@ -39,8 +45,10 @@ def run(context: click.Context, files: tuple[Path, ...], json_to: str | None) ->
     from workbench.runs.running import run as ran
 
     asked = [read_orders(path) for path in files]
-    kept = [*files, *(case / "case.yaml" for one in asked for case in {order.case_folder for order in one.runs})]
-    check_outputs(json_to, None, kept)
+    for orders in asked:
+        for one in orders.refused:
+            raise Problem(one.why)
+    _check_outputs(json_to, None, files, asked)
     made: list[Run] = []
     for orders in asked:
         for order in orders.runs:
@@ -88,6 +96,24 @@ class Cells:
             self._bar.update(cell - 1 - self._bar.n)
 
 
+def _check_outputs(json_to: str | None, junit_to: str | None, files: Sequence[Path], asked: Sequence[Orders]) -> None:
+    """Refuse outputs in a case, and on anything that the runs read."""
+    from workbench.runs.checking import baseline_of
+    from workbench.runs.notices import files_of
+
+    kept, homes = list(files), set[Path]()
+    for orders in asked:
+        kept += [baseline_of(orders), *files_of(orders)]
+        for order in [*orders.runs, *(one.order for one in orders.refused)]:
+            homes |= {order.case_folder.resolve(), *order.paths}  # a case may be still to be made
+            with suppress(Problem, OSError):
+                kept += kept_of(Case.open(order.case_folder))
+    check_outputs(json_to, junit_to, [*kept, *homes], "--junit")
+    for to in (json_to, junit_to):
+        if to and to != "-" and (case_around(Path(to)) or not homes.isdisjoint(Path(to).resolve().parents)):
+            raise Problem("this lies in a case, or in what a run reads", to, "give a file elsewhere")
+
+
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--no-run", is_flag=True, help="Run nothing: look at the last runs, and whether they are recent enough.")
@@ -108,44 +134,110 @@ def check(
     """Run the notebooks that parameters FILEs name, and hold what they find against what was accepted before.
 
     What counts is what is new or worse than the baseline beside the file (FILE.baseline.json); where nothing was accepted
-    yet, every finding. A run that failed or could not tell is never a pass. Exit codes: 0 clean, 1 new or worse, 2 a run
-    failed, 3 inconclusive.
+    yet, every finding. A run that failed or could not tell is never a pass, also if it could not before. A file that cannot be
+    used, or a case that is not there, has failed; the others are run. Exit codes: 0 clean, 1 new or worse, 2 a run failed, or
+    somebody could not be told, 3 inconclusive.
     """
-    from workbench.runs import checking, notices, told
-    from workbench.runs.orders import read_orders
-    from workbench.runs.running import run as ran
+    from workbench.runs import checking, told
 
     if accepting and not reason.strip():
         raise click.UsageError("--accept needs --reason: somebody will ask why this was taken for good")
-    asked = [(orders := read_orders(path), checking.demands_of(orders)) for path in files]
-    people = [notices.notify_of(orders) for orders, _ in asked]
-    kept = [path for orders, _ in asked for path in (orders.path, checking.baseline_of(orders))]
-    check_outputs(json_to, junit_to, kept, "--junit")
-    known = [checking.read_baseline(checking.baseline_of(orders)) if not accepting else None for orders, _ in asked]
-    found, silent = [], False
-    for (orders, demands), baseline, notify in zip(asked, known, people, strict=True):
-        now = datetime.now(UTC)
-        if no_run:
-            runs = checking.last_runs(orders, demands, now)
-        else:
-            runs = []
-            for order in orders.runs:
-                with Cells() as cells:
-                    runs.append(ran(order, cells, orders.keep))
-        if accepting:
-            path = checking.accept(orders, runs, reason)
-            click.echo(f"accepted: {printable(str(path))}", err=True)
-            baseline = checking.read_baseline(path)
-        mine = checking.checked(orders, runs, demands, baseline or {"runs": {}}, now.date())
-        for why in notices.tell(notify, orders.path.stem, mine):
-            silent = True
-            click.echo(f"workbench: {why}", err=True)
-        found += mine
-    if json_to:
-        give(json.dumps(told.checked_json(found), indent=1) + "\n", json_to)
-    if junit_to:
-        give(told.checked_junit(found, ", ".join(path.stem for path in files)), junit_to)
+    nights = [Night(path, accepting) for path in files]
+    _check_outputs(json_to, junit_to, files, [one.orders for one in nights])
+    problems: list[Problem] = []
+    for one in nights:
+        one.run(no_run)
+    not_accepted = _accepted(nights, reason) if accepting else []
+    for one in nights:
+        problems += one.tell()
+    found = [checked for one in nights for checked in one.checked]
+    found += [checking.not_begun(nights[0].orders.path, str(problem), "baseline") for problem in not_accepted]
+    for text, to in (
+        (json.dumps(told.checked_json(found), indent=1) + "\n", json_to),
+        (told.checked_junit(found), junit_to),
+    ):
+        try:
+            if to:
+                give(text, to)
+        except Problem as problem:  # the other one is written all the same
+            problems.append(problem)
+    for each in [*not_accepted, *problems]:
+        click.echo(f"workbench: {printable(str(each))}", err=True)
     if "-" not in (json_to, junit_to):
         click.echo(told.checked_text(found), nl=False)
     # Whoever waits for a message would take silence for a pass.
-    context.exit(EXIT[NOT_CHECKED if silent else told.worst(found)])
+    context.exit(EXIT[NOT_CHECKED if problems else told.worst(found)])
+
+
+class Night:
+    """What a check does about one parameters file. Whatever is wrong with it is a failed run of it, for all who look."""
+
+    def __init__(self, path: Path, accepting: bool) -> None:
+        from workbench.runs import checking, notices, orders
+
+        self.orders, self.demands, self.notify = orders.Orders(path, []), checking.Demands(), notices.Notify()
+        self.baseline: Mapping[str, Any] = {"runs": {}}
+        self.runs: list[Run] = []
+        self.wrong = ""
+        self.checked: list[CheckedRun] = []
+        try:
+            self.notify = notices.notify_of(orders.only_notify(path))  # first: others have to learn of what comes below
+            self.orders = orders.read_orders(path)
+            self.demands = checking.demands_of(self.orders)
+            if not accepting:
+                self.baseline = checking.read_baseline(checking.baseline_of(self.orders))
+        except Problem as problem:
+            self.wrong = str(problem)
+            self.orders = replace(self.orders, runs=[], refused=[])
+
+    def run(self, no_run: bool) -> None:
+        """Run all that can be, or look at the last runs; and hold them against what was accepted."""
+        from workbench.runs import checking
+        from workbench.runs.running import run as ran
+
+        if no_run and not self.wrong:
+            self.runs = checking.last_runs(self.orders, self.demands, datetime.now(UTC))
+        for order in [] if no_run else self.orders.runs:
+            with Cells() as cells:
+                self.runs.append(ran(order, cells, self.orders.keep))
+        self.runs += [checking.failed(one.order, one.why) for one in self.orders.refused]
+        self.judge()
+
+    def judge(self) -> None:
+        """Hold the runs against the baseline."""
+        from workbench.runs import checking
+
+        if self.wrong:
+            self.checked = [checking.not_begun(self.orders.path, self.wrong)]
+        else:
+            self.checked = checking.checked(self.orders, self.runs, self.demands, self.baseline, datetime.now(UTC))
+
+    def tell(self) -> list[Problem]:
+        """Tell people what they do not know yet; gives what did not work."""
+        from workbench.runs.news import News
+        from workbench.runs.notices import tell
+
+        news = News(self.orders.path, self.checked, self.demands.terms, datetime.now(UTC).date())
+        return [Problem(why) for why in tell(self.notify, self.orders.path.stem, news)]
+
+
+def _accepted(nights: Sequence[Night], reason: str) -> list[Problem]:
+    """Accept the runs of all files, or of none; gives why not."""
+    from workbench.runs import checking
+
+    try:
+        for one in nights:
+            if one.wrong:
+                raise Problem("nothing was accepted", str(one.orders.path), one.wrong)
+        for path in checking.accept([(one.orders, one.runs) for one in nights], reason):
+            click.echo(f"accepted: {printable(str(path))}", err=True)
+        problems = []
+    except Problem as problem:
+        problems = [problem]
+    except OSError as error:
+        problems = [Problem(f"nothing was accepted: {error.strerror}", str(error.filename or ""))]
+    for one in nights:
+        if not one.wrong:
+            one.baseline = checking.baseline_if_any(one.orders)
+            one.judge()
+    return problems

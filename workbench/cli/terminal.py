@@ -13,7 +13,7 @@ import click
 from tqdm import tqdm
 
 from workbench import __version__
-from workbench.boundary import printable
+from workbench.boundary import defect_of, printable
 from workbench.journal import write_whole
 from workbench.model import Problem
 
@@ -49,6 +49,11 @@ class Verbs(click.Group):
         except KeyboardInterrupt:
             click.echo("workbench: stopped; what was published before is unchanged", err=True)
             context.exit(130)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:  # Python would end with 1, which means findings
+            click.echo(f"workbench: {defect_of(error)}", err=True)
+            context.exit(2)
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})

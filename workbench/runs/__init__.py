@@ -1,6 +1,13 @@
 """Notebooks without a person: a file of parameters becomes runs, each run a folder in its case, and runs are compared.
 
+values.py     a value as it is written and meant, a file that a person wrote; or what is wrong with it
 orders.py     a parameters file -> what is to be run, checked before anything starts
 running.py    one run: papermill in a process of its own, published whole, done only with a completion record
+child.py      that process
 facts.py      what a run found, without prose and times: what is compared
+comparing.py  the facts of two runs held against each other
+checking.py   the runs of a file held against what was accepted (FILE.baseline.json), and against the runs before
+told.py       checked runs as text, JSON and JUnit XML
+news.py       which of that people do not know yet
+notices.py    who is told, by a webhook or by mail
 """

@@ -1,19 +1,22 @@
 """Regression checks: are the runs of a parameters file as they were accepted, and what changed since the runs before?
 
-    nightly.yaml            what is run, and how strictly it is compared (`check:`)
-    nightly.baseline.json   the facts that were accepted, with the reasons; written by `workbench check --accept`
+    nightly.yaml                 what is run, and how strictly it is compared (`check:`)
+    nightly.yaml.baseline.json   the facts that were accepted, with the reasons; written by `workbench check --accept`
 
     check:
       threshold: warning
       tolerances: {pending: 1000, lag: 300}
-      max_age: 26h
+      max_age: 26h               # of the last run that was done, for `--no-run`
+      max_evidence_age: 36h      # of the newest evidence: a collector that died leaves a case that stays as clean as it was
       acknowledged:
         - code: LINK_DISABLED
           server: s3
           until: 2026-12-31
           reason: s3 is being rebuilt
 
-A run that failed has failed, and one that could not tell is inconclusive: neither is a pass.
+A run that failed has failed, and one that could not tell is inconclusive: neither is a pass. That nobody can tell may be
+acknowledged, too, under the code INCONCLUSIVE. This baseline has nothing to do with the diagnosis `CASE/baseline.json`, which
+the notebook `50_checks` reads (`workbench/checks.py`).
 """
 
 from __future__ import annotations
@@ -21,21 +24,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.checks import FAILED
-from workbench.journal import write_whole
+from workbench.checks import CLEAN, FAILED, INCONCLUSIVE
+from workbench.codes import all_codes
+from workbench.journal import write_together
 from workbench.model import SEVERITIES, Problem
-from workbench.runs.comparing import Acknowledged, Judged, Terms, judged
-from workbench.runs.facts import VERSION
+from workbench.runs.comparing import AHEAD, SAYS, Acknowledged, Judged, Terms, judged, too_old
+from workbench.runs.facts import VERSION, are_facts
 from workbench.runs.orders import Order, Orders
 from workbench.runs.running import DONE, Run, runs_in
-from workbench.runs.values import check_names, list_of, mapping_of, number_of, seconds_of, text_of
+from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_of
 
-_KEYS = ("threshold", "tolerances", "max_age", "acknowledged")
+NOT_BEGUN = "parameters"
+"""The name of what stands for all runs of a parameters file that cannot be used."""
+
+_KEYS = ("threshold", "tolerances", "max_age", "max_evidence_age", "acknowledged")
 _NUMBERS = ("missing", "stranded", "pending", "unknown", "lag")
 _OF_AN_ACKNOWLEDGEMENT = ("code", "server", "link", "origin", "suffix", "until", "reason")
 
@@ -58,18 +65,18 @@ class CheckedRun:
     before: Judged | None = None
     was: str | None = None
 
-    @property
-    def changed(self) -> bool:
-        """True if it is not as the run before was: that is when people want to be told."""
-        return self.outcome != self.was and not (self.was is None and self.outcome == "clean")
-
 
 @dataclass(frozen=True)
 class Demands:
-    """The section `check:` of a parameters file. `max_age`: seconds since the last run that was done; None: any."""
+    """The section `check:` of a parameters file.
+
+    max_age           seconds since the last run that was done; None: any
+    max_evidence_age  seconds since the newest evidence of a run; None: any
+    """
 
     terms: Terms = field(default_factory=Terms)
     max_age: int | None = None
+    max_evidence_age: int | None = None
 
 
 def demands_of(orders: Orders) -> Demands:
@@ -85,8 +92,8 @@ def demands_of(orders: Orders) -> Demands:
     if any(value < 0 for value in tolerances.values()):
         raise Problem("a tolerance is less than 0", where, "say how much higher the number may be")
     acknowledged = [_acknowledged(one, where) for one in list_of(said.get("acknowledged", []), where)]
-    max_age = seconds_of(said["max_age"], f"{where}: max_age") if "max_age" in said else None
-    return Demands(Terms(threshold, tolerances, acknowledged), max_age)
+    ages = [seconds_of(said[key], f"{where}: {key}") if key in said else None for key in _KEYS[2:4]]
+    return Demands(Terms(threshold, tolerances, acknowledged), *ages)
 
 
 def _acknowledged(said: Any, where: str) -> Acknowledged:
@@ -102,103 +109,143 @@ def _acknowledged(said: Any, where: str) -> Acknowledged:
         until = date.fromisoformat(texts["until"])
     except ValueError:
         raise Problem(f"{printable(texts['until'])} is no day", where, "write it as 2026-12-31") from None
+    known = [*SAYS.values(), *dict.fromkeys(code for codes in all_codes().values() for code in codes)]
+    if texts["code"] not in known:
+        shown = printable(texts["code"])[:80]
+        raise Problem(
+            f"there is no code {shown}", where, meant(shown, known) or "see docs/findings.md for those there are"
+        )
     scope = {key: texts[key] for key in ("server", "link", "origin", "suffix") if key in texts}
     return Acknowledged(texts["code"], until, texts["reason"], scope)
 
 
 def baseline_of(orders: Orders) -> Path:
-    """Where what was accepted is kept: beside the parameters file."""
-    return orders.path.with_suffix(".baseline.json")
+    """Where what was accepted is kept: beside the parameters file, under its whole name."""
+    return orders.path.with_name(f"{orders.path.name}.baseline.json")
 
 
 def read_baseline(path: Path) -> dict[str, Any]:
     """What was accepted: `accepted` (when and why, the latest last) and `runs` (name -> facts). Nothing, if nothing was."""
+    version, said = _baseline(path)
+    if version != VERSION:
+        raise Problem(
+            "this baseline is of another version", printable(str(path)), "accept the runs anew, with --accept"
+        )
+    return said
+
+
+def _baseline(path: Path) -> tuple[int, dict[str, Any]]:
+    """The version of a baseline, and what it says; of another version, why it was accepted alone."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
-        if said["baseline"] != VERSION or not all(facts["facts"] == VERSION for facts in said["runs"].values()):
-            raise Problem("this baseline is of another version", str(path), "accept the runs anew, with --accept")
-        return {"accepted": list(said["accepted"]), "runs": dict(said["runs"])}
+        version, accepted, runs = (said[key] for key in ("baseline", "accepted", "runs"))
+        if not all(isinstance(one["at"], str) and isinstance(one["reason"], str) for one in accepted):
+            raise ValueError("no reason")
+        if version == VERSION and not all(are_facts(facts) for facts in runs.values()):
+            raise ValueError("no facts")
+        return version, {"accepted": list(accepted), "runs": dict(runs) if version == VERSION else {}}
     except FileNotFoundError:
+        return VERSION, {"accepted": [], "runs": {}}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        do = "bring it back, or take it away and accept the runs anew: then its reasons are gone, too"
+        raise Problem("this baseline cannot be read", printable(str(path)), do) from None
+
+
+def baseline_if_any(orders: Orders) -> dict[str, Any]:
+    """What was accepted; nothing, if that cannot be read."""
+    try:
+        return read_baseline(baseline_of(orders))
+    except Problem:
         return {"accepted": [], "runs": {}}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        do = "bring it back, or take it away and accept the runs anew"
-        raise Problem("this baseline cannot be read", str(path), do) from None
 
 
-def accept(orders: Orders, runs: Sequence[Run], reason: str) -> Path:
-    """Make these runs what later ones are held against. Raises Problem if one of them failed, or no reason is given."""
+def accept(made: Sequence[tuple[Orders, Sequence[Run]]], reason: str) -> list[Path]:
+    """Make these runs what later ones of their files are held against: all of them, or none.
+
+    Raises Problem if one of them failed, if no reason is given, or if the earlier reasons cannot be read.
+    """
     if not reason.strip():
         raise Problem("no reason is given", "--reason", "say why this is as it should be: somebody will ask")
-    if failed := [one.name for one in runs if one.outcome != DONE]:
-        raise Problem(
-            f"{printable(failed[0])} failed", "--accept", "a run that failed tells nothing that can be accepted"
-        )
-    path, now = baseline_of(orders), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    try:
-        known = read_baseline(path)["accepted"]
-    except Problem:
-        known = []
-    said = {
-        "baseline": VERSION,
-        "accepted": [*known, {"at": now, "reason": reason.strip()}],
-        "runs": {one.name: one.facts for one in runs},
-    }
-    write_whole(path, json.dumps(said, indent=1) + "\n")
-    return path
+    for _, runs in made:
+        for one in runs:
+            if one.outcome != DONE:
+                do = "a run that failed tells nothing that can be accepted; no baseline was changed"
+                raise Problem(f"{one} failed: {one.why}", "--accept", do)
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    texts = {}
+    for orders, runs in made:
+        path = baseline_of(orders)
+        said = {
+            "baseline": VERSION,
+            "accepted": [*_baseline(path)[1]["accepted"], {"at": now, "reason": reason.strip()}],
+            "runs": {one.name: one.facts for one in runs},
+        }
+        texts[path] = json.dumps(said, indent=1) + "\n"
+    write_together(texts)
+    return list(texts)
 
 
 def last_runs(orders: Orders, demands: Demands, now: datetime) -> list[Run]:
     """The last run of each order, as it was published; one that is too old, or is not there, has failed."""
     found = []
     for order in orders.runs:
-        mine = [one for one in runs_in(order.case_folder) if one.name == order.name]
+        mine = _runs_of(order)
         done = [one for one in mine if one.outcome == DONE]
+        age = (now - datetime.fromisoformat(done[-1].began)).total_seconds() if done else 0
         if not mine:
-            found.append(_failed(order, "it has never been run. Run it with `workbench check`"))
-        elif demands.max_age is not None and (not done or _age(done[-1], now) > demands.max_age):
-            since = f"the last run that was done is of {done[-1].began}" if done else "no run was ever done"
-            found.append(_failed(order, f"{since}. Look whether it is still scheduled"))
+            found.append(failed(order, "it has never been run. Run it with `workbench check`"))
+        elif demands.max_age is not None and not done:
+            found.append(failed(order, "no run was ever done. Look whether it is still scheduled"))
+        elif demands.max_age is not None and not -AHEAD <= age <= demands.max_age:
+            do = "a clock is wrong: run it anew when it is right" if age < 0 else "look whether it is still scheduled"
+            found.append(failed(order, f"the last run that was done is of {done[-1].began}: {do}"))
         else:
             found.append(mine[-1])
     return found
 
 
-def _age(one: Run, now: datetime) -> float:
-    return (now - datetime.fromisoformat(one.began)) / timedelta(seconds=1)
+def _runs_of(order: Order) -> list[Run]:
+    return [one for one in runs_in(order.case_folder) if (one.file, one.name) == (order.file, order.name)]
 
 
-def _failed(order: Order, why: str) -> Run:
-    return Run(order.name, order.notebook.stem, "failed", why)
+def failed(order: Order, why: str) -> Run:
+    """A run that could not be."""
+    return Run(order.name, order.notebook.stem, "failed", why, file=order.file)
+
+
+def not_begun(path: Path, why: str, what: str = NOT_BEGUN) -> CheckedRun:
+    """What stands for all runs of a parameters file that cannot be used: whoever looks at the outcome has to see it."""
+    return CheckedRun(Run(what, "", "failed", why, file=path.name), FAILED, [why])
 
 
 def checked(
-    orders: Orders, runs: Iterable[Run], demands: Demands, baseline: Mapping[str, Any], today: date
+    orders: Orders, runs: Iterable[Run], demands: Demands, baseline: Mapping[str, Any], now: datetime
 ) -> list[CheckedRun]:
     """Hold each run against what was accepted, and against the run before."""
-    folders = {one.name: one.case_folder for one in orders.runs}
+    asked = {one.name: one for one in [*orders.runs, *(each.order for each in orders.refused)]}
     made = []
     for one in runs:
         accepted = baseline["runs"].get(one.name)
-        earlier = [
-            other
-            for other in runs_in(folders[one.name])
-            if other.name == one.name and (one.folder is None or other.folder != one.folder)
-        ]
-        if one.folder is not None:
-            earlier = [other for other in earlier if other.began <= one.began]
-        last = earlier[-1] if earlier else None
-        was = _outcome(last, accepted, demands.terms) if last else None
+        earlier = [other for other in _runs_of(asked[one.name]) if not one.number or other.number < one.number]
+        was = _held(earlier[-1], accepted, demands)[0] if earlier else None
         if one.outcome != DONE:
             made.append(CheckedRun(one, FAILED, [one.why], was=was))
             continue
-        held = judged(one.facts, accepted, demands.terms, today)
+        outcome, why, held = _held(one, accepted, demands, now)
         done = [other for other in earlier if other.outcome == DONE]
-        before = judged(one.facts, done[-1].facts, demands.terms, today) if done else None
-        made.append(CheckedRun(one, held.outcome, held.because, held, before, was))
+        before = judged(one.facts, done[-1].facts, demands.terms, now.date()) if done else None
+        made.append(CheckedRun(one, outcome, why, held, before, was))
     return made
 
 
-def _outcome(one: Run, accepted: Mapping[str, Any] | None, terms: Terms) -> str:
+def _held(
+    one: Run, accepted: Mapping[str, Any] | None, demands: Demands, now: datetime | None = None
+) -> tuple[str, list[str], Judged | None]:
+    """The outcome of a run, as of now, or as of when it was; why; and what came of holding it against the baseline."""
     if one.outcome != DONE:
-        return FAILED
-    return judged(one.facts, accepted, terms, date.fromisoformat(one.began[:10])).outcome
+        return FAILED, [one.why], None
+    now = now or datetime.fromisoformat(one.began)
+    held = judged(one.facts, accepted, demands.terms, now.date())
+    old = too_old(one.facts, demands.max_evidence_age, now)
+    outcome = INCONCLUSIVE if old and held.outcome == CLEAN else held.outcome
+    return outcome, [*held.because, *([old] if old else [])], held

@@ -7,22 +7,25 @@ not come so far has failed, whatever its exit code says. For a person it shows t
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from workbench.case import Case
-from workbench.checks import OUTCOMES, Checked, outcome_of
+from workbench.checks import FAILED, OUTCOMES, Checked, collected, newest_evidence, outcome_of
+from workbench.diagnosis_text import nothing_to_compare
 from workbench.incident import Incident
 from workbench.journal import write_whole
-from workbench.model import Problem
+from workbench.model import SEVERITIES, Problem
 
 RECORD = "WORKBENCH_RUN_RECORD"
 """In the environment of a run without a person: the file that the last cell writes."""
 
-VERSION = 1
+VERSION = 2
 
 SCOPE = ("code", "server", "link", "origin", "suffix")
 _COUNTED = ("missing", "stranded", "pending", "unknown")
@@ -56,11 +59,15 @@ def finished(what: Incident | Case | Sequence[Checked]) -> Finished:
 def facts_of(incident: Incident) -> dict[str, Any]:
     """The facts of one case.
 
-    findings   code, server, link, origin, suffix; severity
-    counts     list (missing, stranded, pending, unknown), server, origin, suffix; count
-    lag        server, origin, suffix; seconds from what it claims to what any server claims, by the clock of the origin
-    sessions   supplier, consumer, suffix; the decision, the anchor, and its order key
-    cases      of a notebook that checks several: case; outcome
+    verdict      clean, findings or inconclusive
+    compared     two servers of a suffix tell what they have seen; if not, nothing can be said of missing changes
+    evidence_at  the newest time that the evidence tells; never compared
+    servers      case, server, suffix of each that tells what it has seen; `case` of a notebook that checks several
+    findings     code, server, link, origin, suffix; severity
+    counts       list (missing, stranded, pending, unknown), server, origin, suffix; count
+    lag          server, origin, suffix; seconds from what it claims to what any server claims, by the clock of the origin
+    sessions     supplier, consumer, suffix; link, the decision, the anchor, and its order key
+    cases        of a notebook that checks several: case, as it was named; outcome
     """
     found = incident.found
     counts: Counter[tuple[Any, ...]] = Counter()
@@ -77,6 +84,9 @@ def facts_of(incident: Incident) -> dict[str, Any]:
     return {
         "facts": VERSION,
         "verdict": outcome_of(found),
+        "compared": not nothing_to_compare(found),
+        "evidence_at": newest_evidence(incident.then),
+        "servers": [{"case": None, "server": server, "suffix": suffix} for server, suffix in collected(found)],
         "findings": [dict(zip((*SCOPE, "severity"), (*key, one), strict=True)) for key, one in severities.items()],
         "counts": [
             {"list": name, "server": server, "origin": origin, "suffix": suffix, "count": count}
@@ -90,7 +100,7 @@ def facts_of(incident: Incident) -> dict[str, Any]:
 
 def _session(incident: Incident, row: Mapping[str, Any]) -> dict[str, Any]:
     key = incident.system.typed(row["anchor"]) if row["anchor"] else None
-    about = {name: row[name] for name in ("supplier", "consumer", "suffix", "decision", "anchor")}
+    about = {name: row[name] for name in ("supplier", "consumer", "suffix", "link", "decision", "anchor")}
     return {**about, "anchor_key": key}
 
 
@@ -115,6 +125,75 @@ def facts_of_checks(checked: Sequence[Checked]) -> dict[str, Any]:
     if not checked:
         raise Problem("no case was checked", "", "name at least one")
     nothing: dict[str, Any] = {name: [] for name in ("findings", "counts", "lag", "sessions")}
-    verdict = max((one.outcome for one in checked), key=OUTCOMES.index)
-    cases = [{"case": one.case, "outcome": one.outcome} for one in checked]
-    return {"facts": VERSION, "verdict": verdict, **nothing, "cases": cases}
+    dated = [one.evidence_at for one in checked if one.outcome != FAILED]
+    return {
+        "facts": VERSION,
+        "verdict": max((one.outcome for one in checked), key=OUTCOMES.index),
+        "compared": True,  # what a case alone could not tell is the outcome of that case
+        "evidence_at": min(filter(None, dated)) if all(dated) and dated else None,  # of the case that was left behind
+        "servers": [
+            {"case": one.case, "server": server, "suffix": suffix} for one in checked for server, suffix in one.servers
+        ],
+        **nothing,
+        "cases": [{"case": one.case, "outcome": one.outcome} for one in checked],
+    }
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _amount(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+def _one_of(known: Sequence[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and value in known
+
+
+_ROWS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
+    "servers": {"case": _text_or_none, "server": _text, "suffix": _text_or_none},
+    "findings": {**dict.fromkeys(SCOPE, _text_or_none), "code": _text, "severity": _one_of(SEVERITIES)},
+    "counts": {
+        "list": _one_of(_COUNTED),
+        **dict.fromkeys(("server", "origin", "suffix"), _text_or_none),
+        "count": _amount,
+    },
+    "lag": {**dict.fromkeys(("server", "origin", "suffix"), _text_or_none), "seconds": _amount},
+    "sessions": {
+        **dict.fromkeys(("supplier", "consumer", "decision"), _text),
+        **dict.fromkeys(("suffix", "link", "anchor", "anchor_key"), _text_or_none),
+    },
+    "cases": {"case": _text, "outcome": _one_of(OUTCOMES)},
+}
+"""List of facts -> what each of its rows holds."""
+
+
+def are_facts(said: Any) -> bool:
+    """True for facts as they are written here. They are read from files: one that is damaged must not pass, nor end a check."""
+    if not isinstance(said, dict) or said.get("facts") != VERSION or said.get("verdict") not in OUTCOMES:
+        return False
+    if not isinstance(said.get("compared"), bool) or not _moment_or_none(said.get("evidence_at", "absent")):
+        return False
+    return all(
+        isinstance(rows := said.get(name), list)
+        and all(isinstance(row, dict) and row.keys() == keys.keys() for row in rows)
+        and all(fits(row[key]) for row in rows for key, fits in keys.items())
+        for name, keys in _ROWS.items()
+    )
+
+
+def _moment_or_none(value: Any) -> bool:
+    return value is None or is_moment(value)
+
+
+def is_moment(value: Any) -> bool:
+    """True for a time as runs write it, with its zone."""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False

@@ -1,4 +1,4 @@
-"""Who is told when a checked run is no longer as the run before was: a webhook (Slack's form), people by mail.
+"""Who is told when a checked run is no longer as they know it: a webhook (Slack's form), people by mail.
 
     notify:
       webhook_file: /etc/workbench/webhook     # its first line is the address: who knows it can write there
@@ -9,7 +9,8 @@
       mail_user: workbench
       mail_password_file: /etc/workbench/mail
 
-Told is what became better or worse, once; a check that finds what the one before found is silent.
+Told is what became better or worse, once, by each way; a check that finds what people know is silent (`news.py`). What could
+not be told is told the next time.
 """
 
 from __future__ import annotations
@@ -18,23 +19,27 @@ import json
 import re
 import smtplib
 import ssl
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
+from workbench.checks import CLEAN
 from workbench.model import Problem
 from workbench.runs.checking import CheckedRun
+from workbench.runs.news import News, Owed
 from workbench.runs.orders import Orders
 from workbench.runs.told import printable_lines
-from workbench.runs.values import check_names, list_of, text_of
+from workbench.runs.values import check_names, list_of, text_in, text_of
 
-SECONDS = 15
+SECONDS = 30
+"""After so long nobody waits any more: for an answer, or for all of them."""
 _KEYS = ("webhook_file", "mail_server", "mail_tls", "mail_from", "mail_to", "mail_user", "mail_password_file")
 _TLS = ("starttls", "tls", "none")
 _SHOWN = 20
@@ -67,7 +72,7 @@ def notify_of(orders: Orders) -> Notify:
     check_names(said, _KEYS, where, secret=True)
     folder = orders.path.parent
     webhook = _first_line(said, "webhook_file", folder, where)
-    if "webhook_file" in said and not re.fullmatch(r"https?://[^\s/]+\S*", webhook):
+    if "webhook_file" in said and not re.fullmatch(r"https?://[!-.0-~]+(?:/[!-~]*)?", webhook):
         raise Problem("its first line is no address of a webhook", f"{where}: webhook_file", "it begins with https://")
     if not any(key.startswith("mail_") for key in said):
         return Notify(webhook)
@@ -94,12 +99,7 @@ def _first_line(said: Mapping[str, Any], key: str, folder: Path, where: str) -> 
     if key not in said:
         return ""
     path = folder / text_of(said[key], f"{where}: {key}")
-    try:
-        return path.read_text(encoding="utf-8").partition("\n")[0].strip()
-    except UnicodeDecodeError:
-        raise Problem("this is no text in UTF-8", printable(str(path)), "write it anew") from None
-    except OSError as error:
-        raise Problem(f"cannot read it: {error.strerror}", printable(str(path)), "give another file") from None
+    return text_in(path, "give a file with one line").partition("\n")[0].strip()
 
 
 def _address(given: Any, where: str) -> str:
@@ -109,22 +109,52 @@ def _address(given: Any, where: str) -> str:
     return text
 
 
-def tell(notify: Notify, name: str, checked: Sequence[CheckedRun]) -> Iterator[str]:
-    """Tell of the runs that changed; gives a sentence for each way that did not work."""
-    changed = [one for one in checked if one.changed]
-    if not changed:
-        return
-    subject, text = _words(name, checked, changed)
-    ways: dict[str, Callable[[], None]] = {}
+def files_of(orders: Orders) -> list[Path]:
+    """The files that the section names: no output may replace them."""
+    keys = ("webhook_file", "mail_password_file")
+    return [orders.path.parent / str(orders.notify[key]) for key in keys if key in orders.notify]
+
+
+def tell(notify: Notify, name: str, news: News) -> Iterator[str]:
+    """Tell of what people do not know yet; gives a sentence for each way that did not work."""
+    ways: dict[str, Callable[[str, str], str]] = {}
     if notify.webhook:
-        ways["the webhook"] = lambda: _post(notify.webhook, subject, text)
+        ways["the webhook"] = lambda subject, text: _post(notify.webhook, subject, text)
     if mail := notify.mail:
-        ways["the mail server"] = lambda: _mail(mail, subject, text)
+        ways["the mail server"] = lambda subject, text: _mail(mail, subject, text)
     for way, send in ways.items():
+        if owed := news.owed(way):
+            try:
+                not_all = _in_time(send, *_words(name, news.checked, owed))
+            except (OSError, HTTPException, smtplib.SMTPException, ValueError) as error:
+                yield f"nobody was told by {way}: {_why(error)}"
+                continue
+            if not_all:
+                yield f"not all were told by {way}: {not_all}"
+        news.told(way)
+    if ways and (why := news.keep()):
+        yield why
+
+
+def _in_time(send: Callable[[str, str], str], subject: str, text: str) -> str:
+    """Send it, or give up: a server that answers a byte now and then would hold a check for ever."""
+    done: list[str] = []
+    failed: list[Exception] = []
+
+    def work() -> None:
         try:
-            send()
-        except (OSError, HTTPException, smtplib.SMTPException, ValueError) as error:
-            yield f"nobody was told by {way}: {_why(error)}"
+            done.append(send(subject, text))
+        except Exception as error:
+            failed.append(error)
+
+    sending = threading.Thread(target=work, daemon=True)
+    sending.start()
+    sending.join(SECONDS)
+    if failed:
+        raise failed[0]
+    if not done:
+        raise TimeoutError
+    return done[0]
 
 
 def _why(error: Exception) -> str:
@@ -132,26 +162,43 @@ def _why(error: Exception) -> str:
     code = getattr(error, "code", None) or getattr(error, "smtp_code", None)
     if code:
         return f"it answered {code}"
-    inner = getattr(error, "reason", error)
+    reason = getattr(error, "reason", None)
+    inner = reason if isinstance(reason, Exception) else error
+    for kind, words in _WORDS.items():
+        if isinstance(inner, kind):
+            return words
     return getattr(inner, "strerror", None) or type(inner).__name__
 
 
-def _words(name: str, checked: Sequence[CheckedRun], changed: Sequence[CheckedRun]) -> tuple[str, str]:
-    bad = [one for one in changed if one.outcome != "clean"]
+_WORDS: Mapping[type[Exception], str] = {
+    smtplib.SMTPRecipientsRefused: "it refused all addresses",
+    ssl.SSLCertVerificationError: "its certificate is not trusted",
+    ssl.SSLError: "no safe line to it could be made",
+    TimeoutError: f"it took longer than {SECONDS} s",
+    InvalidURL: "its address cannot be used",
+    ValueError: "its address cannot be used",
+}
+"""What a library calls by a name of its own; the first that fits."""
+
+
+def _words(name: str, checked: Sequence[CheckedRun], owed: Sequence[Owed]) -> tuple[str, str]:
+    bad = [one for one in owed if one.checked.outcome != CLEAN]
     what = (
         f"{len(bad)} of {len(checked)} runs need attention"
         if bad
-        else f"{len(changed)} of {len(checked)} runs are clean again"
+        else f"{len(owed)} of {len(checked)} runs are clean again"
     )
     lines = []
-    for one in changed:
-        lines.append(f"{one.run.name}: {one.outcome} (before: {one.was or 'never run'})")
-        lines += [f"  {each}" for each in one.why[:_SHOWN]]
-        lines += [f"  and {len(one.why) - _SHOWN:,} more"] * (len(one.why) > _SHOWN)
+    for one in owed:
+        mine = one.checked
+        lines.append(f"{mine.run.name}: {mine.outcome} (before: {one.before or 'nothing was told'})")
+        whys = list(dict.fromkeys([*one.worse, *mine.why]))
+        lines += [f"  {each}" for each in whys[:_SHOWN]]
+        lines += [f"  and {len(whys) - _SHOWN:,} more"] * (len(whys) > _SHOWN)
     return " ".join(printable(f"{name}: {what}").split()), printable_lines("\n".join(lines))
 
 
-def _post(url: str, subject: str, text: str) -> None:
+def _post(url: str, subject: str, text: str) -> str:
     said = f"{subject}\n{text}"
     for sign, instead in (
         ("&", "&amp;"),
@@ -162,8 +209,8 @@ def _post(url: str, subject: str, text: str) -> None:
     body = json.dumps({"text": said[:30_000]}).encode()
     header = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, body, header)  # noqa: S310 - `notify_of` lets pass http and https only
-    with urllib.request.build_opener(_Stay).open(request, timeout=SECONDS) as answer:
-        answer.read(1024)
+    with urllib.request.build_opener(_Stay).open(request, timeout=SECONDS):
+        return ""
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -173,7 +220,8 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _mail(mail: Mail, subject: str, text: str) -> None:
+def _mail(mail: Mail, subject: str, text: str) -> str:
+    """Send it; gives a sentence about those who were refused, if others were not."""
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = subject[:200], mail.sender, ", ".join(mail.to)
     message["Auto-Submitted"] = "auto-generated"
@@ -188,4 +236,6 @@ def _mail(mail: Mail, subject: str, text: str) -> None:
             server.starttls(context=secure)
         if mail.user:
             server.login(mail.user, mail.password)
-        server.send_message(message)
+        refused = server.send_message(message)
+    codes = ", ".join(sorted({str(code) for code, _ in refused.values()}))
+    return f"{len(refused)} of {len(mail.to)} addresses were refused ({codes})" if refused else ""

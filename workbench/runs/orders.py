@@ -14,11 +14,17 @@ Several, each for every case that is named:
       - notebook: 20_overview
       - notebook: 23_missed_changes
         parameters: {server: s3}
+      - notebook: 23_missed_changes
+        name: of-the-eldest      # two runs of one notebook need two names
+        parameters: {server: s1}
     timeout: 10m
 
 Every scalar is text as it was written; the parameters cell of the notebook says what it is to become. A name that the cell
 does not have is refused, and so is a value that is not of its type: papermill would warn, or guess, and go on. Folders and
 files are relative to the parameters file.
+
+A run is found again, by what is kept of it and by its baseline, under the name of its file, the case as it is written there,
+and the notebook or the name that is given. So two files about one case do not meet, and neither do runs that are added.
 """
 
 from __future__ import annotations
@@ -26,8 +32,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +41,7 @@ from workbench.boundary import printable, strict_yaml
 from workbench.case import Case
 from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem
-from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_of
+from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_in, text_of
 
 Value = str | int | bool | list[str]
 
@@ -45,19 +51,21 @@ MAKES_ITS_CASE = "snapshots"
 
 TIMEOUT = 3600
 
-_KEYS = ("cases", "runs", "notebook", "parameters", "timeout", "keep", "check", "notify")
-_KEYS_OF_A_RUN = ("notebook", "parameters", "timeout")
+_KEYS = ("cases", "runs", "notebook", "name", "parameters", "timeout", "keep", "check", "notify")
+_KEYS_OF_A_RUN = ("notebook", "name", "parameters", "timeout")
 _IS_PATH = re.compile(r"(?:^|_)(?:folders?|file|snapshots)$")
-_NOTEBOOK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""Of a notebook, or of a run."""
 
 
 @dataclass(frozen=True)
 class Order:
     """One run that is to be.
 
-    name        tells it from the others of its file, and finds it again among earlier runs: CASE/NOTEBOOK, numbered
+    name        tells it from the others of its file: CASE/NOTEBOOK, the case as it is written there
     parameters  as the notebook is given them; names that are not here have the notebook's own defaults
     timeout     seconds
+    file        the name of the parameters file; with `name` it finds the run again among earlier ones
     """
 
     name: str
@@ -65,22 +73,37 @@ class Order:
     case_folder: Path
     parameters: Mapping[str, Value]
     timeout: int = TIMEOUT
+    file: str = ""
 
     @property
-    def makes_its_case(self) -> bool:
-        """True if the notebook loads what was collected."""
-        return MAKES_ITS_CASE in declared(self.notebook)
+    def paths(self) -> list[Path]:
+        """Files and folders that the notebook is given."""
+        given = [value for name, value in self.parameters.items() if _IS_PATH.search(name)]
+        texts = [text for value in given for text in (value if isinstance(value, list) else [str(value)])]
+        return [Path(text) for text in texts if text]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A run that cannot be, because its case is not there; the others of the file can."""
+
+    order: Order
+    why: str
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What a parameters file says: the runs, how many of each are kept, and what else it asks for."""
+    """What a parameters file says: the runs, how many of each are kept, and what else it asks for.
+
+    refused  runs whose cases are not there
+    """
 
     path: Path
     runs: list[Order]
     keep: int = 30
     check: Mapping[str, Any] = field(default_factory=dict)
     notify: Mapping[str, Any] = field(default_factory=dict)
+    refused: Sequence[Refused] = ()
 
 
 @dataclass(frozen=True)
@@ -96,87 +119,110 @@ _KINDS = {"str": "text", "int": "number", "bool": "truth", "list[str]": "texts"}
 
 def read_orders(path: Path) -> Orders:
     """The runs that a parameters file asks for. Raises Problem for anything that would not be run as it is written."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise Problem("this is no text in UTF-8", str(path), "is it a parameters file?") from None
-    except OSError as error:
-        raise Problem(f"cannot read it: {error.strerror}", printable(str(path)), "give a parameters file") from None
-    said = strict_yaml(text, str(path))
-    where = str(path)
-    if not isinstance(said, dict):
-        raise Problem("this is no parameters file", where, "it begins with `notebook:` or with `runs:`")
+    said, where = read_file(path), printable(str(path))
     check_names(said, _KEYS, where)
     if ("notebook" in said) == ("runs" in said):
         raise Problem("it names no notebook, or one beside `runs`", where, "give `notebook:`, or `runs:` with several")
+    if "runs" in said and "name" in said:
+        raise Problem("a name for several runs", where, "give it to one of `runs`")
     timeout = seconds_of(said.get("timeout", f"{TIMEOUT}s"), f"{where}: timeout")
-    cases = [_path(one, path.parent, f"{where}: cases") for one in list_of(said.get("cases", []), f"{where}: cases")]
+    cases = [text_of(one, f"{where}: cases") for one in list_of(said.get("cases", []), f"{where}: cases")]
     several = [said] if "notebook" in said else list_of(said["runs"], f"{where}: runs")
     if not several:
         raise Problem("`runs` is empty", where, "a file that runs nothing is no pass: name a notebook")
-    found = []
+    found: list[Order | Refused] = []
     for number, one in enumerate(several, 1):
         place = where if "notebook" in said else f"{where}: run {number}"
         if not isinstance(one, dict):
             raise Problem("this is no run", place, "it begins with `notebook:`")
         if one is not said:
             check_names(one, _KEYS_OF_A_RUN, place)
-        found += list(_runs(one, cases, path.parent, timeout, place))
+        found += list(_runs(one, cases, path, timeout, place))
+    _check_apart([one.order if isinstance(one, Refused) else one for one in found], where)
     keep = number_of(said.get("keep", "30"), f"{where}: keep")
     if keep < 1:
         raise Problem("keep is less than 1", where, "the last run is what the next one is compared with")
-    return Orders(path, _told_apart(found), keep, mapping_of(said, "check", where), mapping_of(said, "notify", where))
+    return Orders(
+        path,
+        [one for one in found if isinstance(one, Order)],
+        keep,
+        mapping_of(said, "check", where),
+        mapping_of(said, "notify", where),
+        [one for one in found if isinstance(one, Refused)],
+    )
 
 
-def _runs(one: Mapping[str, Any], cases: list[Path], folder: Path, timeout: int, place: str) -> Iterator[Order]:
+def read_file(path: Path) -> dict[str, Any]:
+    """What a parameters file says, before anything of it is checked."""
+    said = strict_yaml(text_in(path, "give a parameters file"), printable(str(path)))
+    if not isinstance(said, dict):
+        do = "it begins with `notebook:` or with `runs:`"
+        raise Problem("this is no parameters file", printable(str(path)), do)
+    return said
+
+
+def only_notify(path: Path) -> Orders:
+    """Whom the file wants told, whatever else is wrong with it."""
+    return Orders(path, [], notify=mapping_of(read_file(path), "notify", printable(str(path))))
+
+
+def _runs(
+    one: Mapping[str, Any], cases: Sequence[str], file: Path, timeout: int, place: str
+) -> Iterator[Order | Refused]:
     notebook = _notebook(one.get("notebook"), place)
     there = declared(notebook)
     given = mapping_of(one, "parameters", place)
     check_names(given, tuple(there), f"{place}: parameters", secret=True)
+    folder = file.parent
     values = {name: _value(name, given[name], there[name].kind, folder, f"{place}: {name}") for name in given}
     if "timeout" in one:
         timeout = seconds_of(one["timeout"], f"{place}: timeout")
+    name = text_of(one.get("name", notebook.stem), f"{place}: name")
+    if not _NAME.fullmatch(name):
+        raise Problem(f"{printable(name)[:80]} is no name of a run", place, "give up to 64 letters, digits, - and _")
+
+    def ordered(name: str, folders: list[Path], values: Mapping[str, Value], makes: bool) -> Order | Refused:
+        order = Order(name, notebook, folders[0], values, timeout, file.name)
+        try:
+            for case in folders:
+                _check_case(case, makes, place)
+        except Problem as problem:
+            return Refused(order, str(problem))
+        return order
+
     if CASE_PARAMETER not in there:
         if cases and "case_folders" in there:
-            values.setdefault("case_folders", [str(case) for case in cases])
+            values.setdefault("case_folders", [str(_path(case, folder, f"{place}: cases")) for case in cases])
         named = values.get("case_folders")
-        if not isinstance(named, list) or not named:
+        if not isinstance(named, list) or not all(named) or not named:
             raise Problem("no case is named", place, "give `case_folders:` in `parameters:`")
-        for folder_of_case in named:
-            _check_case(Path(folder_of_case), False, place)
-        yield Order(notebook.stem, notebook, Path(named[0]), values, timeout)
+        if len(set(named)) < len(named):
+            raise Problem("one case is named twice", f"{place}: case_folders", "name each once, by one path")
+        yield ordered(name, [Path(case) for case in named], values, False)
         return
-    makes = MAKES_ITS_CASE in there
-    if CASE_PARAMETER in values:
-        if cases:
-            raise Problem("a case is named twice", place, "in `cases:`, or as `case_folder:` of the run, not both")
-        of_run = [Path(str(values[CASE_PARAMETER]))] if values[CASE_PARAMETER] else []
-    else:
-        of_run = cases
-    if not of_run:
+    if CASE_PARAMETER in values and cases:
+        raise Problem("a case is named twice", place, "in `cases:`, or as `case_folder:` of the run, not both")
+    texts = [str(given[CASE_PARAMETER])] if values.get(CASE_PARAMETER) else cases if CASE_PARAMETER not in given else []
+    if not texts:
         raise Problem("no case is named", place, "give `case_folder:` in `parameters:`, or `cases:` for all runs")
-    for case in of_run:
-        _check_case(case, makes, place)
-        yield Order(f"{case.name}/{notebook.stem}", notebook, case, {**values, CASE_PARAMETER: str(case)}, timeout)
+    for text in texts:
+        case = _path(text, folder, f"{place}: cases")
+        with_case = {**values, CASE_PARAMETER: str(case)}
+        yield ordered(f"{Path(text)}/{name}", [case], with_case, MAKES_ITS_CASE in there)
 
 
-def _told_apart(found: list[Order]) -> list[Order]:
-    """Runs of one name are numbered in the order of the file; cases of one name are told by the folders they lie in."""
-    for depth in range(1, max((len(one.case_folder.parts) for one in found), default=0)):
-        names = [one.name for one in found]
-        of = {name: {one.case_folder for one in found if one.name == name} for name in names}
-        found = [
-            replace(one, name=f"{one.case_folder.parts[-1 - depth]}/{one.name}") if len(of[one.name]) > 1 else one
-            for one in found
-        ]
-    names = [one.name for one in found]
-    seen: dict[str, int] = {}
-    made = []
-    for one in found:
-        seen[one.name] = seen.get(one.name, 0) + 1
-        number = f" {seen[one.name]}" if names.count(one.name) > 1 else ""
-        made.append(replace(one, name=one.name + number))
-    return made
+def _check_apart(found: Sequence[Order], where: str) -> None:
+    """Refuse a run that is asked for twice, by whatever path to its case, and two that would be taken for one later."""
+    for number, one in enumerate(found):
+        for other in found[:number]:
+            if (one.notebook, one.parameters) == (other.notebook, other.parameters):
+                what = (
+                    f"{other.name} and {one.name} are the same run" if one.name != other.name else f"{one.name} twice"
+                )
+                raise Problem(what, where, "name the case once, by one path, or give other parameters")
+            if one.name == other.name:
+                do = "give one of them another name, with `name:`: by its name it is found again in the next night"
+                raise Problem(f"two runs are called {one.name}", where, do)
 
 
 def declared(notebook: Path) -> dict[str, Declared]:
@@ -200,7 +246,7 @@ def declared(notebook: Path) -> dict[str, Declared]:
 
 def _notebook(name: Any, place: str) -> Path:
     """A notebook of the project by its name: a path would lead to any other program."""
-    there = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb") if _NOTEBOOK.fullmatch(path.stem))
+    there = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb") if _NAME.fullmatch(path.stem))
     if not there:
         raise Problem("the notebooks are not here", str(NOTEBOOKS), "work in a checkout of the project")
     if not isinstance(name, str) or name not in there:

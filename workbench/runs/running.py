@@ -7,7 +7,8 @@
         log.txt          what its process wrote beside
 
 A run works in a folder whose name begins with a dot, and is there under its own name only when all of it is; what an
-earlier run left is never touched. One run at a time works in a case: a second one is refused, not queued.
+earlier run left is never touched. One run at a time works in a case: a second one is refused, not queued. The runs of a case
+are numbered: which is the last does not depend on a clock.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from workbench import __version__
-from workbench.boundary import printable
+from workbench.boundary import defect_of, printable
 from workbench.case import RUNS
-from workbench.journal import owned, write_whole
+from workbench.journal import AtWork, owned, write_whole
 from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem
 from workbench.runs.child import NOTEBOOK, ORDER
-from workbench.runs.facts import RECORD, VERSION
+from workbench.runs.facts import RECORD, are_facts, is_moment
 from workbench.runs.orders import Order
 
 DONE, FAILED = "done", "failed"
@@ -45,9 +46,21 @@ WORKING = ".run-"
 
 START_SECONDS = 120
 _CHILD = ("-P", "-m", "workbench.runs.child")
+_LONGEST_WAIT = 3600
+"""Seconds: the system takes no more than some weeks at once."""
 _ENDS_WITHIN = 10
 """Seconds that a process has to end by itself once it was told to."""
 _NAME = re.compile(r"\d{8}T\d{6}Z-.+")
+_VERSION = 2
+"""Of run.json."""
+_NOT_WRITTEN = ("folder", "facts", "met")
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("name", "notebook", "outcome", "why", "began", "workbench", "file"), (str,)),
+    "number": (int,),
+    "seconds": (int, float),
+    "parameters": (dict,),
+}
+"""What run.json holds beside its version."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,9 @@ class Run:
     why      of a failed one, what went wrong and what to do, as a sentence
     facts    what it found; empty if it failed
     folder   where it was published; None if not even that could be done
+    file     the name of the parameters file; with `name` it tells the run from all others of its case
+    number   runs of the case are numbered in the order in which they were published; 0 if it was not
+    met      somebody else was at work in the case: nothing was begun
     """
 
     name: str
@@ -70,6 +86,12 @@ class Run:
     seconds: float = 0.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     workbench: str = __version__
+    file: str = ""
+    number: int = 0
+    met: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.name}" if self.file else self.name
 
 
 Told = Callable[[Order, int, int], None]
@@ -91,11 +113,14 @@ def run(order: Order, told: Told | None = None, keep: int = 30) -> Run:
             f"{began:%Y-%m-%dT%H:%M:%SZ}",
             round(time.monotonic() - clock, 1),
             order.parameters,
+            file=order.file,
         )
 
     place = order.case_folder / RUNS
     work = None
     try:
+        if place.is_symlink():
+            raise Problem("this leads out of the case", str(place), "make it a folder: runs are kept in their case")
         place.mkdir(parents=True, exist_ok=True)
         with owned(place):
             _sweep(place)
@@ -105,9 +130,13 @@ def run(order: Order, told: Told | None = None, keep: int = 30) -> Run:
             facts, not_whole = _completed(work)
             why = why or not_whole
             made = ended(FAILED if why else DONE, why, facts if not why else None)
+            there = runs_in(order.case_folder)
+            made = replace(made, number=max((one.number for one in there), default=0) + 1)
             made = _published(made, work, place / f"{began:%Y%m%dT%H%M%SZ}-{order.notebook.stem}")
-            _forget(place, order.name, keep)
+            _forget([*there, made], keep)
             return made
+    except AtWork as problem:
+        return replace(ended(FAILED, str(problem)), met=True)
     except Problem as problem:
         return ended(FAILED, str(problem))
     except OSError as error:
@@ -115,6 +144,8 @@ def run(order: Order, told: Told | None = None, keep: int = 30) -> Run:
         return ended(
             FAILED, f"{error.strerror or type(error).__name__} ({where}). What was published before is unchanged"
         )
+    except Exception as error:  # what is shown for the run has to say so, whoever looks at it
+        return ended(FAILED, defect_of(error))
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
@@ -165,7 +196,7 @@ def _listen(process: subprocess.Popen[bytes], order: Order, told: Told | None) -
             left = until - time.monotonic()
             if left <= 0:
                 return said, False
-            if not selector.select(left):
+            if not selector.select(min(left, _LONGEST_WAIT)):
                 continue
             data = os.read(process.stdout.fileno(), 65536)
             if not data:
@@ -209,12 +240,12 @@ def _completed(work: Path) -> tuple[dict[str, Any], str]:
     try:
         facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
         whole = json.loads((work / NOTEBOOK).read_text(encoding="utf-8"))
-        if facts["facts"] != VERSION or not whole["cells"]:
-            raise ValueError("of another version")
+        if not are_facts(facts) or not whole["cells"]:
+            raise ValueError("not as `finished` writes them")
     except FileNotFoundError as error:
         what = "the notebook was not written" if Path(str(error.filename)).name == NOTEBOOK else "no completion record"
         return {}, f"{what}: it did not come to the end of its last cell"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}, "what it wrote cannot be read: it was cut, or written by something else"
     return facts, ""
 
@@ -225,9 +256,9 @@ def _published(made: Run, work: Path, to: Path) -> Run:
         number = int(to.name.rpartition(".")[2]) + 1 if "." in to.name else 2
         to = to.with_name(f"{to.name.partition('.')[0]}.{number}")
     (work / ORDER).unlink()
-    made = Run(**{**vars(made), "folder": to})
-    about = {key: value for key, value in asdict(made).items() if key not in ("folder", "facts")}
-    write_whole(work / ABOUT, json.dumps({"run": 1, **about}, indent=1) + "\n")
+    made = replace(made, folder=to)
+    about = {key: value for key, value in asdict(made).items() if key not in _NOT_WRITTEN}
+    write_whole(work / ABOUT, json.dumps({"run": _VERSION, **about}, indent=1) + "\n")
     os.rename(work, to)
     return made
 
@@ -238,27 +269,33 @@ def _last_line(log: Path) -> str:
 
 
 def runs_in(case_folder: Path) -> list[Run]:
-    """The runs that were published in a case, the oldest first; what is no run, or a damaged one, is passed over."""
-    found = []
-    for folder in sorted((case_folder / RUNS).glob("*-*"), key=_in_time):
-        if not _NAME.fullmatch(folder.name):
-            continue
-        with suppress(OSError, ValueError, TypeError):
-            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-            about.pop("run")
-            facts = json.loads((folder / FACTS).read_text(encoding="utf-8")) if about["outcome"] == DONE else {}
-            found.append(Run(**about, facts=facts, folder=folder))
-    return found
+    """The runs that were published in a case, in that order; what is no run, or a damaged one, is passed over."""
+    found = (_read(folder) for folder in (case_folder / RUNS).glob("*-*") if _NAME.fullmatch(folder.name))
+    return sorted(filter(None, found), key=lambda one: one.number)
 
 
-def _in_time(folder: Path) -> tuple[str, int]:
-    stamp, _, number = folder.name.partition(".")
-    return stamp[:16], int(number) if number.isdigit() else 1
+def _read(folder: Path) -> Run | None:
+    """The run that was published there. People and other programs may have written there since: nothing is taken on trust."""
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        if not isinstance(about, dict) or about.pop("run", None) != _VERSION or about.keys() != _KINDS.keys():
+            return None
+        if not all(type(about[key]) in kinds for key, kinds in _KINDS.items()) or not is_moment(about["began"]):
+            return None
+        if about["outcome"] not in (DONE, FAILED):
+            return None
+        done = about["outcome"] == DONE
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8")) if done else {}
+        return Run(**about, facts=facts, folder=folder) if not done or are_facts(facts) else None
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
-def _forget(place: Path, name: str, keep: int) -> None:
-    """Keep so many runs of this name, and always the last one that was done: the next is compared with it."""
-    mine = [one for one in runs_in(place.parent) if one.name == name]
+def _forget(there: Sequence[Run], keep: int) -> None:
+    """Keep so many of the runs that are called as the last of these, and of them always the last one that was done: the next
+    is compared with it."""
+    made = there[-1]
+    mine = [one for one in there if (one.file, one.name) == (made.file, made.name)]
     done = [one for one in mine if one.outcome == DONE][-1:]
     for one in mine[:-keep]:
         if one not in done and one.folder is not None:

@@ -24,12 +24,14 @@ def worst(checked: Sequence[CheckedRun]) -> str:
 def checked_text(checked: Sequence[CheckedRun]) -> str:
     """A line for each run, the worst first, then the reasons and what changed."""
     order = sorted(checked, key=lambda one: -OUTCOMES.index(one.outcome))
-    rows = [(one.outcome.upper(), one.run.name, _against(one), _since(one)) for one in order]
+    several = len({one.run.file for one in checked}) > 1
+    names = [str(one.run) if several else one.run.name for one in order]
+    rows = [(one.outcome.upper(), name, _against(one), _since(one)) for one, name in zip(order, names, strict=True)]
     parts = [aligned([("OUTCOME", "RUN", "AGAINST THE BASELINE", "SINCE THE RUN BEFORE"), *rows])]
-    for one in order:
+    for one, name in zip(order, names, strict=True):
         lines = [f"  {line}" for line in _cut([*one.why, *_told(one)])]
         if lines:
-            parts.append("\n".join([f"{one.run.name}: {one.outcome}", *lines]))
+            parts.append("\n".join([f"{name}: {one.outcome}", *lines]))
     return printable_lines("\n\n".join(parts)) + "\n"
 
 
@@ -78,6 +80,7 @@ def checked_json(checked: Sequence[CheckedRun]) -> dict[str, Any]:
 
 def _as_json(one: CheckedRun) -> dict[str, Any]:
     return {
+        "file": one.run.file,
         "name": one.run.name,
         "notebook": one.run.notebook,
         "outcome": one.outcome,
@@ -99,25 +102,33 @@ def _held(held: Judged | None) -> dict[str, Any] | None:
     return {"outcome": held.outcome, "differences": rows}
 
 
-def checked_junit(checked: Sequence[CheckedRun], suite: str) -> str:
-    """JUnit XML, one case per run. What failed or could not tell is an error, what is worse is a failure."""
-    outcomes = [one.outcome for one in checked]
-    seconds = sum(one.run.seconds for one in checked)
-    failures = outcomes.count(FINDINGS)
-    errors = len(outcomes) - failures - outcomes.count(CLEAN)
-    counts = {"tests": str(len(outcomes)), "failures": str(failures), "errors": str(errors), "skipped": "0"}
-    root = ET.Element("testsuites", {"name": "workbench check", **counts, "time": f"{seconds:.1f}"})
-    inner = ET.SubElement(root, "testsuite", {"name": _xml(suite), **counts, "time": f"{seconds:.1f}"})
-    for one in checked:
-        place, _, name = one.run.name.rpartition("/")
-        about = {"classname": _xml(place or suite), "name": _xml(name), "time": f"{one.run.seconds:.1f}"}
-        case = ET.SubElement(inner, "testcase", about)
-        if one.outcome != CLEAN:
-            kind = "failure" if one.outcome == FINDINGS else "error"
-            message = {"message": _xml("; ".join(_cut(list(one.why)))), "type": one.outcome}
-            ET.SubElement(case, kind, message).text = _xml("\n".join([*one.why, *_told(one)]))
+def checked_junit(checked: Sequence[CheckedRun]) -> str:
+    """JUnit XML: a suite for each parameters file, a case for each run. What failed or could not tell is an error, what is
+    worse is a failure.
+    """
+    root = ET.Element("testsuites", {"name": "workbench check", **_numbers(checked)})
+    for file in dict.fromkeys(one.run.file for one in checked):
+        mine = [one for one in checked if one.run.file == file]
+        suite = ET.SubElement(root, "testsuite", {"name": _xml(file), **_numbers(mine)})
+        for one in mine:
+            place, _, name = one.run.name.rpartition("/")
+            about = {"classname": _xml(place or file), "name": _xml(name), "time": f"{one.run.seconds:.1f}"}
+            case = ET.SubElement(suite, "testcase", about)
+            if one.outcome != CLEAN:
+                kind = "failure" if one.outcome == FINDINGS else "error"
+                message = {"message": _xml("; ".join(_cut(list(one.why)))), "type": one.outcome}
+                ET.SubElement(case, kind, message).text = _xml("\n".join([*one.why, *_told(one)]))
     ET.indent(root, " ")
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _numbers(checked: Sequence[CheckedRun]) -> dict[str, str]:
+    outcomes = [one.outcome for one in checked]
+    failures = outcomes.count(FINDINGS)
+    errors = len(outcomes) - failures - outcomes.count(CLEAN)
+    counts = {"tests": len(outcomes), "failures": failures, "errors": errors, "skipped": 0}
+    seconds = sum(one.run.seconds for one in checked)
+    return {**{name: str(count) for name, count in counts.items()}, "time": f"{seconds:.1f}"}
 
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

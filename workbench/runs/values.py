@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
@@ -22,6 +25,11 @@ MEANS = {
     "texts": "a list of texts",
 }
 """Kind of a value -> what a person calls it."""
+
+LARGEST = 64 << 10
+"""Bytes of a file that a person writes."""
+LONGEST_SPAN = 3660
+"""Days."""
 
 _SPAN = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -83,4 +91,29 @@ def seconds_of(text: Any, place: str) -> int:
     found = _SPAN.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise Problem(f"{printable(str(text))[:80]} is no span of time", place, "write for example 90s, 10m, 2h or 1d")
-    return int(found[1]) * _SECONDS[found[2]]
+    seconds = int(found[1]) * _SECONDS[found[2]]
+    if seconds > LONGEST_SPAN * _SECONDS["d"]:
+        raise Problem(f"{text} is longer than {LONGEST_SPAN:,} days", place, "is the unit the right one?")
+    return seconds
+
+
+def text_in(path: Path, do: str) -> str:
+    """What a person wrote into a file. A device or a pipe is refused before it is read: it may have no end, or no beginning."""
+    where = printable(str(path))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that nobody writes to is opened at once
+        try:
+            plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            data = os.read(descriptor, LARGEST + 1) if plain else b""
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Problem(f"cannot read it: {error.strerror}", where, do) from None
+    if not plain:
+        raise Problem("cannot read it: this is no plain file", where, do)
+    if len(data) > LARGEST:
+        raise Problem(f"more than {LARGEST >> 10} KiB", where, "what a person writes is shorter: is it the right file?")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise Problem("this is no text in UTF-8", where, do) from None

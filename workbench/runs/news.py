@@ -1,0 +1,132 @@
+"""What is news: how a checked run is, held against what people were last told of it.
+
+    .nightly.yaml.told.json   of each run of nightly.yaml, and each way of telling: the outcome and the facts that people know
+
+It lies beside the parameters file, or in the folder that STATE_DIRECTORY names: systemd sets that to one that the user of the
+service may write. It is not the run before that counts: what nobody could be told is news until somebody was, and what was
+told is none, however often it is looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import printable
+from workbench.checks import CLEAN, OUTCOMES
+from workbench.journal import write_whole
+from workbench.runs.checking import NOT_BEGUN, CheckedRun
+from workbench.runs.comparing import Terms, judged
+from workbench.runs.facts import are_facts
+from workbench.runs.running import DONE, Run
+
+STATE = "STATE_DIRECTORY"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Owed:
+    """A run of which people do not know how it is now.
+
+    before  the outcome that they know; empty: none
+    worse   what is new or worse than they know
+    """
+
+    checked: CheckedRun
+    before: str = ""
+    worse: Sequence[str] = ()
+
+
+@dataclass
+class News:
+    """The checked runs of one parameters file, and what people know of them."""
+
+    path: Path
+    checked: Sequence[CheckedRun]
+    terms: Terms
+    today: date
+    _known: dict[str, dict[str, Any]] = field(init=False)
+    _read: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = _known(self.place)
+        self._read = json.dumps(self._known)
+
+    @property
+    def place(self) -> Path:
+        """The file that keeps what was told."""
+        folder = os.environ.get(STATE, "").partition(":")[0]
+        if not folder:
+            return self.path.with_name(f".{self.path.name}.told.json")
+        # Files of one name from several folders meet there.
+        mark = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:8]
+        return Path(folder) / f"{self.path.name}.{mark}.told.json"
+
+    def owed(self, way: str) -> list[Owed]:
+        """The runs that are not as those know it who are told by this way."""
+        known = self._known.get(way, {})
+        found = [owed for one in self.checked if (owed := self._owed(one, known.get(one.run.name)))]
+        if NOT_BEGUN in known and not self._not_begun:
+            found.append(Owed(CheckedRun(Run(NOT_BEGUN, "", DONE), CLEAN, []), known[NOT_BEGUN]["outcome"]))
+        return found
+
+    @property
+    def _not_begun(self) -> bool:
+        return any(one.run.name == NOT_BEGUN for one in self.checked)
+
+    def _owed(self, one: CheckedRun, known: dict[str, Any] | None) -> Owed | None:
+        if one.run.met:  # whoever was at work there tells
+            return None
+        if known is None:
+            return Owed(one) if one.outcome != CLEAN else None
+        worse = []
+        if one.outcome != CLEAN and one.run.facts and known["facts"]:
+            held = judged(one.run.facts, known["facts"], self.terms, self.today)
+            worse = [str(each) for each in held.differences or () if each.counts]
+        return Owed(one, known["outcome"], worse) if worse or one.outcome != known["outcome"] else None
+
+    def told(self, way: str) -> None:
+        """Those who are told by this way know all of it now."""
+        before = self._known.get(way, {})
+        there = {one.run.name for one in self.checked}
+        # Of a file that cannot be used nothing new is known about its runs; else, what it does not name any more is forgotten.
+        mine = {name: known for name, known in before.items() if self._not_begun or name in there}
+        self._known[way] = mine
+        for one in self.checked:
+            if not one.run.met:
+                mine[one.run.name] = {"outcome": one.outcome, "facts": one.run.facts}
+
+    def keep(self) -> str:
+        """Keep it for the next check; gives a sentence if that cannot be."""
+        if json.dumps(self._known) == self._read:
+            return ""
+        try:
+            write_whole(self.place, json.dumps({"told": _VERSION, "ways": self._known}) + "\n")
+        except OSError as error:
+            where = printable(str(self.place))
+            return f"what was told could not be kept: {error.strerror} ({where}). It will be told again"
+        return ""
+
+
+def _known(place: Path) -> dict[str, dict[str, Any]]:
+    """What was told, by way and run; of a file that is absent or damaged nothing: to tell twice is better than never."""
+    try:
+        said = json.loads(place.read_text(encoding="utf-8"))
+        if said["told"] != _VERSION:
+            return {}
+        return {
+            way: {
+                name: {"outcome": one["outcome"], "facts": one["facts"] if are_facts(one["facts"]) else {}}
+                for name, one in runs.items()
+                if one["outcome"] in OUTCOMES
+            }
+            for way, runs in said["ways"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
