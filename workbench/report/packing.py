@@ -24,6 +24,7 @@ from workbench.report.making import redacted, secrets_of
 from workbench.report.redaction import (
     DROPPED,
     ENTRY,
+    FILE,
     KEPT,
     LINK,
     ORIGIN,
@@ -104,7 +105,7 @@ COLUMN_RULES: Mapping[str, str] = {
     "snapshot": SNAPSHOT,
     "server": SERVER,
     "suffix": TARGET,
-    "file": TEXT,
+    "file": FILE,
     "kind": KEPT,
     "origin": ORIGIN,
     "position": KEPT,
@@ -229,10 +230,10 @@ def _redacted(column: pa.Array, name: str, kind: pa.DataType, names: Pseudonyms)
 
 def _of(rule: str, text: str, names: Pseudonyms) -> str:
     if rule == TARGET:
-        return names.target(text) if "=" in text else names.text(text)
-    if rule == ENTRY:
-        return names.of(ENTRY, text)
-    if rule in (SERVER, SNAPSHOT, LINK):
+        return names.target(text)
+    if rule == FILE:
+        return str(names.redacted(text, FILE))
+    if rule in (SERVER, SNAPSHOT, LINK, ENTRY):
         return names.of(rule, text)
     return names.text(text)
 

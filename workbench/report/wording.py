@@ -1,0 +1,314 @@
+"""What a report says: the sentences, made of data in which names are replaced already. The one source of page, Markdown, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.codes import all_codes
+from workbench.diagnosis_text import verdict_line
+from workbench.model import System
+from workbench.report.words import glossary
+from workbench.standing import FINISHED, GIVEN_UP, HALF_DONE
+
+Row = Mapping[str, Any]
+
+
+def worded(told: Row, system: System) -> dict[str, Any]:
+    """The whole report, of what `gathered` found, redacted or not.
+
+    report      2: the version of these keys
+    headline    the verdict in one sentence; `verdict` is its colour
+    case        name, system (title), snapshots, snapshot (the one that the report is about)
+    plain       sentences for somebody who does not know the system: what, why, does it come by itself, what next
+    timeline    from, to, events: `at`, `kind` (missed, replaced, message, collected, repair), `server`, `says`,
+                `count`, `snapshot` (of a collection)
+    topology    of each suffix: servers and links, with verdicts
+    missing     of each server and origin: counts, who holds how many, the first changes, and of some the proof, server by server
+    open        what is stranded, on its way, or cannot be told
+    causes      why changes were missed, a row for each cause: its proof, the sessions played again, the records around
+    findings    as in findings.json, without rows of evidence
+    plan        the plan that the case keeps (null: none), journal: what was done, verification: promised and found
+    half_done   a repair was begun and has not ended
+    inventory   every file: snapshot, server, format, bytes, rows, rejected, sha256
+    glossary    words, each in a sentence, with the word of the system
+    run         at, version: the only part that differs from one report to the next
+    """
+    says = {code: about.says for codes in all_codes().values() for code, about in codes.items()}
+    several = len(told["topology"]) > 1
+    kept = {key: one for key, one in told.items() if key not in ("summary", "kept_by")}
+    return {
+        "report": 2,
+        "headline": verdict_line(told["summary"]),
+        **kept,
+        "plain": list(_plain(told, says, several)),
+        "timeline": {**told["timeline"], "events": [_event(one, several) for one in told["timeline"]["events"]]},
+        "topology": [_drawn(one) for one in told["topology"]],
+        "missing": [{**one, "about": _about(one, several)} for one in told["missing"]],
+        "open": _open(told["open"]),
+        "causes": [{**one, "about": _about(one, several), **_cause(one, says)} for one in told["causes"]],
+        "glossary": glossary(system),
+    }
+
+
+def _about(group: Row, several: bool) -> str:
+    """Which server and origin; where a server holds several suffixes, of which."""
+    of = f", {group['suffix'] or 'suffix not named'}" if several else ""
+    return f"{group['server']}{of}, origin {group['origin']}"
+
+
+# --- in plain words
+
+
+def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
+    if told["half_done"]:
+        yield _half_done(told["plan"])
+    for one in told["kept_by"]:
+        names, data = one["servers"], one["suffix"] if several and one["suffix"] else "the same data"
+        if len(names) > 1:
+            many = "the other" if len(names) == 2 else "all others"
+            yield f"{_names(names)} keep copies of {data}. A change that is made on one of them has to arrive on {many}."
+        else:
+            yield f"Only {_names(names)} was collected of those that keep copies of {data}."
+    for one in told["missing"]:
+        yield from _missed(one, says, several)
+    yield from _coming(told["summary"])
+    if count := told["open"]["counts"]["stranded"]:
+        where = _names(told["summary"]["stranded"]["on"])
+        what = "1 change is" if count == 1 else f"{count:,} changes are"
+        yield f"{what} on {where} alone, and {'it' if count == 1 else 'they'} will go nowhere from there."
+    if count := told["open"]["counts"]["unknown"]:
+        what = "1 stretch" if count == 1 else f"{count:,} stretches"
+        yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
+    counts = told["summary"]
+    if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "stuck", "unknown")):
+        why = counts["nothing_to_compare"]["why"]
+        yield (
+            "With so little nothing can be compared: collect the same files of the other servers."
+            if why
+            else "As far as the collected files show, all of them did."
+        )
+    yield from _next(told)
+
+
+def _missed(one: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
+    """What one server misses, who has it, and why."""
+    it, single = ("it", True) if one["count"] == 1 else ("them", False)
+    least, own = "at least " if one["at_least"] else "", one["made_on"] == one["server"]
+    what = f"{one['count']:,} {'change' if single else 'changes'}"
+    what += f" of {one['suffix']}" if several and one["suffix"] else ""
+    was = "was" if single else "were"
+    made = f" made on {one['made_on']}{' itself' * own}" if one["made_on"] else " made"
+    when = _when(one)
+    yield (
+        f"{one['server']} does not have {least}{what}{f', which {was}{made}{when}' if one['made_on'] or when else ''}. "
+        f"It reports having seen {it}, so the other servers will not send {it} again: this does not heal by itself."
+    )
+    yield _why(one, says)
+    listed = one["listed"]
+    of = "it" if single else "all of them" if listed == one["count"] and not one["at_least"] else f"the first {listed:,}"
+    whole = [row["server"] for row in one["holders"] if row["count"] == listed]
+    parts = [f"{row['server']} has {row['count']:,} of them" for row in one["holders"] if row["count"] < listed]
+    if whole:
+        parts.insert(0, f"{_names(whole)} still {'have' if len(whole) > 1 else 'has'} {of} in the log")
+    if parts:
+        yield f"{'; '.join(parts)}."
+    if none := one["held_by_none"]:
+        some = "It is in no collected log" if single else f"{none:,} of them are in no collected log"
+        yield f"{some}: {'it has' if single or none == 1 else 'they have'} to be taken from the data itself."
+
+
+def _when(one: Row) -> str:
+    if not one["first_at"]:
+        return ""
+    if one["last_at"] is None:
+        return f" from {one['first_at']} UTC on"
+    if one["first_at"] == one["last_at"]:
+        return f" at {one['first_at']} UTC"
+    return f" between {one['first_at']} and {one['last_at']} UTC"
+
+
+def _why(one: Row, says: Mapping[str, str]) -> str:
+    """Why a server misses changes, as far as it is known, and when it lost them, as far as the files tell."""
+    named = [row for row in one["causes"] if row["code"]]
+    told = []
+    for row in named:
+        many = f" ({row['count']:,} of {one['listed']:,})" if len(one["causes"]) > 1 else ""
+        told.append(f"{_in_general(says.get(row['code'], row['code']))}{many}")
+    if sum(row["count"] for row in named) < one["listed"]:
+        told.append(f"{'of the others ' if named else ''}the collected files do not tell the cause")
+    spans = [_span(row["after"], row["by"]) for row in one["replaced"][:2]]
+    when = f"The data of {one['server']} was replaced {', and again '.join(spans)}." if spans else (
+        "When it was lost, no collected file tells." if one["count"] == 1 else "When they were lost, no collected file tells."
+    )
+    return f"Why: {'; '.join(told)}. {when}"
+
+
+def _in_general(says: str) -> str:
+    """A code's sentence without what it adds about how grave it is."""
+    return says.partition(";")[0]
+
+
+def _span(after: str | None, by: str | None) -> str:
+    if after == by or not after or not by:
+        at = after or by
+        return f"at {at} UTC" if after and by else f"after {at} UTC" if after else f"before {at} UTC"
+    return f"between {after} and {by} UTC"
+
+
+def _coming(counts: Row) -> Iterator[str]:
+    """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
+    for name, one_does, many_do in (
+        ("waiting", "is on its way and would be sent now", "are on their way and would be sent now"),
+        (
+            "stuck",
+            "has not arrived, and none of the collected servers would send it now",
+            "have not arrived, and none of the collected servers would send them now",
+        ),
+    ):
+        count, on = counts[name]["count"], counts[name]["on"]
+        if count:
+            what = "1 change" if count == 1 else f"{count:,} changes"
+            to = f"To {_names(on)}" if name == "waiting" else f"At {_names(on)}"
+            each = f"{'' if counts[name]['same'] else 'up to '}{what}" + (" each" if len(on) > 1 else "")
+            yield f"{to} {each} {one_does if count == 1 else many_do}."
+
+
+def _half_done(plan: Row | None) -> str:
+    standing = plan.get("standing_state") if plan else None
+    how = f" ({plan['standing']})" if plan and standing == HALF_DONE else ""
+    return (
+        f"A repair was begun and is not finished{how}: before anything else, go on with it by “workbench resume”, or "
+        "end it by “workbench resume --give-up”. What follows shows the servers as they were collected."
+    )
+
+
+def _next(told: Row) -> Iterator[str]:
+    plan = told["plan"] or {}
+    ways = [course for need in plan.get("needs", ()) for course in need["courses"] if course["verdict"] == "chosen"]
+    state = plan.get("standing_state")
+    if told["half_done"]:
+        return
+    if state == FINISHED:
+        yield "The plan of repair was carried out; whether it held is under “Applied and verified”."
+    elif state == GIVEN_UP:
+        yield f"The plan of repair was {plan['standing']}. What to do next: collect anew, and plan from there."
+    elif ways:
+        yield f"What to do next: {'; '.join(one['says'] for one in ways)}. The exact steps are under “Plan”."
+    else:
+        first = next((one for one in told["findings"] if one["severity"] != "info" and one["fix"]), None)
+        if first:
+            yield f"What to do next: {first['fix'][0]['repair']}. The command “workbench plan” makes the exact steps."
+
+
+def _names(names: Iterable[str]) -> str:
+    names = list(names)
+    if len(names) > 8:
+        return f"{len(names)} servers"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+# --- when
+
+
+def _event(one: Row, several: bool) -> dict[str, Any]:
+    return {
+        **{key: one[key] for key in ("at", "kind", "server", "count")},
+        "says": _happened(one, several),
+        "snapshot": one.get("snapshot"),
+    }
+
+
+def _happened(one: Row, several: bool) -> str:
+    of = f" of {one['suffix']}" if several and one.get("suffix") else ""
+    match one["kind"]:
+        case "missed" if "last_of" in one:
+            return f"the last of {one['last_of']:,} changes{of} by origin {one['origin']} that {one['server']} misses was made"
+        case "missed":
+            what = f"{one['operation'] or 'change'} of {one['target'] or 'an unknown target'}"
+            if one["count"] == 1:
+                return f"{what} was made by origin {one['origin']}; {one['server']} misses it"
+            changes = f"{one['count']:,} changes{of} were made by origin {one['origin']}; {one['server']} misses them"
+            return f"{changes} (the first: {what})"
+        case "replaced":
+            return f"its data{of} was replaced, {_span(one['after'], one['by'])}"
+        case "collected":
+            return f"files of {_names(one['servers'])} were collected, then or later"
+        case "repair":
+            return " ".join(filter(None, (f"repair: {one['what']}", one["step"], one["told"])))
+    return str(one["message"])
+
+
+# --- who
+
+
+def _drawn(drawn: Row) -> dict[str, Any]:
+    servers = [{**_without(one, "counts", "claims"), "says": _has(one)} for one in drawn["servers"]]
+    links = [{**_without(one, "over"), **_goes(one)} for one in drawn["links"]]
+    return {"suffix": drawn["suffix"], "servers": servers, "links": links}
+
+
+def _without(row: Row, *keys: str) -> dict[str, Any]:
+    return {key: one for key, one in row.items() if key not in keys}
+
+
+def _has(server: Row) -> str:
+    if not server["collected"]:
+        return "not collected"
+    if not server["counts"]:
+        return "all present" if server["claims"] else "no vector was collected"
+    return ", ".join(f"{_counted(one)} {one['verdict']}" for one in server["counts"])
+
+
+def _counted(one: Row) -> str:
+    return f"{one['count']:,}" if one["exact"] else f"at least {one['count']:,}" if one["count"] else "some"
+
+
+def _goes(link: Row) -> dict[str, str]:
+    """What goes over a link: some words for the picture, and a sentence."""
+    over = link["over"]
+    if over is None:
+        return {"label": "", "says": "its consumer was not collected, or has no vector"}
+    waiting, never = over["waiting"], over["never"]
+    what = "1 change" if waiting == 1 else f"{waiting:,} changes"
+    oldest = f", the oldest made at {over['oldest']}" if over["oldest"] else ""
+    if over["stuck"]:
+        return {"label": over["stuck"], "says": f"{over['stuck']}: {over['why']}"}
+    if link["enabled"] is False:
+        label = f"off, {waiting:,} wait" if waiting else "off"
+        return {"label": label, "says": f"switched off; {what} would go over it{oldest}" if waiting else "switched off"}
+    if never:
+        lacks = f"{'' if over['exact'] else 'at least '}{never:,} {'change' if never == 1 else 'changes'}"
+        wait = f"; {what} to send{oldest}" if waiting else ""
+        says = f"{link['consumer']} lacks {lacks} that {link['supplier']} holds and will not send{wait}"
+        return {"label": f"{never:,} not sent", "says": says}
+    if waiting:
+        return {"label": f"{waiting:,} behind", "says": f"{what} to send{oldest}"}
+    return {"label": "", "says": "nothing to send: the consumer claims all that the supplier claims"}
+
+
+# --- why
+
+
+def _cause(cause: Row, says: Mapping[str, str]) -> dict[str, Any]:
+    """What a cause says: of the named one what happened, of an open one what was tried."""
+    code = cause["code"]
+    because = [reason.partition(": ")[2] or reason for reason in cause["reasons"]]
+    if code:
+        general = _in_general(says.get(code, ""))
+        return {"says": f"{_sentence(general)} Here: {'; '.join(because)}." if because else _sentence(general)}
+    if len(because) > 1:
+        return {"says": "The cause is open: several things would explain it, each alone."}
+    return {"says": "The cause is open: nothing that the collected files show explains it alone."}
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+# --- what is open
+
+
+def _open(told: Row) -> dict[str, Any]:
+    unknown: Sequence[Row] = told["unknown"]
+    return {**told, "unknown": [{**one, "why": one["why"].replace("_", " ")} for one in unknown]}
