@@ -101,11 +101,9 @@ def verdict_line(told: Row) -> str:
     missing, stranded, unknown = (told[name] for name in ("missing", "stranded", "unknown"))
     said: list[str] = []
     if count := missing["count"]:
-        one = count == 1
-        said.append(
-            f"{'' if missing['exact'] else 'up to '}{count:,} {'change is' if one else 'changes are'} MISSING on {', '.join(missing['on'])} "
-            f"and will not come by {'itself' if one else 'themselves'}"
-        )
+        least, where = "" if missing["exact"] else "up to ", ", ".join(missing["on"])
+        are, themselves = ("change is", "itself") if count == 1 else ("changes are", "themselves")
+        said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
     if count := stranded["count"]:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
     if told["waiting"]["count"]:
@@ -119,7 +117,9 @@ def verdict_line(told: Row) -> str:
     if count := unknown["count"]:
         open_ = f"{count:,} {'stretch' if count == 1 else 'stretches'} cannot be judged by what was collected"
     if reason := _not_compared(told["nothing_to_compare"]):
-        said.insert(0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said")
+        said.insert(
+            0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
+        )
     elif not missing["count"]:
         said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
     return one_cell("; ".join([*said, *([open_] if open_ else [])]) + ".")

@@ -49,8 +49,13 @@ def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
             servers.setdefault(
                 name,
                 {
-                    **{"name": name, "origin": None, "collected": False, "verdict": NOTHING},
-                    **{"says": "not collected", "counts": [], "claims": False},
+                    "name": name,
+                    "origin": None,
+                    "collected": False,
+                    "verdict": NOTHING,
+                    "says": "not collected",
+                    "counts": [],
+                    "claims": False,
                 },
             )
         pair = pairs.get((link["supplier"], link["consumer"]))

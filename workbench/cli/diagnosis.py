@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from workbench.boundary import printable
 from workbench.case import Case
 from workbench.cli.evidence import kept, loaded_into, not_read
 from workbench.cli.terminal import CSV, JSON, MASTER, check_outputs, give, main
-from workbench.model import SEVERITIES
+from workbench.model import SEVERITIES, Problem
 from workbench.plain import aligned, csv_text, one_cell
 from workbench.systems import system_named
 
@@ -27,6 +28,26 @@ def kept_of(case: Case) -> list[Path]:
     """What no output about a case may overwrite: it, and what it was read from, wherever that is."""
     inputs = (Path(one.path) for one in case.inputs)
     return [case.folder / "case.yaml", case.evidence, *map(Path, case.snapshots.values()), *inputs]
+
+
+def check_not_inside(outputs: Iterable[str | None], case: Path | None = None, allowed: Collection[str] = ()) -> None:
+    """Refuse every output inside a case folder, but right in this case by one of the allowed names; links are followed."""
+    for given in outputs:
+        if given in (None, "-"):
+            continue
+        try:
+            path = Path(str(given)).resolve()
+        except RuntimeError:
+            raise Problem("this link leads back to itself", printable(str(given)), "give another file") from None
+        holder = next((folder for folder in path.parents if Case.lies_in(folder)), None)
+        if holder is None or (case is not None and path.parent == case.resolve() and path.name in allowed):
+            continue
+        do = (
+            f"give a file elsewhere, or one of these in the case: {', '.join(allowed)}"
+            if allowed
+            else "give a file elsewhere"
+        )
+        raise Problem(f"this would write into a case ({printable(str(holder))})", printable(str(given)), do)
 
 
 @contextmanager

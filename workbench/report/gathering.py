@@ -20,8 +20,8 @@ from workbench.case_plan import kept_plan
 from workbench.diagnosis_text import summed
 from workbench.engine.reading import read_part
 from workbench.incident import Incident
-from workbench.journal import records_of
 from workbench.inputs import Input
+from workbench.journal import records_of
 from workbench.look import MISSING, PRESENT, UNKNOWN, worst
 from workbench.model import Problem
 from workbench.overview import LISTS, mesh, pair_of, suffixes
@@ -269,9 +269,7 @@ def _open(incident: Incident) -> dict[str, Any]:
 # --- when
 
 
-def _timeline(
-    incident: Incident, line: Timeline, groups: Sequence[Row], journal: Sequence[Row]
-) -> dict[str, Any]:
+def _timeline(incident: Incident, line: Timeline, groups: Sequence[Row], journal: Sequence[Row]) -> dict[str, Any]:
     """What happened, in the order of the clocks of those to whom it happened; of each what a sentence about it needs."""
     events: list[dict[str, Any]] = []
 

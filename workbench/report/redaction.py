@@ -295,9 +295,7 @@ class Pseudonyms:
         pieces = list(self.naming.parts(_plain(text)))
         if not any(kind for kind, _ in pieces):
             return self.text(text)
-        return "".join(
-            self.of(kind, name) if kind and not _ALREADY.fullmatch(name) else name for kind, name in pieces
-        )
+        return "".join(self.of(kind, name) if kind and not _ALREADY.fullmatch(name) else name for kind, name in pieces)
 
     def text(self, text: str) -> str:
         """A text with every known name replaced, the longest first, on the borders of words."""

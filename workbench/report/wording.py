@@ -7,8 +7,10 @@ from typing import Any
 
 from workbench.codes import all_codes
 from workbench.diagnosis_text import verdict_line
+from workbench.look import PRESENT
 from workbench.model import System
 from workbench.report.words import glossary
+from workbench.rules.verdicts import RULES
 from workbench.standing import FINISHED, GIVEN_UP, HALF_DONE
 
 Row = Mapping[str, Any]
@@ -101,12 +103,14 @@ def _missed(one: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
     made = f" made on {one['made_on']}{' itself' * own}" if one["made_on"] else " made"
     when = _when(one)
     yield (
-        f"{one['server']} does not have {least}{what}{f', which {was}{made}{when}' if one['made_on'] or when else ''}. "
+        f"{one['server']} does not have {least}{what}{f' that {was}{made}{when}' if one['made_on'] or when else ''}. "
         f"It reports having seen {it}, so the other servers will not send {it} again: this does not heal by itself."
     )
     yield _why(one, says)
     listed = one["listed"]
-    of = "it" if single else "all of them" if listed == one["count"] and not one["at_least"] else f"the first {listed:,}"
+    of = (
+        "it" if single else "all of them" if listed == one["count"] and not one["at_least"] else f"the first {listed:,}"
+    )
     whole = [row["server"] for row in one["holders"] if row["count"] == listed]
     parts = [f"{row['server']} has {row['count']:,} of them" for row in one["holders"] if row["count"] < listed]
     if whole:
@@ -116,6 +120,38 @@ def _missed(one: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
     if none := one["held_by_none"]:
         some = "It is in no collected log" if single else f"{none:,} of them are in no collected log"
         yield f"{some}: {'it has' if single or none == 1 else 'they have'} to be taken from the data itself."
+
+
+def holders(group: Row) -> str:
+    """Who holds how many of the changes that a server misses."""
+    listed = group["listed"]
+    held = [
+        row["server"] if row["count"] == listed else f"{row['server']} ({row['count']:,} of {listed:,})"
+        for row in group["holders"]
+    ]
+    return f"Held by {', '.join(held)}." if held else "No collected log holds them."
+
+
+LISTED = "`workbench diagnose CASE --csv FILE --limit NUMBER` lists them"
+
+
+def absence(one: Row) -> Iterator[str]:
+    """Of a server without the change, or of which nobody can tell: where it claims it, and where it was looked for."""
+    if one["verdict"] == PRESENT:
+        return
+    if claimed := one["claimed"]:
+        yield f"{claimed['snapshot']}/{claimed['file']}:{claimed['offset']} claims all up to {claimed['position']}"
+    if one["searched"]:
+        files = (f"{row['snapshot']}/{row['file']} ({row['rows']:,} rows)" for row in one["searched"])
+        yield f"looked for in {', '.join(files)}{'' if one['rows'] else ': no row there names it'}"
+
+
+def judged_otherwise(rows: Sequence[Row]) -> str:
+    """Where the plan and the diagnosis count differently; empty where they agree."""
+    other = [row for row in rows if row["judged"] is not None and row["judged"] != row["before"]]
+    told = "; ".join(f"{row['server']} {row['judged']:,} instead of {row['before']:,}" for row in other)
+    why = "The plan counts what its model of the servers can play through, the diagnosis what the evidence proves"
+    return f"{why}, which here is: {told}." if told else ""
 
 
 def _when(one: Row) -> str:
@@ -136,12 +172,12 @@ def _why(one: Row, says: Mapping[str, str]) -> str:
         many = f" ({row['count']:,} of {one['listed']:,})" if len(one["causes"]) > 1 else ""
         told.append(f"{_in_general(says.get(row['code'], row['code']))}{many}")
     if sum(row["count"] for row in named) < one["listed"]:
-        told.append(f"{'of the others ' if named else ''}the collected files do not tell the cause")
+        told.append(f"{'for the others ' if named else ''}the collected files do not tell the cause")
     spans = [_span(row["after"], row["by"]) for row in one["replaced"][:2]]
-    when = f"The data of {one['server']} was replaced {', and again '.join(spans)}." if spans else (
-        "When it was lost, no collected file tells." if one["count"] == 1 else "When they were lost, no collected file tells."
-    )
-    return f"Why: {'; '.join(told)}. {when}"
+    when = f" Its data was replaced {', and again '.join(spans)}." if spans else ""
+    if not spans and not named:
+        when = f" When {'it was' if one['count'] == 1 else 'they were'} lost, no collected file tells."
+    return f"Why: {'; '.join(told)}.{when}"
 
 
 def _in_general(says: str) -> str:
@@ -158,20 +194,16 @@ def _span(after: str | None, by: str | None) -> str:
 
 def _coming(counts: Row) -> Iterator[str]:
     """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
-    for name, one_does, many_do in (
-        ("waiting", "is on its way and would be sent now", "are on their way and would be sent now"),
-        (
-            "stuck",
-            "has not arrived, and none of the collected servers would send it now",
-            "have not arrived, and none of the collected servers would send them now",
-        ),
+    for name, one_does, many_do, then in (
+        ("waiting", "is on its way to", "are on their way to", ""),
+        ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
-        count, on = counts[name]["count"], counts[name]["on"]
+        count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
         if count:
             what = "1 change" if count == 1 else f"{count:,} changes"
-            to = f"To {_names(on)}" if name == "waiting" else f"At {_names(on)}"
-            each = f"{'' if counts[name]['same'] else 'up to '}{what}" + (" each" if len(on) > 1 else "")
-            yield f"{to} {each} {one_does if count == 1 else many_do}."
+            each = " each" if len(on) > 1 and count > 1 else ""
+            does, it = (one_does, "it") if count == 1 else (many_do, "them")
+            yield f"{'' if same else 'Up to '}{what}{each} {does} {_names(on)}{then.format(it)}."
 
 
 def _half_done(plan: Row | None) -> str:
@@ -194,7 +226,7 @@ def _next(told: Row) -> Iterator[str]:
     elif state == GIVEN_UP:
         yield f"The plan of repair was {plan['standing']}. What to do next: collect anew, and plan from there."
     elif ways:
-        yield f"What to do next: {'; '.join(one['says'] for one in ways)}. The exact steps are under “Plan”."
+        yield f"What to do next: {'; '.join(dict.fromkeys(one['says'] for one in ways))}. The exact steps are under “Plan”."
     else:
         first = next((one for one in told["findings"] if one["severity"] != "info" and one["fix"]), None)
         if first:
@@ -281,7 +313,7 @@ def _goes(link: Row) -> dict[str, str]:
         lacks = f"{'' if over['exact'] else 'at least '}{never:,} {'change' if never == 1 else 'changes'}"
         wait = f"; {what} to send{oldest}" if waiting else ""
         says = f"{link['consumer']} lacks {lacks} that {link['supplier']} holds and will not send{wait}"
-        return {"label": f"{never:,} not sent", "says": says}
+        return {"label": f"{never:,} lost", "says": says}
     if waiting:
         return {"label": f"{waiting:,} behind", "says": f"{what} to send{oldest}"}
     return {"label": "", "says": "nothing to send: the consumer claims all that the supplier claims"}
@@ -310,5 +342,6 @@ def _sentence(text: str) -> str:
 
 
 def _open(told: Row) -> dict[str, Any]:
+    says = {rule.name: rule.says for rule in RULES}
     unknown: Sequence[Row] = told["unknown"]
-    return {**told, "unknown": [{**one, "why": one["why"].replace("_", " ")} for one in unknown]}
+    return {**told, "unknown": [{**one, "why": says.get(one["why"], one["why"].replace("_", " "))} for one in unknown]}
