@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 def worded(told: Row, system: System) -> dict[str, Any]:
     """The whole report, of what `gathered` found, redacted or not.
 
-    report      2: the version of these keys
+    report      1: the version of these keys
     headline    the verdict in one sentence; `verdict` is its colour
     case        name, system (title), snapshots, snapshot (the one that the report is about)
     plain       sentences for somebody who does not know the system: what, why, does it come by itself, what next
@@ -40,7 +40,7 @@ def worded(told: Row, system: System) -> dict[str, Any]:
     several = len(told["topology"]) > 1
     kept = {key: one for key, one in told.items() if key not in ("summary", "kept_by")}
     return {
-        "report": 2,
+        "report": 1,
         "headline": verdict_line(told["summary"]),
         **kept,
         "plain": list(_plain(told, says, several)),
