@@ -14,7 +14,7 @@ HOSTILE = (
     "missing",
     '<b onclick=x>&"acme',
     "berlin \u202e=cmd",
-    "tab\tname",
+    "tabbed\tnamely",
     "zero\u200bwidth",
     "o'Brien",
     "Zürich\\süd",

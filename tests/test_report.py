@@ -219,7 +219,7 @@ def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> No
     case = copied(tmp_path, name)
     plan_for(case)
     names = named_in(FOLDER / name)
-    assert {"example"} <= {*names, "example"} and len(names) > 10, "what was looked for"
+    assert len(names) > 10, "what is looked for"
     assert any(one.startswith(("k1u", "d3u", "s1")) for one in names) and "localhost.localdomain" in names
     for where, whole_text in written(case, tmp_path).items():
         text = CODES.sub("", whole_text)  # a snapshot may be called `purged`, and a code be ANCHOR_PURGED
@@ -241,7 +241,7 @@ def test_a_name_with_odd_letters_is_in_no_artefact(tmp_path: Path, name: str) ->
 
 
 def test_a_name_that_is_a_word_does_not_change_our_sentences(tmp_path: Path) -> None:
-    for number, names in enumerate([("primary", "have", "missing"), ("reports", "heal", "seen")]):
+    for number, names in enumerate([("primary", "have", "missing"), ("reports", "heal", "covers")]):
         folder = tmp_path / str(number)
         folder.mkdir()
         incident = Incident(oddly_named(folder, names))
@@ -274,7 +274,7 @@ def test_names_of_files_tell_nobody(tmp_path: Path) -> None:
     shown = written(case, tmp_path)
     for where, text in shown.items():
         for one in ("acmecorp", "kd4711", "berlin"):
-            assert one not in text.replace("acmecorp-berlin-kd4711-to-", "").lower(), (where, one)
+            assert one not in text.lower(), (where, one)
     rows = json.loads(shown["json"])["inventory"]
     assert len({one["file"] for one in rows}) == len(rows) == 9
     assert all(re.fullmatch(rf"{one['server']}\.[a-z_]+-[0-9]+", one["file"]) for one in rows)
@@ -685,7 +685,7 @@ def test_standard_output_holds_one_form_and_nothing_else(tmp_path: Path, monkeyp
     case = copied(tmp_path)
     monkeypatch.chdir(tmp_path)
     html = run(case.folder, "--out", "-")
-    assert html.exit_code == 0 and html.stdout.startswith("<!doctype html>") and html.stdout.endswith("</html>\n")
+    assert html.exit_code == 0 and html.stdout.startswith("<!doctype html>") and html.stdout.endswith("</html>")
     packed = run(case.folder, "--case-export", "-")
     assert packed.exit_code == 0 and "report.json" in zipfile.ZipFile(io.BytesIO(packed.stdout_bytes)).namelist()
     assert packed.stdout_bytes.startswith(b"PK") and not (tmp_path / "-").exists()
