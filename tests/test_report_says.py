@@ -100,7 +100,10 @@ def test_each_cause_counts_the_changes_that_it_explains(tmp_path: Path) -> None:
     }
     causes = {row["position"]: row["cause"] for row in incident.found["missing"]}
     assert all(causes[one["first"]] == one["code"] for one in made["causes"])
-    (why,) = [one for one in made["plain"] if one.startswith("Why:") and "1 of 2" in one]
+    (missed,) = [one for one in made["plain"] if one.startswith("s3 does not have")]
+    assert "45 changes: 2 made on s1 at " in missed and "; 41 made on s3 itself between " in missed
+    (why,) = [one for one in made["plain"] if one.startswith("Why:")]
+    assert "can no longer be delivered to it (41 of 45); " in why and "goes on without it, for good (3 of 45); " in why
     assert "for the others the collected files do not tell the cause" in why
     assert "APPLY_SKIPPED</code> (1 of 2" in page(made) and "APPLY\\_SKIPPED (1 of 2)" in markdown(made)
 

@@ -181,7 +181,7 @@ def _arrow(link: Row, begin: tuple[float, float], end: tuple[float, float]) -> d
     # Near the beginning, so that those of both directions stand apart; beside each other there is room in the middle only.
     along, apart = (0.5, 1.3) if abs(ux) > 0.9 else (0.4, 1.0)
     tx, ty = sx + (ex - sx) * along + nx, sy + (ey - sy) * along + ny * apart
-    width = len(words) * 7.6 + 12
+    width = len(words) * 9.3 + 12
     tx = min(max(tx, width / 2 + 2), WIDE - width / 2 - 2)
     return {
         "verdict": link["verdict"],

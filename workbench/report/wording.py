@@ -72,13 +72,15 @@ def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
             yield f"{_names(names)} keep copies of {data}. A change that is made on one of them has to arrive on {many}."
         else:
             yield f"Only {_names(names)} was collected of those that keep copies of {data}."
+    of: dict[tuple[str, str | None], list[Row]] = {}
     for one in told["missing"]:
-        yield from _missed(one, says, several)
+        of.setdefault((one["server"], one["suffix"]), []).append(one)
+    for groups in of.values():
+        yield from _missed(groups, says, several)
     yield from _coming(told["summary"])
     if count := told["open"]["counts"]["stranded"]:
-        where = _names(told["summary"]["stranded"]["on"])
-        what = "1 change is" if count == 1 else f"{count:,} changes are"
-        yield f"{what} on {where} alone, and {'it' if count == 1 else 'they'} will go nowhere from there."
+        on = _names(told["summary"]["stranded"]["on"])
+        yield f"{_changes(count)} {_are(count)} on {on} alone, and {'it' if count == 1 else 'they'} will go nowhere from there."
     if count := told["open"]["counts"]["unknown"]:
         what = "1 stretch" if count == 1 else f"{count:,} stretches"
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
@@ -93,33 +95,55 @@ def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
     yield from _next(told)
 
 
-def _missed(one: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
-    """What one server misses, who has it, and why."""
-    it, single = ("it", True) if one["count"] == 1 else ("them", False)
-    least, own = "at least " if one["at_least"] else "", one["made_on"] == one["server"]
-    what = f"{one['count']:,} {'change' if single else 'changes'}"
-    what += f" of {one['suffix']}" if several and one["suffix"] else ""
-    was = "was" if single else "were"
-    made = f" made on {one['made_on']}{' itself' * own}" if one["made_on"] else " made"
-    when = _when(one)
+def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> Iterator[str]:
+    """What one server misses of one suffix, why, and who has it."""
+    server, suffix = groups[0]["server"], groups[0]["suffix"]
+    count, listed = sum(one["count"] for one in groups), sum(one["listed"] for one in groups)
+    it, was = ("it", "was") if count == 1 else ("them", "were")
+    least = "at least " if any(one["at_least"] for one in groups) else ""
+    what = f"{least}{_changes(count)}{f' of {suffix}' if several and suffix else ''}"
+    made = [f"{_made_on(one)}{_when(one)}" for one in groups]
+    if len(groups) > 1:
+        many = [f"{one['count']:,} made{where}" for one, where in zip(groups, made, strict=True)]
+        what += f": {'; '.join(many)}"
+    elif made[0]:
+        what += f" that {was} made{made[0]}"
     yield (
-        f"{one['server']} does not have {least}{what}{f' that {was}{made}{when}' if one['made_on'] or when else ''}. "
-        f"It reports having seen {it}, so the other servers will not send {it} again: this does not heal by itself."
+        f"{server} does not have {what}. It reports having seen {it}, so the other servers will not send {it} again: "
+        "this does not heal by itself."
     )
-    yield _why(one, says)
-    listed = one["listed"]
-    of = (
-        "it" if single else "all of them" if listed == one["count"] and not one["at_least"] else f"the first {listed:,}"
-    )
-    whole = [row["server"] for row in one["holders"] if row["count"] == listed]
-    parts = [f"{row['server']} has {row['count']:,} of them" for row in one["holders"] if row["count"] < listed]
+    yield _why(groups, says)
+    of = "it" if count == 1 else "all of them" if listed == count and not least else f"the first {listed:,} of them"
+    held: dict[str, int] = {}
+    for row in (row for one in groups for row in one["holders"]):
+        held[row["server"]] = held.get(row["server"], 0) + row["count"]
+    whole = [name for name, number in held.items() if number == listed]
+    parts = []
+    for number in sorted({*held.values()} - {listed}, reverse=True):
+        some = [name for name, count in held.items() if count == number]
+        parts.append(f"{_names(some)} {'each have' if len(some) > 1 else 'has'} {number:,} of them")
     if whole:
         parts.insert(0, f"{_names(whole)} still {'have' if len(whole) > 1 else 'has'} {of} in the log")
     if parts:
         yield f"{'; '.join(parts)}."
-    if none := one["held_by_none"]:
-        some = "It is in no collected log" if single else f"{none:,} of them are in no collected log"
-        yield f"{some}: {'it has' if single or none == 1 else 'they have'} to be taken from the data itself."
+    if none := sum(one["held_by_none"] for one in groups):
+        some = "It is in no collected log" if count == 1 else f"{none:,} of them {_are(none)} in no collected log"
+        yield f"{some}: {'it has' if none == 1 else 'they have'} to be taken from the data itself."
+
+
+def _made_on(one: Row) -> str:
+    """Where changes were made; of an origin that no collected server has, its name."""
+    if not one["made_on"]:
+        return f" by origin {one['origin']}"
+    return f" on {one['made_on']}{' itself' if one['made_on'] == one['server'] else ''}"
+
+
+def _changes(count: int) -> str:
+    return f"{count:,} {'change' if count == 1 else 'changes'}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def holders(group: Row) -> str:
@@ -164,19 +188,22 @@ def _when(one: Row) -> str:
     return f" between {one['first_at']} and {one['last_at']} UTC"
 
 
-def _why(one: Row, says: Mapping[str, str]) -> str:
+def _why(groups: Sequence[Row], says: Mapping[str, str]) -> str:
     """Why a server misses changes, as far as it is known, and when it lost them, as far as the files tell."""
-    named = [row for row in one["causes"] if row["code"]]
+    counts: dict[str, int] = {}
+    for row in (row for one in groups for row in one["causes"] if row["code"]):
+        counts[row["code"]] = counts.get(row["code"], 0) + row["count"]
+    listed, known = sum(one["listed"] for one in groups), sum(counts.values())
+    apart = len(counts) > 1 or known < listed
     told = []
-    for row in named:
-        many = f" ({row['count']:,} of {one['listed']:,})" if len(one["causes"]) > 1 else ""
-        told.append(f"{_in_general(says.get(row['code'], row['code']))}{many}")
-    if sum(row["count"] for row in named) < one["listed"]:
-        told.append(f"{'for the others ' if named else ''}the collected files do not tell the cause")
-    spans = [_span(row["after"], row["by"]) for row in one["replaced"][:2]]
+    for code, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
+        told.append(f"{_in_general(says.get(code, code))}{f' ({count:,} of {listed:,})' if apart else ''}")
+    if known < listed:
+        told.append(f"{'for the others ' if counts else ''}the collected files do not tell the cause")
+    spans = list(dict.fromkeys(_span(row["after"], row["by"]) for one in groups for row in one["replaced"]))[:2]
     when = f" Its data was replaced {', and again '.join(spans)}." if spans else ""
-    if not spans and not named:
-        when = f" When {'it was' if one['count'] == 1 else 'they were'} lost, no collected file tells."
+    if not spans and not counts:
+        when = f" When {'it was' if listed == 1 else 'they were'} lost, no collected file tells."
     return f"Why: {'; '.join(told)}.{when}"
 
 
@@ -200,7 +227,7 @@ def _coming(counts: Row) -> Iterator[str]:
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
         if count:
-            what = "1 change" if count == 1 else f"{count:,} changes"
+            what = _changes(count)
             each = " each" if len(on) > 1 and count > 1 else ""
             does, it = (one_does, "it") if count == 1 else (many_do, "them")
             yield f"{'' if same else 'Up to '}{what}{each} {does} {_names(on)}{then.format(it)}."
@@ -302,15 +329,16 @@ def _goes(link: Row) -> dict[str, str]:
     if over is None:
         return {"label": "", "says": "its consumer was not collected, or has no vector"}
     waiting, never = over["waiting"], over["never"]
-    what = "1 change" if waiting == 1 else f"{waiting:,} changes"
+    what = _changes(waiting)
     oldest = f", the oldest made at {over['oldest']}" if over["oldest"] else ""
     if over["stuck"]:
-        return {"label": over["stuck"], "says": f"{over['stuck']}: {over['why']}"}
+        word = over["stuck"].partition(":")[0].lower()
+        return {"label": word, "says": f"{word}: {over['why']}" if over["why"] else word}
     if link["enabled"] is False:
         label = f"off, {waiting:,} wait" if waiting else "off"
         return {"label": label, "says": f"switched off; {what} would go over it{oldest}" if waiting else "switched off"}
     if never:
-        lacks = f"{'' if over['exact'] else 'at least '}{never:,} {'change' if never == 1 else 'changes'}"
+        lacks = f"{'' if over['exact'] else 'at least '}{_changes(never)}"
         wait = f"; {what} to send{oldest}" if waiting else ""
         says = f"{link['consumer']} lacks {lacks} that {link['supplier']} holds and will not send{wait}"
         return {"label": f"{never:,} lost", "says": says}
