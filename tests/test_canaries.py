@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from browser import CHROMIUM
 from click.testing import CliRunner
 from conftest import ROOT
 from incident_samples import FOLDER, LOST
+from test_report_page import text_of
 
 from workbench.cli import main
 
@@ -23,12 +26,13 @@ EACH = 9
 """Canaries in one kind of file."""
 
 
-def canary(kind: str, number: int) -> str:
-    return f"canary-{kind}-{number}-hunter2"
+def canary(file: str, number: int) -> str:
+    return f"canary-{file}-{number}-hunter2"
 
 
-def planted(kind: str, text: str) -> str:
-    """The text of a collected file with secrets in it, as servers and tools write them."""
+def planted(file: str, text: str) -> str:
+    """The text of a collected file with secrets in it, as servers and tools write them: each file has its own."""
+    kind = file.partition(".")[2]
     numbers = iter(range(EACH))
 
     def some(pattern: str, instead: str) -> str:
@@ -36,13 +40,13 @@ def planted(kind: str, text: str) -> str:
 
         def put(found: re.Match[str]) -> str:
             number = next(numbers, None)
-            return found[0] if number is None else found[0] + instead.format(canary(kind, number))
+            return found[0] if number is None else found[0] + instead.format(canary(file, number))
 
         return re.sub(pattern, put, text, flags=re.MULTILINE)
 
     if kind == "changelog.ldif":
         return re.sub(
-            r"^change:: (.*(?:\n .*)*)", lambda found: _with_password(found, numbers), text, flags=re.MULTILINE
+            r"^change:: (.*(?:\n .*)*)", lambda found: _with_password(found, file, numbers), text, flags=re.MULTILINE
         )
     if kind == "export-replication.ldif":
         return some(r"^uid: .*\n", "userPassword;vucsn-6b006176000000010000: {}\n")
@@ -55,7 +59,7 @@ def planted(kind: str, text: str) -> str:
         )
     if kind == "agreements.ldif":
         return re.sub(
-            "nsDS5ReplicaCredentials: .*", lambda _: f"nsDS5ReplicaCredentials: {canary(kind, next(numbers, 0))}", text
+            "nsDS5ReplicaCredentials: .*", lambda _: f"nsDS5ReplicaCredentials: {canary(file, next(numbers, 0))}", text
         )
     if kind == "access.log":
         return some(
@@ -64,12 +68,12 @@ def planted(kind: str, text: str) -> str:
     return text
 
 
-def _with_password(found: re.Match[str], numbers: Iterator[int]) -> str:
+def _with_password(found: re.Match[str], file: str, numbers: Iterator[int]) -> str:
     number = next(numbers, None)
     if number is None:
         return found[0]
     body = base64.b64decode(found[1].replace("\n ", "")).decode()
-    body += f"replace: userPassword\nuserPassword: {canary('changelog.ldif', number)}\n-\n"
+    body += f"replace: userPassword\nuserPassword: {canary(file, number)}\n-\n"
     return f"change:: {base64.b64encode(body.encode()).decode()}"
 
 
@@ -77,15 +81,17 @@ def _with_password(found: re.Match[str], numbers: Iterator[int]) -> str:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with everything that a case leads to: the case, runs of two notebooks, a plan, reports, an export."""
     place = tmp_path_factory.mktemp("canaries")
-    kinds = set()
+    kinds, canaries = set(), set()
     for folder in ("1-before", "2-during"):
         (place / "collected" / folder).mkdir(parents=True)
         for path in sorted((FOLDER / LOST / folder).iterdir()):
             data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
             name = path.name.removesuffix(".gz")
             kind = name.partition(".")[2]
-            text = planted(kind, data.decode())
-            kinds |= {kind} if "canary-" in text or "hunter2" in text or _packed(text) else set()
+            text = planted(f"{folder}-{name}", data.decode())
+            mine = {*re.findall(r"canary-\S+?-hunter2", text + _bodies(text))}
+            canaries |= mine
+            kinds |= {kind} if mine else set()
             (place / "collected" / folder / name).write_text(text)
     assert kinds == {
         "changelog.ldif",
@@ -95,6 +101,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "agreements.ldif",
         "access.log",
     }
+    assert len(canaries) >= 50
     made = place / "made"
     made.mkdir()
     said = []
@@ -118,16 +125,25 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run("diagnose", case, "--json", made / "findings.json", "--csv", made / "missing.csv")
         run("plan", case, "--bundle", made / "bundle")
         nightly = made / "nightly.yaml"
-        runs = "runs: [{notebook: 60_report}]"  # it shows what the others show
+        runs = "runs: [{notebook: 60_report}, {notebook: 23_missed_changes}]"  # they show what the others show
         nightly.write_text(f"cases: [case]\n{runs}\n")
         run("check", nightly, "--junit", made / "junit.xml", "--json", made / "check.json")
         run("check", nightly, "--no-run", "--accept", "--reason", "known")
+        # A cell that fails shows what it was about: of a case with a damaged part.
+        shutil.copytree(case, made / "damaged", ignore=shutil.ignore_patterns("runs", "report.*"))
+        part = max((made / "damaged" / "evidence").rglob("*.parquet"), key=lambda path: path.stat().st_size)
+        part.write_bytes(part.read_bytes()[:-40])
+        failing = made / "failing.yaml"
+        failing.write_text("cases: [damaged]\nruns: [{notebook: 23_missed_changes}]\n")
+        run("check", failing, "--junit", made / "failed.xml", codes=(2, 3))
+        part.unlink()
         forms = ("--json", made / "report.json", "--markdown", made / "report.md", "--case-export", made / "export.zip")
-        run("report", case, *forms)
+        paper = ("--pdf", made / "report.pdf") if Path(CHROMIUM).exists() else ()
+        run("report", case, *forms, *paper)
         run("report", case, "--unredacted", "--reason", "a test", "--out", made / "whole.html")
         row = json.loads((made / "findings.json").read_text())["missing"][0]
         run("explain", row["position"], "--case", case)
-        # What goes wrong says what it was about: a cell that fails, a file that is none.
+        # What goes wrong says what it was about: a file that is none.
         broken = made / "broken.changelog.ldif"
         changelog = next((place / "collected" / "2-during").glob("s1.changelog.ldif")).read_text()
         broken.write_text(
@@ -139,9 +155,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _packed(text: str) -> bool:
+def _bodies(text: str) -> str:
+    """What the records of a changelog hold, unpacked."""
     bodies = re.findall(r"^change:: (.*(?:\n .*)*)", text, re.MULTILINE)
-    return any(b"hunter2" in base64.b64decode(body.replace("\n ", "")) for body in bodies)
+    return "\n".join(base64.b64decode(body.replace("\n ", "")).decode("latin-1") for body in bodies)
 
 
 def artefacts(place: Path) -> Iterator[tuple[str, str]]:
@@ -163,6 +180,8 @@ def artefacts(place: Path) -> Iterator[tuple[str, str]]:
                         (path.parent / "inner").unlink()
                     else:
                         yield f"{name}/{inner}", data.decode("utf-8", "replace")
+        elif path.suffix == ".pdf":
+            yield name, text_of(path.read_bytes())
         elif path.is_file():
             yield name, path.read_text("utf-8", "replace")
 
@@ -174,7 +193,9 @@ def test_no_secret_is_in_anything_that_is_made_of_a_case(place: Path) -> None:
         seen[kind] = seen.get(kind, 0) + 1
         for one in (text, _unpacked(text)):
             assert "hunter2" not in one, name
-    wanted = {".ipynb", ".html", ".json", ".md", ".parquet", ".csv", ".txt", ".xml", ".yaml", ".ldif", ".sh"}
+    assert any(name.startswith("damaged/") and name.endswith(".ipynb") for name, _ in artefacts(place)), "what failed"
+    wanted = {".pdf"} if Path(CHROMIUM).exists() else set()
+    wanted |= {".jsonl", ".ipynb", ".html", ".json", ".md", ".parquet", ".csv", ".txt", ".xml", ".yaml", ".ldif", ".sh"}
     assert wanted <= seen.keys(), wanted - seen.keys()
 
 

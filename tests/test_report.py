@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import io
 import json
+import os
 import re
 import shutil
+import stat
+import threading
 import zipfile
 from html import unescape as html_unescape
 from html.parser import HTMLParser
@@ -18,6 +23,7 @@ import pytest
 from click.testing import CliRunner
 from hostile import MARKUP, PAYLOADS, poisoned_incident
 from incident_samples import FOLDER, LOST, NAMES, case_of
+from report_samples import HOSTILE, called, loaded, oddly_named, of_two_suffixes, three
 from test_secrets import CANARY, NAMED, PACKED, SHAPED
 
 from workbench import Case
@@ -33,9 +39,10 @@ from workbench.report.making import REPORTS, pseudonyms_of, redacted_report, who
 from workbench.report.markdown import markdown
 from workbench.report.packing import COLUMN_RULES, export_case
 from workbench.report.page import network, page, style
-from workbench.report.redaction import DROPPED, speaks
+from workbench.report.redaction import DROPPED, Pseudonyms, speaks
 from workbench.report.redaction import NAME as KEPT_NAMES
 from workbench.standing import BEGINS, JOURNAL, state_of
+from workbench.systems.ds389.naming import NAMING
 from workbench.tables import COLUMNS
 
 SECRET_NAMES = ["k1u0000", "s1-to-s3", "localhost.localdomain"]
@@ -155,21 +162,31 @@ def as_read(text: str) -> str:
     return html_unescape(re.sub(r"\\(.)", r"\1", text))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> None:
-    case = copied(tmp_path, name)
-    plan_for(case)
-    out = {kind: tmp_path / f"out.{kind}" for kind in ("html", "json", "md", "zip")}
-    done = run(
-        case.folder, "--out", out["html"], "--json", out["json"], "--markdown", out["md"], "--case-export", out["zip"]
-    )
-    assert done.exit_code == 0, done.output
-    kept = json.loads((case.folder / KEPT_NAMES).read_text())["names"].values()
-    names = [one for one in kept if speaks(one) and not one.isdecimal()]
-    assert any(one.startswith(("k1u", "d3u", "s1")) for one in names)
+def named_in(folder: Path) -> set[str]:
+    """The names in collected files, whatever the program knows of them: of entries, hosts, links, servers, files, folders."""
+    names = {path.name for path in folder.rglob("*")}
+    names |= {name.removesuffix(".gz") for name in names} | {name.partition(".")[0] for name in names}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            text = re.sub(r"\n (?=\S)", "", data.decode("utf-8", "replace"))
+            for pattern in (
+                r"\b(?:uid|ou|dc)=([\w.-]+)",
+                r"(?m)^nsDS5ReplicaHost: (\S+)",
+                r"\bldaps?://([\w.-]+)",
+                r'agmt="cn=([^"]+)"',
+                r"(?m)^dn: cn=(\S+?-to-\S+?),",
+            ):
+                names |= {found.lower() for found in re.findall(pattern, text)}
+    said = NAMING.common | NAMING.ordinary | {"access", "errors", "audit"}
+    return {one for one in names if speaks(one) and one not in said and not one.isdecimal()}
+
+
+def shown_in(out: dict[str, Path]) -> dict[str, str]:
+    """What artefacts say, in plain letters; archives by what is in them."""
     shown = {
         "html": Seen(out["html"].read_text()).said,
-        "json": out["json"].read_text(),
+        "json": json.dumps(json.loads(out["json"].read_text()), ensure_ascii=False),
         "md": as_read(out["md"].read_text()),
     }
     with zipfile.ZipFile(out["zip"]) as archive:
@@ -178,18 +195,104 @@ def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> No
         for entry in archive.namelist():
             data = archive.read(entry)
             shown[entry] = (
-                json.dumps(pq.read_table(io.BytesIO(data)).to_pylist(), default=str)
+                json.dumps(pq.read_table(io.BytesIO(data)).to_pylist(), default=str, ensure_ascii=False)
                 if entry.endswith(".parquet")
                 else data.decode()
             )
-    codes = re.compile(
-        "|".join(sorted((code for some in all_codes().values() for code in some), key=len, reverse=True))
+    return shown
+
+
+def written(case: Case, folder: Path) -> dict[str, str]:
+    out = {kind: folder / f"out.{kind}" for kind in ("html", "json", "md", "zip")}
+    done = run(
+        case.folder, "--out", out["html"], "--json", out["json"], "--markdown", out["md"], "--case-export", out["zip"]
     )
-    for where, whole_text in shown.items():
-        text = codes.sub("", whole_text)  # a snapshot may be called `purged`, and a code be ANCHOR_PURGED
+    assert done.exit_code == 0, done.output
+    return {**shown_in(out), "what the command says": done.output.replace(str(folder), "")}
+
+
+CODES = re.compile("|".join(sorted((code for some in all_codes().values() for code in some), key=len, reverse=True)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> None:
+    case = copied(tmp_path, name)
+    plan_for(case)
+    names = named_in(FOLDER / name)
+    assert len(names) > 10, "what is looked for"
+    assert any(one.startswith(("k1u", "d3u", "s1")) for one in names) and "localhost.localdomain" in names
+    for where, whole_text in written(case, tmp_path).items():
+        text = CODES.sub("", whole_text)  # a snapshot may be called `purged`, and a code be ANCHOR_PURGED
         for one in names:
             found = re.search(rf"(?<![^\W_]){re.escape(one)}(?![^\W_])", text, re.IGNORECASE)
             assert not found, (where, one, text[max(0, found.start() - 80) : found.end() + 40])
+
+
+@pytest.mark.parametrize("name", [one for one in HOSTILE if one != "missing"])
+def test_a_name_with_odd_letters_is_in_no_artefact(tmp_path: Path, name: str) -> None:
+    case = oddly_named(tmp_path, ("s1", "s2", name))
+    plan_for(case)
+    parts = [one.lower() for one in re.findall(r"[^\W_]{4,}", name) if one not in ("name", "onclick")]
+    assert parts
+    for where, text in written(case, tmp_path).items():
+        assert "server-" in text or where == "README.txt" or "evidence" in where
+        for one in parts:
+            assert one not in text.lower(), (where, one)
+
+
+def test_a_name_that_is_a_word_does_not_change_our_sentences(tmp_path: Path) -> None:
+    for number, names in enumerate([("primary", "have", "missing"), ("reports", "heal", "covers")]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        incident = Incident(oddly_named(folder, names))
+        pseudonyms = pseudonyms_of(incident)
+        third = pseudonyms.names()[names[2]]
+        made = redacted_report(incident, pseudonyms)
+        assert made["headline"] == f"2 changes are MISSING on {third} and will not come by themselves."
+        assert made["plain"][1].startswith(f"{third} does not have 2 changes that were made on ")
+        assert made["plain"][1].endswith(
+            "It reports having seen them, so the other servers will not send them again: this does not heal by itself."
+        )
+        says = {one["name"]: one["says"] for one in made["topology"][0]["servers"]}
+        assert says[third] == "2 missing" and {*says} == {"server-1", "server-2", "server-3"}
+        assert made["missing"][0]["changes"][0]["says"] == "its log covers the change and does not hold it"
+        assert f"{third} lacks 2 changes that " in json.dumps(made["topology"])
+
+
+def test_the_suffix_of_another_database_does_not_change_our_sentences(tmp_path: Path) -> None:
+    incident = Incident(of_two_suffixes(tmp_path))  # one of them is dc=other
+    made = redacted_report(incident, pseudonyms_of(incident))
+    assert "so the other servers will not send them again" in " ".join(made["plain"])
+
+
+def test_names_of_files_tell_nobody(tmp_path: Path) -> None:
+    files = {
+        name.replace("x1", "acmecorp-berlin-kd4711"): text for name, text in three(20, {5}, ("x1", "x2", "x3")).items()
+    }
+    about = called(("s1", "s2", "s3"), ("acmecorp*", "x2.*", "x3.*"))
+    case = loaded(tmp_path, ("now", {**files, "case.yaml": about}))
+    shown = written(case, tmp_path)
+    for where, text in shown.items():
+        for one in ("acmecorp", "kd4711", "berlin"):
+            assert one not in text.lower(), (where, one)
+    rows = json.loads(shown["json"])["inventory"]
+    assert len({one["file"] for one in rows}) == len(rows) == 9
+    assert all(re.fullmatch(rf"{one['server']}\.[a-z_]+-[0-9]+", one["file"]) for one in rows)
+
+
+def test_what_is_left_in_is_found_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = copied(tmp_path)
+    monkeypatch.setattr(Pseudonyms, "_replaced", lambda self, text: text)
+    done = run(case.folder)
+    assert done.exit_code == 2 and "names would be left in it" in done.output
+    assert not (case.folder / "report.html").exists()
+
+
+def test_snapshots_are_numbered_in_their_order(tmp_path: Path) -> None:
+    case = loaded(tmp_path, ("zebra", three(20, set())), ("apple", three(20, {5})))
+    incident = Incident(case)
+    about = redacted_report(incident, pseudonyms_of(incident))["case"]
+    assert (about["snapshots"], about["snapshot"]) == (["snapshot-1", "snapshot-2"], "snapshot-2")
 
 
 def test_an_export_keeps_what_a_supporter_needs(tmp_path: Path) -> None:
@@ -327,10 +430,9 @@ def test_no_payload_becomes_an_element_of_the_page(whole: dict[str, Any]) -> Non
     assert not LIVE & set(shape)
     for payload in PAYLOADS:
         seen = Seen(page(poisoned(whole, payload)))
-        extra = [
-            tag for tag, _ in seen.tags if tag in LIVE or tag in ("b", "i", "u", "a", "link", "marquee", "details")
-        ]
-        assert extra.count("a") == shape.count("a") == len(extra), payload
+        known = ("b", "i", "u", "a", "link", "marquee", "details", "summary")
+        extra = [tag for tag, _ in seen.tags if tag in LIVE or tag in known]
+        assert extra == [tag for tag in shape if tag in known], payload
         for _, attributes in seen.tags:
             assert not [name for name in attributes if name.startswith("on") or name in ("style", "src", "srcdoc")], (
                 payload
@@ -484,13 +586,144 @@ def test_an_earlier_snapshot_has_a_report_of_its_own(tmp_path: Path) -> None:
 def test_nothing_of_the_case_is_overwritten(tmp_path: Path) -> None:
     case = copied(tmp_path)
     plan_for(case)
+    (case.folder / "sub").mkdir()
+    os.symlink(case.folder / "evidence" / "manifest.json", tmp_path / "link")
+    os.symlink(case.folder / "evidence" / "manifest.json", case.folder / "report.md")
+    os.symlink("round", tmp_path / "round")
     before = {path: path.read_bytes() for path in case.folder.rglob("*") if path.is_file()}
-    for name in ("case.yaml", "plan.json", "journal.jsonl", "pseudonyms.json", "evidence/manifest.json"):
+    part = next((case.folder / "evidence").rglob("*.parquet"))
+    assert part.parent != case.folder / "evidence"
+    given = [
+        *(
+            case.folder / name
+            for name in ("case.yaml", "plan.json", "journal.jsonl", "pseudonyms.json", "reports.jsonl")
+        ),
+        *(
+            case.folder / name
+            for name in ("evidence/manifest.json", "new.json", "sub/report.html", "report.md", ".owner")
+        ),
+        part,
+        part.with_name("new.json"),
+        case.folder / "evidence" / ".." / "evidence" / "x",
+        tmp_path / "link",
+        tmp_path / "round",
+        Path(case.inputs[0].path),
+    ]
+    for path in given:
         for option in ("--out", "--json", "--markdown", "--pdf", "--case-export"):
-            assert run(case.folder, option, case.folder / name).exit_code == 2, (option, name)
+            done = run(case.folder, option, path)
+            assert (done.exit_code, done.output.count("workbench: ")) == (2, 1), (option, path, done.output)
     assert run(case.folder, "--json", tmp_path / "x", "--markdown", tmp_path / "x").exit_code == 2
+    assert run(case.folder, "--json", "-", "--out", "-").exit_code == 2
     assert run(tmp_path / "nowhere").exit_code == 2
-    assert {path: path.read_bytes() for path in case.folder.rglob("*") if path.is_file()} == before
+    (case.folder / "report.md").unlink()
+    assert {path: path.read_bytes() for path in before if path.name != "report.md"} == {
+        path: data for path, data in before.items() if path.name != "report.md"
+    }
+
+
+def test_no_output_goes_into_another_case(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    shutil.copytree(case.folder, tmp_path / "other")
+    for name in ("report.html", "evidence/x"):
+        done = run(case.folder, "--out", tmp_path / "other" / name)
+        assert done.exit_code == 2 and "would write into a case" in done.output
+
+
+def test_every_form_may_lie_in_the_case_by_its_name(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    done = run(case.folder, "--json", case.folder / "report.json", "--markdown", case.folder / "report.md",
+               "--case-export", case.folder / "report.zip")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert all((case.folder / f"report.{kind}").stat().st_size for kind in ("html", "json", "md", "zip"))
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    taken: list[bytes] = []
+    reader = threading.Thread(target=lambda: taken.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    done = run(case.folder, "--case-export", tmp_path / "pipe")
+    reader.join(60)
+    assert done.exit_code == 0, done.output
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert "report.json" in zipfile.ZipFile(io.BytesIO(taken[0])).namelist()
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    (tmp_path / "there").mkdir()
+    os.symlink(tmp_path / "there" / "x.zip", tmp_path / "x.zip")
+    drafts: list[Path] = []
+    with pytest.MonkeyPatch.context() as patch:
+        replace = os.replace
+        patch.setattr(os, "replace", lambda source, to: (drafts.append(Path(source)), replace(source, to))[1])
+        assert run(case.folder, "--case-export", tmp_path / "x.zip").exit_code == 0
+    assert (tmp_path / "x.zip").is_symlink() and zipfile.is_zipfile(tmp_path / "there" / "x.zip")
+    assert tmp_path / "there" in {one.parent for one in drafts}, "the draft lies on the disk of the file"
+
+
+def test_what_others_may_read_is_up_to_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = copied(tmp_path)
+    printer = tmp_path / "chromium"
+    printer.write_text('#!/bin/sh\nfor one; do case $one in --print-to-pdf=*) echo %PDF > "${one#*=}";; esac; done\n')
+    printer.chmod(0o755)
+    monkeypatch.setattr("workbench.report.packing.browser", lambda: str(printer))
+    before = os.umask(0o077)
+    try:
+        outputs = ("--pdf", tmp_path / "x.pdf", "--out", tmp_path / "x.html")
+        done = run(case.folder, *outputs, "--unredacted", "--reason", "audit")
+        export = run(case.folder, "--case-export", tmp_path / "x.zip")
+    finally:
+        os.umask(before)
+    assert (done.exit_code, export.exit_code) == (0, 0), done.output
+    assert {stat.S_IMODE((tmp_path / f"x.{kind}").stat().st_mode) for kind in ("pdf", "html", "zip")} == {0o600}
+
+
+def test_standard_output_holds_one_form_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = copied(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    html = run(case.folder, "--out", "-")
+    assert html.exit_code == 0 and html.stdout.startswith("<!doctype html>") and html.stdout.endswith("</html>")
+    packed = run(case.folder, "--case-export", "-")
+    assert packed.exit_code == 0 and "report.json" in zipfile.ZipFile(io.BytesIO(packed.stdout_bytes)).namelist()
+    assert packed.stdout_bytes.startswith(b"PK") and not (tmp_path / "-").exists()
+
+
+def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = copied(tmp_path)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("workbench.cli.terminal.write_whole", full)
+    done = run(case.folder, "--out", tmp_path / "x.html")
+    assert done.exit_code == 2 and "the disk is full" in done.output and "free some space" in done.output
+    monkeypatch.setattr("workbench.report.packing.zipfile.ZipFile.open", full)
+    done = run(case.folder, "--case-export", tmp_path / "x.zip")
+    assert done.exit_code == 2 and "the disk is full" in done.output and "folder that exists" not in done.output
+    assert not (tmp_path / "x.zip").exists() and not list(tmp_path.glob(".*"))
+
+
+def test_a_damaged_list_of_reports_speaks_of_reports(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    (case.folder / REPORTS).write_text('{"n": 7, "at": "", "what": "", "plan": ""}\n')
+    done = run(case.folder, "--unredacted", "--reason", "audit")
+    assert done.exit_code == 2 and not (case.folder / "report.html").exists()
+    assert "the list of reports with all names is damaged" in done.output and "move it out of the case" in done.output
+    assert "look at the servers" not in done.output and "plan again" not in done.output
+
+
+def test_damaged_pseudonyms_are_told_and_nothing_is_written(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    assert run(case.folder, "--out", tmp_path / "x.html").exit_code == 0
+    kept = json.loads((case.folder / KEPT_NAMES).read_text())
+    kept["numbered"]["server"] = {"s1": 1, "s2": 1}
+    (case.folder / KEPT_NAMES).write_text(json.dumps(kept))
+    done = run(case.folder)
+    assert done.exit_code == 2 and "two names of kind server have one number" in done.output
+    assert not (case.folder / "report.html").exists()
 
 
 def test_without_a_browser_a_pdf_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

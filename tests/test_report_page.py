@@ -41,8 +41,19 @@ _CUT = """() => [...document.querySelectorAll('svg text')].filter((one) => {
   const box = one.getBBox(), view = one.ownerSVGElement.viewBox.baseVal;
   return box.x < view.x - 1 || box.x + box.width > view.x + view.width + 1;
 }).map((one) => one.textContent)"""
+_WRAPPED = """() => [...document.querySelectorAll('td.number')].filter((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1;
+}).map((one) => one.textContent)"""
+_SHADES = """() => Object.fromEntries(['g-error', 'g-warning', 'g-info', 'v-missing', 'v-stranded', 'v-pending'].map((name) => {
+  const one = document.body.appendChild(document.createElement('div'));
+  one.className = name;
+  return [name, getComputedStyle(one).getPropertyValue('--shade').trim()];
+}))"""
 _LIVE = """() => [...document.querySelectorAll('script,img,iframe,object,embed,form,base,link,video,audio,math,template,'
-  + 'foreignObject,animate,image,use,set,input,button,details,marquee,b,i,u')].map((one) => one.outerHTML.slice(0, 80))"""
+  + 'foreignObject,animate,image,use,set,input,button,details:not(.fold),marquee,b,i,u')]
+  .map((one) => one.outerHTML.slice(0, 80))"""
 
 
 class Browser:
@@ -114,6 +125,12 @@ def test_the_page_is_whole_and_asks_for_nothing(browser: Browser, html: str, siz
     assert opened.evaluate("() => getComputedStyle(document.querySelector('h1')).borderLeftStyle") == "solid", (
         "it has its style"
     )
+    assert opened.evaluate(_WRAPPED) == [], "numbers stay in one line"
+    folded = opened.locator("details.fold")
+    assert folded.count() > 3 and not folded.last.locator("table").is_visible()
+    folded.last.locator("summary").click()
+    assert folded.last.locator("table").is_visible(), "it opens without a script"
+    assert size != "phone" or opened.evaluate("() => document.documentElement.scrollHeight") < 16_000
     first = opened.locator("h1").bounding_box()
     assert first and first["y"] < 100 and "12 changes are MISSING" in opened.locator("h1").inner_text()
     small = opened.evaluate(
@@ -122,6 +139,22 @@ def test_the_page_is_whole_and_asks_for_nothing(browser: Browser, html: str, siz
     )
     assert small > 9, "letters of pictures can be read"
     opened.context.close()
+
+
+def test_a_warning_looks_like_no_verdict(browser: Browser, html: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(html, encoding="utf-8")
+    opened = browser.open(file, "desk")
+    shades = opened.evaluate(_SHADES)
+    assert all(shades.values()) and shades["g-error"] == shades["v-missing"]
+    assert len({shades[name] for name in shades if name != "g-error"}) == 5
+    opened.context.close()
+
+
+def test_every_label_of_the_map_is_read_whole(html: str) -> None:
+    labels = re.findall(r"<text class=\"small\"[^>]*>([^<]*)</text>", html)
+    assert {"12 missing", "3 unknown, 1 pending"} <= {*labels}
+    assert not [one for one in labels if "…" in one]
 
 
 def test_the_policy_refuses_what_is_not_ours(browser: Browser, html: str, tmp_path: Path) -> None:
@@ -218,4 +251,6 @@ def test_the_paper_holds_the_verdict_and_all_sections(html: str, tmp_path: Path)
     for heading in re.findall(r"<h2>([^<]*)</h2>", html):
         assert re.sub(r"\s", "", heading) in said, heading
     assert len(re.findall(rb"/Type /Page\b", pdf)) > 3
+    for folded in ("Theplaceinthesupplier'slogatwhichasessionbeginstoread.", "server-3.changelog_ldif-2(20rows)"):
+        assert folded in said.replace("\u2019", "'"), "what is folded on a screen is open on paper"
     assert [path.name for path in tmp_path.iterdir()] == ["report.pdf"]

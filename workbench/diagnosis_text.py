@@ -29,50 +29,105 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+NO_VECTOR, ONE_SERVER, ONE_OF_EACH = "no_vector", "one_server", "one_of_each"
+
+
+def summed(found: Row) -> dict[str, Any]:
+    """What a headline says, as data: of each verdict how many changes, and `on` which servers.
+
+    Of what a server lacks each change counts once, wherever it is lacking. Changes that have not arrived may be the same on
+    several servers, and their rows do not name them: of these the count is what the server lacks that lacks most.
+    """
+    cut = found["run"].get("truncated", {})
+
+    def told(name: str, rows: Sequence[Row]) -> dict[str, Any]:
+        return {"count": cut.get(name) or len(rows), "on": _on(rows)}
+
+    counted = {name: told(name, found[name]) for name in ("missing", "stranded", "unknown")}
+    if "missing" not in cut:
+        counted["missing"]["count"] = len({(row["suffix"], row["position"]) for row in found["missing"]})
+    counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
+    for name, sent in (("waiting", True), ("stuck", False)):
+        rows = [row for row in found["pending"] if bool(row["suppliers"]) is sent]
+        lacks: dict[str, int] = {}
+        for row in rows:
+            lacks[row["server"]] = lacks.get(row["server"], 0) + row["count"]
+        counted[name] = {
+            "count": max(lacks.values(), default=0),
+            "on": sorted(lacks),
+            "same": len(set(lacks.values())) < 2,
+        }
+    return {**counted, "nothing_to_compare": _nothing_to_compare(found)}
+
+
+def _on(rows: Iterable[Row]) -> list[str]:
+    return sorted({row["server"] for row in rows})
+
+
+def _nothing_to_compare(found: Row) -> dict[str, Any]:
+    telling = {(one["suffix"], one["name"]) for one in found["servers"] if one["vector"] or one["changes"]}
+    names = sorted({name for _, name in telling})
+    if not telling:
+        return {"why": NO_VECTOR, "on": []}
+    if len(telling) == len({suffix for suffix, _ in telling}):
+        return {"why": ONE_SERVER if len(telling) == 1 else ONE_OF_EACH, "on": names}
+    return {"why": "", "on": []}
+
+
 def nothing_to_compare(found: Row) -> str:
     """Why nothing can be said of missing changes; empty if two servers of a suffix tell what they have seen.
 
     A server tells that by its vector, or by its log, which claims what it holds.
     """
-    telling = {(one["suffix"], one["name"]) for one in found["servers"] if one["vector"] or one["changes"]}
-    if not telling:
-        return "No vector was collected"
-    if len(telling) == len({suffix for suffix, _ in telling}):
-        names = sorted(name for _, name in telling)
-        return f"Only {names[0]} was collected" if len(names) == 1 else "Only one server of each suffix was collected"
-    return ""
+    return _not_compared(_nothing_to_compare(found))
+
+
+def _not_compared(told: Row) -> str:
+    return {
+        "": "",
+        NO_VECTOR: "No vector was collected",
+        ONE_SERVER: f"Only {''.join(told['on'][:1])} was collected",
+        ONE_OF_EACH: "Only one server of each suffix was collected",
+    }[told["why"]]
 
 
 def headline(found: Row) -> str:
     """The verdict in one line."""
+    return verdict_line(summed(found))
+
+
+def verdict_line(told: Row) -> str:
+    """The verdict in one line, of what `summed` counted."""
+    missing, stranded, unknown = (told[name] for name in ("missing", "stranded", "unknown"))
     said: list[str] = []
-    if found["missing"]:
-        missed = _number(found, "missing", "change is", "changes are")
-        said.append(f"{missed} MISSING on {_servers(found['missing'])} and will not come by themselves")
-    if found["stranded"]:
-        said.append(f"{_number(found, 'stranded', 'is', 'are')} stranded on {_servers(found['stranded'])}")
-    if found["pending"]:
-        count = sum(row["count"] for row in found["pending"])
-        said.append(f"{count:,} {'is' if count == 1 else 'are'} on the way to {_servers(found['pending'])}")
+    if count := missing["count"]:
+        least, where = "" if missing["exact"] else "up to ", ", ".join(missing["on"])
+        are, themselves = ("change is", "itself") if count == 1 else ("changes are", "themselves")
+        said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
+    if count := stranded["count"]:
+        said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
+    if told["waiting"]["count"]:
+        count, on, least = _most(told["waiting"])
+        said.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+    if told["stuck"]["count"]:
+        count, on, least = _most(told["stuck"])
+        has, it = ("has", "it") if count == 1 else ("have", "them")
+        said.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
     open_ = ""
-    if found["unknown"]:
-        open_ = f"{_number(found, 'unknown', 'stretch', 'stretches')} cannot be judged by what was collected"
-    if reason := nothing_to_compare(found):
+    if count := unknown["count"]:
+        open_ = f"{count:,} {'stretch' if count == 1 else 'stretches'} cannot be judged by what was collected"
+    if reason := _not_compared(told["nothing_to_compare"]):
         said.insert(
-            0, f"{reason}: of which changes are missing, {'no more' if found['missing'] else 'nothing'} can be said"
+            0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
-    elif not found["missing"]:
+    elif not missing["count"]:
         said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
     return one_cell("; ".join([*said, *([open_] if open_ else [])]) + ".")
 
 
-def _servers(rows: Iterable[Row]) -> str:
-    return ", ".join(sorted({row["server"] for row in rows}))
-
-
-def _number(found: Row, name: str, one: str, many: str) -> str:
-    count = found["run"].get("truncated", {}).get(name) or len(found[name])
-    return f"{count:,} {one if count == 1 else many}"
+def _most(told: Row) -> tuple[int, str, str]:
+    """Of several servers each may wait for another number, and for the same changes as another one."""
+    return told["count"], ", ".join(told["on"]), "" if told["same"] else "up to "
 
 
 def findings_text(findings: Iterable[Row]) -> str:
@@ -115,11 +170,13 @@ def _changes(found: Row) -> str:
     ]
     texts = [aligned([heads, *rows], right=(2, 3, 4))]
     if found["missing"]:
-        texts.append("\n".join(_named(found["missing"])))
+        total = found["run"].get("truncated", {}).get("missing", 0)
+        texts.append("\n".join(_named(found["missing"], total)))
     return "\n\n".join(texts)
 
 
-def _named(missing: Sequence[Row]) -> Iterator[str]:
+def _named(missing: Sequence[Row], total: int) -> Iterator[str]:
+    """`total`: how many there are in all, where the list was cut; else 0."""
     heads = ["SERVER", "POSITION", "OPERATION", "TARGET", "HELD BY", "CAUSE", "BECAUSE"]
     rows = [
         [
@@ -135,7 +192,9 @@ def _named(missing: Sequence[Row]) -> Iterator[str]:
     ]
     yield aligned([heads, *rows])
     if len(missing) > _LISTED:
-        yield f"and {len(missing) - _LISTED:,} more: `--json FILE` or `--csv FILE` has them all"
+        yield f"and {len(missing) - _LISTED:,} more: `--json FILE` or `--csv FILE` lists them"
+    if total:
+        yield f"The list was cut: {total:,} are missing in all, and `--limit {total}` lists them"
 
 
 def story_text(told: Row) -> str:

@@ -51,7 +51,7 @@ def write_together(texts: Mapping[Path, Iterable[str]], private: bool = False) -
                 file.flush()
                 os.fsync(file.fileno())
             if not private:  # a temporary file is, from its beginning
-                os.chmod(temporary, 0o666 & ~_umask())
+                os.chmod(temporary, 0o666 & ~umask())
         for temporary, path in drafts:
             os.replace(temporary, path)
     except BaseException:
@@ -71,7 +71,8 @@ def _names_to_disk(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The bits that this user keeps from others."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

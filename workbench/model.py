@@ -18,6 +18,7 @@ This module needs the standard library only: the rules import it, and so does ev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -153,6 +154,24 @@ Detectors = Mapping[str, Iterable[Callable[[Any], Iterable["Finding"]]]]
 """Stage -> what looks for findings there."""
 
 
+@dataclass(frozen=True)
+class Naming:
+    """What names look like in one system, so that a report can do without them. Kinds are those of `workbench.report.redaction`.
+
+    parts     the name of a target -> its pieces, which joined are the name again: ("", literal text) and (kind, name)
+    in_text   finds names of targets within a sentence; None: only those that are known are found there
+    patterns  (kind, pattern): names in the system's own lines of logs; the first group is the name
+    common    names that every installation has: they say nothing of whose data it is; lower case
+    ordinary  words of the system's own sentences, which are no names there; lower case
+    """
+
+    parts: Callable[[str], Iterable[tuple[str, str]]]
+    in_text: re.Pattern[str] | None = None
+    patterns: tuple[tuple[str, re.Pattern[str]], ...] = ()
+    common: frozenset[str] = frozenset()
+    ordinary: frozenset[str] = frozenset()
+
+
 def _no_kinds() -> Mapping[str, Kind]:
     return {}
 
@@ -189,7 +208,7 @@ class System:
     secrets       gives its rules of what is a secret (`workbench.boundary.Secrets`); None: only those of every system hold
     words         word of this vocabulary -> what people of this system call it, for readers of a report
     milestones    codes of messages that a line of time shows -> what happened, in a few words
-    common_names  words in names of targets that every installation has: they say nothing of whose data it is; lower case
+    naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
     name: str
@@ -222,7 +241,7 @@ class System:
     secrets: Callable[[], Any] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     milestones: Mapping[str, str] = field(default_factory=dict)
-    common_names: frozenset[str] = frozenset()
+    naming: Callable[[], Naming] | None = None
 
 
 REMOVED = "[secret removed]"

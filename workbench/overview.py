@@ -24,7 +24,8 @@ LISTS = (("missing", MISSING), ("stranded", STRANDED), ("unknown", UNKNOWN), ("p
 def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
     """The servers with their verdicts, and the links with what would go over each now.
 
-    Servers that a link leads to and that were not collected are there too, without a verdict.
+    Servers that a link leads to and that were not collected are there too, without a verdict. `says` and `label` are words for
+    pictures; who has other readers words what stands beside them: `counts` and `claims` of a server, `over` of a link.
     """
     found = incident.found
     counts = _counts(found)
@@ -46,7 +47,16 @@ def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
         consumer = link["consumer"] or link["address"] or "?"
         for name in (link["supplier"], consumer):
             servers.setdefault(
-                name, {"name": name, "origin": None, "collected": False, "verdict": NOTHING, "says": "not collected"}
+                name,
+                {
+                    "name": name,
+                    "origin": None,
+                    "collected": False,
+                    "verdict": NOTHING,
+                    "says": "not collected",
+                    "counts": [],
+                    "claims": False,
+                },
             )
         pair = pairs.get((link["supplier"], link["consumer"]))
         links.append(
@@ -62,26 +72,43 @@ def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
 
 
 def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
-    """What goes over a link: a verdict, a few words for the picture, and a sentence."""
+    """What goes over a link: a verdict, a few words for the picture, a sentence, and what these say as data.
+
+    `over` is None without a pair; else stuck (why nothing is sent, in a word; empty: it can be) and why, waiting and oldest (what
+    would be sent now), never (what the consumer lacks, the supplier holds and will not send), exact (False: at least so many).
+    """
     if pair is None:
-        return {"verdict": NOTHING, "label": "", "says": "its consumer was not collected, or has no vector"}
+        says = "its consumer was not collected, or has no vector"
+        return {"verdict": NOTHING, "label": "", "says": says, "over": None}
     waiting = sum(one["count"] for one in pair["to_send"].values())
     first = min(
         (one["first"] for one in pair["to_send"].values()),
         key=lambda one: str(incident.system.typed(one)),
         default=None,
     )
-    made = incident.when(first)
-    oldest = f", the oldest of {made}" if made else ""
     never = sum(
         1
         for row in incident.found["missing"]
         if row["server"] == link["consumer"] and row["suffix"] == pair["suffix"] and link["supplier"] in row["held_by"]
     )
-    if pair["decision"] not in (SEND, NOTHING_TO_SEND):
-        word, why = decision_words(pair), pair["reasons"][-1]["says"] if pair["reasons"] else ""
+    stuck = pair["decision"] not in (SEND, NOTHING_TO_SEND)
+    over = {
+        "stuck": decision_words(pair) if stuck else "",
+        "why": pair["reasons"][-1]["says"] if stuck and pair["reasons"] else "",
+        "waiting": waiting,
+        "oldest": incident.when(first),
+        "never": never,
+        "exact": "missing" not in incident.found["run"]["truncated"],
+    }
+    return {**_worded(link, pair, over), "over": over}
+
+
+def _worded(link: Row, pair: Row, over: Row) -> dict[str, str]:
+    waiting, never = over["waiting"], over["never"]
+    oldest = f", the oldest of {over['oldest']}" if over["oldest"] else ""
+    if over["stuck"]:
         shade = UNKNOWN if pair["decision"] == UNKNOWN else MISSING
-        return {"verdict": shade, "label": word, "says": f"{word}: {why}"}
+        return {"verdict": shade, "label": over["stuck"], "says": f"{over['stuck']}: {over['why']}"}
     if link["enabled"] is False:
         says = f"switched off; {waiting:,} changes would go over it{oldest}" if waiting else "switched off"
         return {
@@ -90,7 +117,7 @@ def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
             "says": says,
         }
     if never:
-        least = "at least " if "missing" in incident.found["run"]["truncated"] else ""
+        least = "" if over["exact"] else "at least "
         says = f"{link['consumer']} lacks {least}{never:,} changes that {link['supplier']} holds and will not send"
         says += f"; {waiting:,} wait{oldest}" if waiting else ""
         return {"verdict": MISSING, "label": f"{never:,} never", "says": says}
@@ -179,6 +206,12 @@ def _said(server: str, origin: str | None, suffix: str | None, counts: _Counts, 
     return {
         "verdict": worst(list(mine)) if mine else otherwise,
         "says": ", ".join(words) or ("all present" if claims else nothing),
+        "counts": [
+            {"verdict": verdict, "count": mine[verdict].number, "exact": mine[verdict].exact}
+            for _, verdict in LISTS
+            if verdict in mine
+        ],
+        "claims": claims,
     }
 
 

@@ -95,6 +95,7 @@ def verdicts(
 
 
 PENDING = "pending"
+NOT_COVERED = "what it claims and shows ends before the change"
 
 
 class Verdict(NamedTuple):
@@ -254,7 +255,7 @@ class _Suffix:
         if server.source is not None and self.known.sources[server.source].contains(some)[0]:
             rule = RULES[0]
         elif position > server.seen.get(origin, ""):
-            return Verdict(name, self.suffix, PENDING, "not_covered", "what it claims and shows ends before the change")
+            return Verdict(name, self.suffix, PENDING, "not_covered", NOT_COVERED)
         else:
             _, inside, _ = self._spans(server, origin)
             shown = bool(len(inside.of(some))) and not _in_holes(some, self._holes(server))[0]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
+from workbench.boundary import printable
 from workbench.case import Case
 from workbench.cli.evidence import kept, loaded_into, not_read
 from workbench.cli.terminal import CSV, JSON, MASTER, check_outputs, give, main
-from workbench.model import SEVERITIES
+from workbench.model import SEVERITIES, Problem
 from workbench.plain import aligned, csv_text, one_cell
 from workbench.systems import system_named
 
@@ -30,12 +31,28 @@ def kept_of(case: Case) -> list[Path]:
 
 
 def case_around(path: Path) -> Path | None:
-    """The case folder that a file of this name would lie in, at whatever depth; None: in none."""
-    for folder in path.resolve().parents:
+    """The case folder that a file of this name would lie in, at whatever depth; None: in none. Links are followed."""
+    try:
+        folders = path.resolve().parents
+    except RuntimeError:
+        raise Problem("this link leads back to itself", printable(str(path)), "give another file") from None
+    for folder in folders:
         with suppress(OSError):  # nobody may look into it: then nobody may write there, either
             if Case.lies_in(folder):
                 return folder
     return None
+
+
+def check_not_inside(outputs: Iterable[str | None], case: Path, allowed: Collection[str]) -> None:
+    """Refuse every output inside a case folder, but right in this case by one of the allowed names."""
+    for given in outputs:
+        if given in (None, "-"):
+            continue
+        holder, path = case_around(Path(str(given))), Path(str(given)).resolve()
+        if holder is None or (path.parent == case.resolve() and path.name in allowed):
+            continue
+        do = f"give a file elsewhere, or one of these in the case: {', '.join(allowed)}"
+        raise Problem(f"this would write into a case ({printable(str(holder))})", printable(str(given)), do)
 
 
 @contextmanager

@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from workbench.boundary import printable
-from workbench.cli.diagnosis import AS_OF, kept_of
-from workbench.cli.terminal import check_outputs, give, main
+from workbench.cli.diagnosis import AS_OF, check_not_inside, kept_of
+from workbench.cli.terminal import check_outputs, give, main, not_written
 from workbench.model import Problem
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+if TYPE_CHECKING:
+    from workbench.case import Case
+
+_IN_THE_CASE = ("report.html", "report.pdf", "report.md", "report.json", "report.zip")
+"""What may be written into the case itself."""
 
 
 @main.command()
 @click.argument("case_folder", metavar="CASE", type=click.Path(path_type=Path, readable=False))
 @AS_OF
-@click.option("--out", type=_FILE, help="The page; default: CASE/report.html.")
+@click.option("--out", metavar="FILE", help="The page; default: CASE/report.html; - is standard output.")
 @click.option("--json", "json_to", metavar="FILE", help="The same as data; - is standard output.")
 @click.option("--markdown", "markdown_to", metavar="FILE", help="The same as Markdown; - is standard output.")
-@click.option("--pdf", type=_FILE, help="The same on paper, by a chromium of this machine.")
-@click.option(
-    "--case-export", "export", metavar="FILE.zip", type=_FILE, help="Pack the case without names, for a ticket."
-)
+@click.option("--pdf", metavar="FILE", help="The same on paper, by a chromium of this machine.")
+@click.option("--case-export", "export", metavar="FILE.zip", help="Pack the case without names, for a ticket.")
 @click.option("--unredacted", is_flag=True, help="With all names; needs --reason, and is written down in the case.")
 @click.option("--reason", help="Why all names have to be shown.")
 def report(
     case_folder: Path,
     as_of: str | None,
-    out: Path | None,
+    out: str | None,
     json_to: str | None,
     markdown_to: str | None,
-    pdf: Path | None,
-    export: Path | None,
+    pdf: str | None,
+    export: str | None,
     unredacted: bool,
     reason: str | None,
 ) -> None:
@@ -63,49 +68,51 @@ def report(
     if unredacted and export:
         raise click.UsageError("--case-export is always without names: leave out --unredacted")
     case = Case.open(case_folder)
-    to = out or case.folder / "report.html"
-    _check(case, [to, json_to, markdown_to, pdf, export])
+    to = out or str(case.folder / "report.html")
+    outputs = [to, json_to, markdown_to, pdf, export]
+    _check(case, outputs)
     if pdf:
         browser()  # before any work is done
     incident = Incident(case, as_of)
     if unredacted:
-        asked = [str(one) for one in (to, json_to, markdown_to, pdf) if one]
         made = whole_report(incident)
-        note_unredacted(incident, str(reason), asked)
+        note_unredacted(incident, str(reason), [one for one in outputs if one])
     else:
         names = pseudonyms_of(incident)
         made = redacted_report(incident, names)
         if export:
-            export_case(incident, made, names, export)
+            with _writing(export):
+                export_case(incident, made, names, Path(export))
         if told := keep_pseudonyms(names, case.folder):
             click.echo(f"workbench: {printable(told)}", err=True)
-    shown = page(made)
-    give(shown, str(to))
+    give(page(made), to)
     if json_to:
         give(json.dumps(made, indent=1) + "\n", json_to)
     if markdown_to:
         give(markdown(made), markdown_to)
     if pdf:
-        write_pdf(shown, pdf)
-    if "-" not in (json_to, markdown_to):
+        with _writing(pdf):
+            write_pdf(page(made, unfolded=True), Path(pdf))
+    if "-" not in outputs:
         click.echo(made["headline"])
-        for one in (to, json_to, markdown_to, pdf, export):
-            if one:
-                click.echo(f"written: {printable(str(one))}")
+        for one in filter(None, outputs):
+            click.echo(f"written: {printable(one)}")
 
 
-def _check(case: object, outputs: list[Path | str | None]) -> None:
+def _check(case: Case, outputs: list[str | None]) -> None:
     """Refuse what would overwrite the case, its inputs, or another output."""
-    from workbench.case import Case
-
-    assert isinstance(case, Case)
-    own = [
-        case.folder / name
-        for name in ("plan.json", "journal.jsonl", "reports.jsonl", "pseudonyms.json", "parameters.yaml")
-    ]
-    kept = [*kept_of(case), *own]
-    given = [str(one) for one in outputs if one is not None]
+    given = [one for one in outputs if one is not None]
+    check_not_inside(given, case.folder, _IN_THE_CASE)
     for one in given:
-        check_outputs(one, None, kept)
+        check_outputs(one, None, kept_of(case))
     if len({"-" if one == "-" else str(Path(one).resolve()) for one in given}) < len(given):
         raise Problem("two outputs would go to one place", ", ".join(given), "give each a file of its own")
+
+
+@contextmanager
+def _writing(to: str) -> Iterator[None]:
+    """A file of the system's own errors, as a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise not_written(error, to) from None

@@ -104,7 +104,17 @@ def give(text: Iterable[str], to: str) -> None:
         else:
             write_whole(path, text)
     except OSError as error:
-        raise Problem(f"cannot write: {error.strerror}", to, "give a file in a folder that exists") from None
+        raise not_written(error, to) from None
+
+
+def not_written(error: OSError, to: str) -> Problem:
+    """Why an output could not be written, and what to do about it."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Problem(
+            "cannot write: the disk is full", to, "free some space and start again; what was there is unchanged"
+        )
+    do = "give a file in a folder that exists" if error.errno == errno.ENOENT else "give a file where you may write"
+    return Problem(f"cannot write: {error.strerror or type(error).__name__}", to, do)
 
 
 class Reading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,21 @@ from workbench.codes import all_codes
 from workbench.incident import Incident
 from workbench.journal import Journal, owned
 from workbench.model import Problem
-from workbench.report.contents import contents, names_in
+from workbench.report.gathering import gathered, names_in
 from workbench.report.redaction import (
-    DOMAIN,
+    CODED,
     HOST,
     SERVER,
     TARGET,
     Pseudonyms,
     keep,
     kept_pseudonyms,
-    parts_of,
     without_secrets,
 )
+from workbench.report.wording import worded
+from workbench.rules.verdicts import RULES
 from workbench.standing import by_whom
+from workbench.verdicts import NOT_COVERED
 
 REPORTS = "reports.jsonl"
 """Reports with all names are written down here: by whom, where to, and why. The journal of repairs speaks of plans alone."""
@@ -32,31 +34,45 @@ UNREDACTED = "unredacted"
 
 def pseudonyms_of(incident: Incident) -> Pseudonyms:
     """The pseudonyms of the case, with all names that it has few of."""
-    system, codes = incident.system, (code for codes in all_codes().values() for code in codes)
-    names = kept_pseudonyms(incident.case.folder, system.common_names, system.typed, codes)
-    found: dict[str, set[str]] = {}
+    system = incident.system
+    naming = system.naming() if system.naming else None
+    names = kept_pseudonyms(incident.case.folder, naming, system.typed, _ours(incident))
+    found: dict[str, dict[str, None]] = {}
+    targets: list[str] = []
     for kind, name in names_in(incident):
         if kind == TARGET:
-            found.setdefault(DOMAIN, set()).update(
-                part for attribute, part in parts_of(name) if attribute.lower() == "dc"
-            )
+            targets.append(name)
         elif kind == "url":
             names.learn_from(name)
         else:
-            found.setdefault(kind, set()).add(name)
+            found.setdefault(kind, {})[name] = None
+    for of, name in (part for target in targets for part in names.parts_of(target)):
+        if of not in CODED:
+            found.setdefault(of, {})[name] = None
     for kind in (SERVER, *sorted(found)):
         names.learn(kind, found.pop(kind, ()))
-    for kind, name in names_in(incident):
-        if kind == TARGET:
-            names.learn_from({"target": name})
-    names.learn(HOST, _below(incident, names))
+    for one in incident.case.inputs:
+        names.learn_file(one.file, one.server, one.format.rpartition(".")[2])
+    names.learn_from([{"target": target} for target in targets])
+    names.learn(HOST, _below(names))
     return names
 
 
-def _below(incident: Incident, names: Pseudonyms) -> set[str]:
+def _below(names: Pseudonyms) -> set[str]:
     """Servers are called by their first name, too: of `ldap1.example.com` also `ldap1`."""
     hosts = [host for host in names.numbered.get(HOST, {}) if "." in host and not host.replace(".", "").isdigit()]
     return {host.partition(".")[0] for host in hosts}
+
+
+def _ours(incident: Incident) -> Iterator[str]:
+    """Words and sentences of the program: no name is in them, even where a server is called like a word of one."""
+    for codes in all_codes().values():
+        yield from codes
+    system = incident.system
+    rule_sets = incident.topology.supplying.rule_sets.values()
+    sentences = [system.title, *system.milestones.values(), *(rule.says for rule in RULES), NOT_COVERED]
+    sentences += [says for make in rule_sets for says in make().says.values()]
+    yield from (one for one in sentences if one.count(" ") > 1)
 
 
 def secrets_of(incident: Incident) -> Secrets | None:
@@ -66,13 +82,14 @@ def secrets_of(incident: Incident) -> Secrets | None:
 
 def whole_report(incident: Incident) -> dict[str, Any]:
     """The report with all names, without secrets."""
-    made = without_secrets(contents(incident), secrets_of(incident))
-    return {**made, "redacted": False}
+    told = without_secrets(gathered(incident), secrets_of(incident))
+    return {**worded(told, incident.system), "redacted": False}
 
 
 def redacted_report(incident: Incident, names: Pseudonyms) -> dict[str, Any]:
     """The report without names. Raises Problem rather than to leave one in."""
-    return {**redacted(without_secrets(contents(incident), secrets_of(incident)), names), "redacted": True}
+    told = redacted(without_secrets(gathered(incident), secrets_of(incident)), names)
+    return {**worded(told, incident.system), "redacted": True}
 
 
 def redacted(data: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]:
@@ -98,10 +115,20 @@ def note_unredacted(incident: Incident, reason: str, files: list[str]) -> None:
     reason = without_secrets(reason, secrets_of(incident))
     try:
         with owned(folder):
-            journal = Journal(folder / REPORTS, (UNREDACTED,))
+            journal = _reports(folder / REPORTS)
             journal.append(UNREDACTED, "", reason=reason, files=files, **by_whom(None))
     except OSError as error:
         do = "copy the case to a place where you may write"
         raise Problem(
             f"a report with all names has to be written down first: {error.strerror}", str(folder), do
         ) from None
+
+
+def _reports(path: Path) -> Journal:
+    """What was written down of earlier reports. Raises Problem if it is damaged: who saw which names must stay known."""
+    try:
+        return Journal(path, (UNREDACTED,))
+    except Problem as problem:
+        what = problem.what.partition(": ")[2]
+        do = "keep a copy of it, move it out of the case, and start again: a new one is begun then"
+        raise Problem(f"the list of reports with all names is damaged: {what}", problem.where, do) from None

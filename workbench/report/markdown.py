@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.boundary import printable
+from workbench.report.wording import LISTED, absence, holders, judged_otherwise
 
 Row = Mapping[str, Any]
 
@@ -110,21 +111,27 @@ def _cells(*values: Any) -> tuple[str, ...]:
     return tuple(escaped(one) for one in values)
 
 
+def _changes(count: int) -> str:
+    return f"{count:,} {'change' if count == 1 else 'changes'}"
+
+
 def _missed(report: Row) -> Iterator[str]:
     yield "\n## What was missed, and the proof"
     if not report["missing"]:
         yield "\nNo change is known to be missing on any server.\n"
     for group in report["missing"]:
-        held = escaped(", ".join(group["held_by"])) or "no log"
-        yield f"\n### {escaped(group['server'])}: {group['count']:,} of origin {escaped(group['origin'])}\n"
-        yield f"From {_at(group['first'], group['first_at'])} to {_at(group['last'], group['last_at'])}, held by {held}."
+        least = "at least " if group["at_least"] else ""
+        yield f"\n### {escaped(group['about'])}: {least}{_changes(group['count'])}\n"
+        upto = f" to {_at(group['last'], group['last_at'])}" if group["last"] else " on; the list was cut"
+        yield f"From {_at(group['first'], group['first_at'])}{upto}. {escaped(holders(group))}"
         rows = [
             (_at(one["position"], one["at"]), *_cells(one["operation"] or "?", one["target"] or "?", one["says"]))
             for one in group["changes"]
         ]
         yield from _table(("change", "what", "target", "known because"), rows)
         if group["more"]:
-            yield f"and {group['more']:,} more"
+            more = "at least " if group["at_least"] else ""
+            yield f"and {more}{group['more']:,} more: {escaped(LISTED)}"
         for proof in group["proofs"]:
             yield f"\nProof for {_at(proof['position'], proof['at'])}:\n"
             for one in proof["servers"]:
@@ -132,6 +139,7 @@ def _missed(report: Row) -> Iterator[str]:
                 for row in one["rows"]:
                     where = escaped(f"{row['snapshot']}/{row['file']}:{row['offset']}")
                     yield f"  - {where}: {escaped(row['says'])}"
+                yield from (f"  - {escaped(line)}" for line in absence(one))
     pending = [
         (
             *_cells(one["server"], one["origin"], one["count"]),
@@ -162,7 +170,8 @@ def _causes(report: Row) -> Iterator[str]:
     if not report["causes"]:
         yield "\nNothing is missing, so there is no cause to tell.\n"
     for one in report["causes"]:
-        yield f"\n### {escaped(one['server'])}, origin {escaped(one['origin'])}: {escaped(one['code'] or 'open')}\n"
+        of = f" ({one['count']:,} of {one['of']:,})" if one["count"] < one["of"] else ""
+        yield f"\n### {escaped(one['about'])}: {escaped(one['code'] or 'open')}{of}\n"
         yield f"{escaped(one['says'])}\n"
         yield from (f"- {escaped(reason)}" for reason in one["reasons"])
         yield from (f"- {escaped(proof['summary'])}" for proof in one["proofs"])
@@ -174,7 +183,7 @@ def _causes(report: Row) -> Iterator[str]:
         for session in one["sessions"]:
             judged = escaped(session["outcome"]) if session["outcome"] else "not read"
             pair = f"{escaped(session['supplier'])} with {escaped(session['consumer'])}"
-            yield f"Replayed, {pair}: {escaped(session['does'])}; the first missing change is {judged}.\n"
+            yield f"Replayed, {pair}: {escaped(session['does'])}; the first of these changes is {judged}.\n"
             yield from (f"- {escaped(why['says'])} {escaped(why['compared'])}".rstrip() for why in session["why"])
             yield ""
 
@@ -217,3 +226,5 @@ def _plan(report: Row) -> Iterator[str]:
         for one in report["verification"]
     ]
     yield from _table(("server", "suffix", "missing when planned", "promised", "found"), rows)
+    if told := judged_otherwise(report["verification"]):
+        yield f"{escaped(told)}\n"

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,11 +20,13 @@ import pyarrow.parquet as pq
 
 from workbench.boundary import printable
 from workbench.incident import Incident
+from workbench.journal import DRAFT, umask
 from workbench.model import Problem
 from workbench.report.making import redacted, secrets_of
 from workbench.report.redaction import (
     DROPPED,
     ENTRY,
+    FILE,
     KEPT,
     LINK,
     ORIGIN,
@@ -82,18 +85,38 @@ def write_pdf(page: str, path: Path) -> None:
 
 @contextmanager
 def _drafted(path: Path) -> Iterator[Path]:
-    """A file that takes its name when it is whole."""
-    descriptor, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.", suffix=".new")
-    os.close(descriptor)
-    draft = Path(name)
-    try:
-        yield draft
-        with open(draft, "rb") as file:
-            os.fsync(file.fileno())
-        draft.chmod(0o644)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    """A file that takes its name when it is whole; a device or a pipe is written to, not replaced. `-` is standard output.
+
+    A link is followed, and the mode is that of any file that this user makes: others may be kept from reading.
+    """
+    to = None if str(path) == "-" else path.resolve()
+    beside = to is not None and (to.is_file() or not to.exists())
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        descriptor, name = tempfile.mkstemp(
+            dir=to.parent if to and beside else folder, prefix=f".{path.name}.", suffix=DRAFT
+        )
+        os.close(descriptor)
+        draft = Path(name)
+        try:
+            yield draft
+            if to is None:
+                _copy(draft, sys.stdout.buffer)
+            elif not beside:
+                with open(to, "wb") as device:
+                    _copy(draft, device)
+            else:
+                with open(draft, "rb") as file:
+                    os.fsync(file.fileno())
+                draft.chmod(0o666 & ~umask())
+                os.replace(draft, to)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _copy(draft: Path, to: IO[bytes]) -> None:
+    with open(draft, "rb") as file:
+        shutil.copyfileobj(file, to)
+    to.flush()
 
 
 # --- a case for others
@@ -104,7 +127,7 @@ COLUMN_RULES: Mapping[str, str] = {
     "snapshot": SNAPSHOT,
     "server": SERVER,
     "suffix": TARGET,
-    "file": TEXT,
+    "file": FILE,
     "kind": KEPT,
     "origin": ORIGIN,
     "position": KEPT,
@@ -229,10 +252,10 @@ def _redacted(column: pa.Array, name: str, kind: pa.DataType, names: Pseudonyms)
 
 def _of(rule: str, text: str, names: Pseudonyms) -> str:
     if rule == TARGET:
-        return names.target(text) if "=" in text else names.text(text)
-    if rule == ENTRY:
-        return names.of(ENTRY, text)
-    if rule in (SERVER, SNAPSHOT, LINK):
+        return names.target(text)
+    if rule == FILE:
+        return str(names.redacted(text, FILE))
+    if rule in (SERVER, SNAPSHOT, LINK, ENTRY):
         return names.of(rule, text)
     return names.text(text)
 

@@ -22,26 +22,28 @@ from markupsafe import Markup
 from workbench.boundary import printable
 from workbench.look import NOTHING, SEVERITIES, VERDICTS
 from workbench.report.redaction import LEFT_OUT
+from workbench.report.wording import absence, holders, judged_otherwise
 
 Row = Mapping[str, Any]
 
 WIDE = 480
 """Letters in a picture as wide as a phone can still be read."""
-_BOX = 158, 50
+_BOX = 158, 66
 _MOST = 16
 _LANES = 24
 _LEFT, _RIGHT = 8, 8
 _KINDS = ("missed", "replaced", "message", "collected", "repair")
 
 
-def page(report: Row) -> str:
-    """The report as HTML; the same report gives the same text."""
+def page(report: Row, unfolded: bool = False) -> str:
+    """The report as HTML; the same report gives the same text. `unfolded`: for paper, on which nobody opens anything."""
     sheet = style()
     return (
         _environment()
         .get_template("report")
         .render(
             report=report,
+            unfolded=unfolded,
             left_out=LEFT_OUT,
             policy=f"default-src 'none'; style-src 'sha256-{_hash(sheet)}'; base-uri 'none'; form-action 'none'",
             maps=[network(one) for one in report["topology"]],
@@ -78,7 +80,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"shade": _shade, "grave": lambda one: SEVERITIES.get(one, NOTHING), "sign": _sign}
+    made.filters |= {"holders": holders, "absence": absence, "judged_otherwise": judged_otherwise}
+    made.filters |= {"shade": _shade, "grave": lambda one: one if one in SEVERITIES else NOTHING, "sign": _sign}
     return made
 
 
@@ -108,7 +111,7 @@ def _sign(verdict: Any) -> str:
 def network(drawn: Row) -> dict[str, Any]:
     """Boxes and arrows of one suffix. Of more than sixteen servers those of which most is to be told."""
     servers, links = _weighty(drawn)
-    high = max(330, len(servers) * 50 + 60)
+    high = max(330, len(servers) * 66 + 60)
     places = {one["name"]: _place(at, len(servers), high) for at, one in enumerate(servers)}
     arrows = [
         _arrow(one, places[one["supplier"]], places[one["consumer"]])
@@ -121,9 +124,11 @@ def network(drawn: Row) -> dict[str, Any]:
             "y": _round(places[one["name"]][1] - _BOX[1] / 2),
             "verdict": one["verdict"],
             "name": _cut(one["name"], 16),
-            "says": _cut(one["says"], 20),
+            "says": _cut(_first(one["says"]), 22),
+            "more": _cut(one["says"][len(_first(one["says"])) + 2 :], 22),
             "name_fits": _fit(_cut(one["name"], 16), 14, _BOX[0] - 20),
-            "says_fits": _fit(_cut(one["says"], 20), 12.5, _BOX[0] - 16),
+            "says_fits": _fit(_cut(_first(one["says"]), 22), 12.5, _BOX[0] - 16),
+            "more_fits": _fit(_cut(one["says"][len(_first(one["says"])) + 2 :], 22), 12.5, _BOX[0] - 16),
             "collected": one["collected"],
         }
         for one in servers
@@ -141,6 +146,11 @@ def network(drawn: Row) -> dict[str, Any]:
         "width": _BOX[0],
         "height": _BOX[1],
     }
+
+
+def _first(says: str) -> str:
+    """What is gravest: the rest has a line of its own."""
+    return says.partition(", ")[0]
 
 
 def _weighty(drawn: Row) -> tuple[list[Row], list[Row]]:
@@ -168,8 +178,10 @@ def _arrow(link: Row, begin: tuple[float, float], end: tuple[float, float]) -> d
     bx, by = ex - ux * 11, ey - uy * 11
     head = ((ex, ey), (bx - uy * 5, by + ux * 5), (bx + uy * 5, by - ux * 5))
     words = _cut(link["label"], 20)
-    tx, ty = sx + (ex - sx) * 0.4 + nx, sy + (ey - sy) * 0.4 + ny
-    width = len(words) * 7.6 + 12
+    # Near the beginning, so that those of both directions stand apart; beside each other there is room in the middle only.
+    along, apart = (0.5, 1.3) if abs(ux) > 0.9 else (0.4, 1.0)
+    tx, ty = sx + (ex - sx) * along + nx, sy + (ey - sy) * along + ny * apart
+    width = len(words) * 9.3 + 12
     tx = min(max(tx, width / 2 + 2), WIDE - width / 2 - 2)
     return {
         "verdict": link["verdict"],

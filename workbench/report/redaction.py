@@ -16,31 +16,42 @@ import hmac
 import json
 import re
 import secrets as chance
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.boundary import Secrets, printable
 from workbench.journal import write_whole
-from workbench.model import REMOVED, Problem
+from workbench.model import REMOVED, Naming, Problem
+from workbench.plain import one_cell
 
 NAME = "pseudonyms.json"
+_KEY = 32
+"""Bytes of the key."""
 
 SERVER, HOST, ADDRESS, PORT, LINK, USER = "server", "host", "address", "port", "link", "user"
 DOMAIN, UNIT, ENTRY, FOLDER, CASE, SNAPSHOT = "domain", "unit", "entry", "folder", "case", "snapshot"
-ORIGIN, MAIL = "origin", "mail"
+ORIGIN, MAIL, FILE = "origin", "mail", "file"
 TARGET = "target"
 """The name of an entry, made of parts: each part has a pseudonym of its own, so that the structure stays readable."""
 DROPPED, KEPT = "dropped", "kept"
 LEFT_OUT = "(left out)"
 
-KINDS = (SERVER, LINK, HOST, ADDRESS, PORT, USER, DOMAIN, UNIT, ENTRY, FOLDER, CASE, SNAPSHOT, ORIGIN, MAIL)
+KINDS = (SERVER, LINK, HOST, ADDRESS, PORT, USER, DOMAIN, UNIT, ENTRY, FOLDER, CASE, SNAPSHOT, ORIGIN, MAIL, FILE)
 """The first of these that a name belongs to gives its pseudonym."""
 CODED = frozenset({UNIT, ENTRY})
 
+WHOLE = Naming(lambda target: [(ENTRY, target)] if target else [])
+"""Of a system that does not say what its names look like: nothing within the name of a target is known."""
+
 
 class Rule(NamedTuple):
-    """One rule: what stands under this key of the data, or fits this pattern anywhere in a text, is of this kind."""
+    """One rule: what stands under this key of the data, or fits this pattern anywhere in a text, is of this kind.
+
+    A key `servers.name` is the key `name` right below `servers`, and goes before `name` alone.
+    """
 
     kind: str
     keys: tuple[str, ...] = ()
@@ -55,11 +66,10 @@ _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-
 
 RULES = (
     Rule(SERVER, ("server", "supplier", "consumer", "on", "made_on", "held_by", "suppliers", "takes_from")),
-    Rule(LINK, ("link",), why="agreements are named after servers, sites and customers"),
-    Rule(LINK, pattern=r'agmt="(?:cn=)?([^"\n]+)"'),
+    Rule(SERVER, ("servers", "servers.name")),
+    Rule(LINK, ("link", "links.name"), why="links are named after servers, sites and customers"),
     Rule(HOST, ("host",)),
-    Rule(HOST, pattern=rf'agmt="[^"\n]*" \(({_HOST})[:)]', why="as errors logs name links"),
-    Rule(HOST, pattern=rf"--(?:consumer-)?host[= ]+({_HOST})"),
+    Rule(HOST, pattern=rf"--(?:[a-z]+-)?host[= ]+({_HOST})"),
     Rule(HOST, pattern=rf"(?<!\w)\w{{1,30}}://(?:[^/@\n]{{0,256}}@)?({_HOST})(?=[:/\s]|$)", why="the host of a URL"),
     Rule(ADDRESS, pattern=r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
     Rule(
@@ -69,14 +79,13 @@ RULES = (
     Rule(USER, ("user",)),
     Rule(MAIL, pattern=r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8})"),
     Rule(TARGET, ("target", "suffix", "login", "rename"), why="names of entries are names of people"),
-    Rule(CASE, ("case",), why="people name cases after customers"),
+    Rule(CASE, ("case", "case.name"), why="people name cases after customers"),
     Rule(SNAPSHOT, ("snapshot", "snapshots")),
+    Rule(FILE, ("file",), why="people name files after servers, sites and customers"),
     Rule(FOLDER, pattern=r"(?<![\w/:.<])((?:/[\w.@+~-]+){2,}/?)", why="paths tell users, customers and instances"),
     Rule(ORIGIN, ("origin",), why="a number stays; where origins are names, they are names"),
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
-    Rule(
-        KEPT, ("glossary", "verdict", "severity", "code", "kind", "format", "sha256", "decision"), why="our own words"
-    ),
+    Rule(KEPT, ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does"), why="our own words"),
 )
 """What is not said here is text: every known name in it is replaced."""
 
@@ -85,26 +94,25 @@ _PATTERNS = [(rule.kind, re.compile(rule.pattern)) for rule in RULES if rule.pat
 _CLOSED = re.compile(r"[\w .:()/+-]{0,64}")
 """What may stand where words of the program are kept."""
 
-_ATTRIBUTE = r"[A-Za-z][A-Za-z0-9.-]{0,40}(?:;[\w-]+)*"
-_NAMED_BY = {"dc": DOMAIN, "ou": UNIT, "o": UNIT}
-_IN_TEXT = re.compile(
-    rf"(?<![\w-])(?:{_ATTRIBUTE}=[^,+=\n\"<>]{{0,256}}[,+] ?){{0,30}}(?i:uid|cn|ou|dc|o|c|sn|mail|nsuniqueid)="
-    r"(?:[^\s,\"'()<>;=+:.?!]|[:.?!](?=[^\s,\"'()<>;=+:.?!]))++(?!=)"
-)
-"""The name of an entry in a sentence: its last part ends with the word."""
 ORDINARY = frozenset(
     re.findall(
         r"\w+",
-        "add after all and as at before by case change changes client cn com consumer data dc delete dn domain during end "
-        "entry example file first folder for from group groups has host hub in incident is it last later link log lost mail "
-        "modify modrdn name net new no none not now of off old on one or org origin ou people port positions present read "
-        "replica report root same second send sends sent server servers snapshot start state supplier test than that the them "
-        "then they this time to today two uid unit unknown user users vector was what will with",
+        "add after again all and another any anybody are as at be because been before behind between both but by came can "
+        "case change changes claim claims client com consumer could data delete did do does domain during each earlier end "
+        "entries entry every example few file files first folder for found from go goes gone group groups had has have he "
+        "held hold holds host how hub if in incident into is it its last later link links log logs lost made mail make makes "
+        "many may missed missing modify more most much must name named needs net never new no nobody none nor not nothing now "
+        "of off old on once one only or origin other others out over own people port position positions present put reach "
+        "read reads replica report root same second see seen send sends sent server servers session sessions she show shown "
+        "shows since snapshot so some start state stays stranded such supplier suppliers takes test than that the their them "
+        "then there these they this those time times to today told took two under unit unknown until up upto us use user "
+        "users vector wait waits was way we were what when where which while who why will with without would you",
     )
 )
 """Names that are words of any sentence: they are replaced where a name stands, not wherever the word is used."""
+_QUOTED = frozenset("'\"\\")
 _ESCAPED = re.compile(r"\\(3[dD]|2[cC]|2[bB])|%(3[dD]|2[cC]|2[bB])")
-_ALREADY = re.compile(rf"(?<!{_WORD})(?:{'|'.join(KINDS)})-(?:[a-z2-7]{{10}}|[0-9]+)(?!{_WORD})")
+_ALREADY = re.compile(rf"(?<!{_WORD})(?:{'|'.join(KINDS)})-(?:[a-z2-7]{{10}}|[0-9]+)(?:\.[a-z_]+-[0-9]+)?(?!{_WORD})")
 _PORT = re.compile(r"(?:(?:host|server|address)-[0-9]+|localhost|\])(?<!\w://):([0-9]{2,5})(?!\w)")
 
 _PASSWORDS = (
@@ -141,39 +149,49 @@ class Pseudonyms:
     key      of the codes
     numbered kind -> name -> its number; what is there stays
     coded    name -> kind, of those that have codes and were met
-    common   names that say nothing, in lower case
-    ours     words of the program that stay in any text: codes, of which a part may be a name
+    naming   what names look like in the system
+    ours     words and sentences of the program that stay in any text: codes, of which a part may be a name
     position tells positions, which are no names wherever they stand: rows name what a `consumer` has, too
+    files    name of a file -> its pseudonym: of which server it is, what it is, and the how manieth (`server-1.access_log-2`)
     """
 
     def __init__(
         self,
         key: bytes,
         numbered: Mapping[str, Mapping[str, int]] | None = None,
-        common: Iterable[str] = (),
+        naming: Naming | None = None,
         coded: Mapping[str, str] | None = None,
         position: Callable[[str], object] = lambda text: None,
         ours: Iterable[str] = (),
+        files: Mapping[str, str] | None = None,
     ) -> None:
         self.ours = frozenset(ours)
-        self.key, self.common, self.position = key, frozenset(common), position
+        self.naming = naming or WHOLE
+        self.key, self.common, self.position = key, self.naming.common, position
+        self._patterns = [*_PATTERNS, *self.naming.patterns]
         self.numbered: dict[str, dict[str, int]] = {kind: dict(names) for kind, names in (numbered or {}).items()}
         self.coded: dict[str, str] = dict(coded or {})
+        self.files: dict[str, str] = dict(files or {})
+        self._spellings: dict[str, str] = {}
         self._begins: dict[str, list[str]] | None = None
         self._names: dict[str, str] | None = None
 
     # --- what is a name
 
     def learn(self, kind: str, names: Iterable[str]) -> None:
-        """Names of this kind; new ones are numbered in their natural order, s2 before s10."""
+        """Names of this kind; new ones are numbered in their natural order, s2 before s10, snapshots in the order given."""
+        names = [name for name in names if not self.position(name)]
+        for name in names:
+            self._learn_spellings(name)
         # What is known already stays what it is, also where it is called something else now.
-        new = {fold(name) for name in names if not self.position(name)} - self.common - {""} - self._all()
+        order = list(dict.fromkeys(map(fold, names)))
+        new = {*order} - self.common - {""} - self._all()
         if kind in CODED:
             self.coded |= dict.fromkeys(new, kind)
         else:
             mine = self.numbered.setdefault(kind, {})
             taken, known = set(mine.values()), self._all() | new
-            for name in sorted(new, key=_in_order):
+            for name in filter(new.__contains__, order if kind == SNAPSHOT else sorted(new, key=_in_order)):
                 if kind == ORIGIN and name.isdecimal():
                     continue
                 number = max(taken, default=0) + 1
@@ -184,8 +202,35 @@ class Pseudonyms:
         if new:
             self._begins = self._names = None
 
+    def learn_file(self, name: str, server: str, kind: str) -> None:
+        """The name of a file of this server (empty: of none that is known), which holds what the kind says."""
+        if not server:
+            self.learn(FILE, [name])
+        elif fold(name) not in self.files:
+            stem = f"{self.of(SERVER, server)}.{re.sub('[^a-z]+', '_', kind.lower()).strip('_') or FILE}"
+            taken = [one.rpartition("-") for one in self.files.values()]
+            number = max((int(last) for first, _, last in taken if first == stem), default=0) + 1
+            self.files[fold(name)] = f"{stem}-{number}"
+            self._begins = self._names = None
+        self._learn_spellings(name)
+        self._spell(name.removesuffix(".gz"), name)
+
+    def _learn_spellings(self, name: str) -> None:
+        """How a name may be written in a text that somebody made of it: with escapes or quotes for some of its letters."""
+        if name.isascii() and name.isprintable() and not _QUOTED & {*name}:
+            return
+        for way in (printable, one_cell, json.dumps, partial(json.dumps, ensure_ascii=False), shlex.quote):
+            spelled = str(way(name))
+            self._spell(spelled[1:-1] if way is not printable and way is not one_cell else spelled, name)
+
+    def _spell(self, spelling: str, name: str) -> None:
+        spelling = fold(spelling)
+        if spelling and spelling != fold(name) and self._spellings.get(spelling) is None:
+            self._spellings[spelling] = fold(name)
+            self._begins = None
+
     def _all(self) -> set[str]:
-        return {name for names in self.numbered.values() for name in names} | self.coded.keys()
+        return {name for names in self.numbered.values() for name in names} | self.coded.keys() | self.files.keys()
 
     def names(self) -> dict[str, str]:
         """Every name -> its pseudonym."""
@@ -193,6 +238,7 @@ class Pseudonyms:
             self._names = {name: self._coded(kind, name) for name, kind in self.coded.items()}
             for kind in reversed(KINDS):
                 self._names |= {name: f"{kind}-{number}" for name, number in self.numbered.get(kind, {}).items()}
+            self._names = self.files | self._names
         return self._names
 
     def _coded(self, kind: str, name: str) -> str:
@@ -207,28 +253,30 @@ class Pseudonyms:
         for of in KINDS:
             self.learn(of, found.get(of, ()))
 
-    def _seen(self, value: Any, kind: str) -> Iterator[tuple[str, str]]:
+    def _seen(self, value: Any, kind: str, within: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(value, Mapping):
             for key, one in value.items():
-                yield from self._seen(one, BY_KEY.get(key, ""))
+                yield from self._seen(one, _kind_under(within, key), key)
         elif isinstance(value, (list, tuple)):
             for one in value:
-                yield from self._seen(one, kind)
+                yield from self._seen(one, kind, within)
         elif isinstance(value, str) and kind not in (KEPT, DROPPED):
             text = _plain(value)
             if kind == TARGET:
-                yield from (self._kind_of(attribute, part) for attribute, part in parts_of(text))
+                yield from self.parts_of(text)
             elif kind and not re.fullmatch(rf"{_HOST}:[0-9]+", text):
                 # Rows of evidence hold several servers in one text.
                 yield from ((kind, one) for one in (text.split(", ") if kind == SERVER else [text]))
-            for of, pattern in _PATTERNS:
+            for of, pattern in self._patterns:
                 yield from ((of, found[1]) for found in pattern.finditer(text))
-            for found in _IN_TEXT.finditer(text):
-                yield from (self._kind_of(attribute, part) for attribute, part in parts_of(found[0]))
+            for found in self.naming.in_text.finditer(text) if self.naming.in_text else ():
+                yield from self.parts_of(found[0])
 
-    def _kind_of(self, attribute: str, part: str) -> tuple[str, str]:
-        kind = _NAMED_BY.get(attribute.lower(), ENTRY)
-        return kind, part
+    def parts_of(self, target: str) -> Iterator[tuple[str, str]]:
+        """Kind and name of every named part of a target's name."""
+        for kind, name in self.naming.parts(target):
+            if kind and name.strip() and not _ALREADY.fullmatch(name):
+                yield kind, name.strip()
 
     # --- replacing
 
@@ -243,28 +291,19 @@ class Pseudonyms:
         return self.names().get(fold(name)) or name
 
     def target(self, text: str) -> str:
-        """The name of an entry: each part of it by its pseudonym."""
-        shown = []
-        for part in _split(_plain(text), ","):
-            pairs = []
-            for pair in _split(part, "+"):
-                attribute, sign, name = pair.strip().partition("=")
-                if not sign or not re.fullmatch(_ATTRIBUTE, attribute):
-                    pairs.append(self._coded(ENTRY, pair))
-                elif _ALREADY.fullmatch(name) or fold(name) in self.common or not name:
-                    pairs.append(f"{attribute}={name}")
-                else:
-                    kind, _ = self._kind_of(attribute, name)
-                    pairs.append(f"{attribute}={self.of(kind, name)}")
-            shown.append("+".join(pairs))
-        return ",".join(shown)
+        """The name of a target: each named part of it by its pseudonym; what has none is a text like others."""
+        pieces = list(self.naming.parts(_plain(text)))
+        if not any(kind for kind, _ in pieces):
+            return self.text(text)
+        return "".join(self.of(kind, name) if kind and not _ALREADY.fullmatch(name) else name for kind, name in pieces)
 
     def text(self, text: str) -> str:
         """A text with every known name replaced, the longest first, on the borders of words."""
         if not text:
             return text
         flat = self._replaced(_plain(text))
-        flat = _IN_TEXT.sub(lambda found: self.target(found[0]), flat)  # numbers and letters are names there
+        if self.naming.in_text:  # numbers and letters are names there
+            flat = self.naming.in_text.sub(lambda found: self.target(found[0]), flat)
         return _PORT.sub(lambda found: f"{found[0][: -len(found[1])]}{self.of(PORT, found[1])}", flat)
 
     def survivors(self, text: str) -> list[str]:
@@ -292,17 +331,23 @@ class Pseudonyms:
                 end = begin + len(name)
                 if not low.startswith(name, begin) or (_ONE.match(name[-1]) and _ONE.match(low, end)):
                     continue
+                meant = name if name in names else self._spellings.get(name, name)
                 ours = text[begin:end] in self.ours
-                if ours or (name in names and speaks(name)):
-                    yield begin, end, text[begin:end] if ours else names[name]
+                if ours or (meant in names and self._speaks(meant)):
+                    yield begin, end, text[begin:end] if ours else names[meant]
                     done = end
                     break
+
+    def _speaks(self, name: str) -> bool:
+        return speaks(name) and name not in self.naming.ordinary
 
     def _by_first_word(self) -> dict[str, list[str]]:
         if self._begins is None:
             self._begins = {}
             ports = self.numbered.get(PORT, {})
-            spoken = {name for name in self.names() if speaks(name) and name not in ports} | set(map(_small, self.ours))
+            names = self.names()
+            spoken = {name for name in names if self._speaks(name) and name not in ports} | set(map(_small, self.ours))
+            spoken |= {way for way, name in self._spellings.items() if name in names and self._speaks(name)}
             for name in sorted(spoken, key=lambda one: (-len(one), one)):
                 first = _WORDS.match(name)
                 assert first, "no name is empty"
@@ -311,13 +356,12 @@ class Pseudonyms:
 
     # --- data
 
-    def redacted(self, value: Any, kind: str = "") -> Any:
+    def redacted(self, value: Any, kind: str = "", within: str = "") -> Any:
         """The data without names; learn from it first."""
         if isinstance(value, Mapping):
-            inside = KEPT if kind == KEPT else ""
-            return {self._key(key): self.redacted(one, inside or BY_KEY.get(key, "")) for key, one in value.items()}
+            return {self._key(key): self.redacted(one, _kind_under(within, key), key) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.redacted(one, kind) for one in value]
+            return [self.redacted(one, kind, within) for one in value]
         if not isinstance(value, str):
             return value
         if kind == KEPT and _CLOSED.fullmatch(value):
@@ -325,7 +369,9 @@ class Pseudonyms:
         if kind == DROPPED:
             return LEFT_OUT if value.strip() else value
         if kind == TARGET:
-            return self.target(value) if "=" in value else self.text(value)
+            return self.target(value)
+        if kind == FILE and fold(value) in self.files:
+            return self.files[fold(value)]
         if kind in KINDS and fold(value) in self.names():
             return self.of(kind, value)
         return self.text(value)
@@ -334,20 +380,24 @@ class Pseudonyms:
         """Keys are words of the program, but for origins."""
         return self.of(ORIGIN, key) if fold(key) in self.numbered.get(ORIGIN, {}) else key
 
-    def check(self, value: Any, where: str = "") -> None:
+    def check(self, value: Any, kind: str = "", within: str = "", where: str = "") -> None:
         """Raises Problem if a known name is anywhere in redacted data, but in the words of the program."""
         if isinstance(value, Mapping):
             for key, one in value.items():
-                if key != "glossary":
-                    self.check(one, f"{where}.{key}".lstrip("."))
+                self.check(one, _kind_under(within, key), key, f"{where}.{key}".lstrip("."))
         elif isinstance(value, (list, tuple)):
             for one in value:
-                self.check(one, where)
+                self.check(one, kind, within, where)
         elif isinstance(value, str):
-            ours = BY_KEY.get(where.rpartition(".")[2]) == KEPT and _CLOSED.fullmatch(value)
+            ours = kind == KEPT and _CLOSED.fullmatch(value)
             if not ours and (left := self.survivors(value)):
                 do = "this is a fault of the workbench; `--unredacted --reason TEXT` writes one with all names"
                 raise Problem(f"the report is not written: {len(left)} names would be left in it", where, do)
+
+
+def _kind_under(within: str, key: str) -> str:
+    """What stands under this key of a mapping which stands under the key `within`."""
+    return BY_KEY.get(f"{within}.{key}") or BY_KEY.get(key, "")
 
 
 def fold(name: str) -> str:
@@ -378,25 +428,9 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
 
 
-def parts_of(text: str) -> Iterator[tuple[str, str]]:
-    """Attribute and value of every part of an entry's name."""
-    for part in _split(text, ","):
-        for pair in _split(part, "+"):
-            attribute, sign, name = pair.strip().partition("=")
-            if sign and re.fullmatch(_ATTRIBUTE, attribute) and name.strip() and not _ALREADY.fullmatch(name):
-                yield attribute, name.strip()
-            elif not sign and pair.strip():
-                yield "", pair.strip()
-
-
-def _split(text: str, sign: str) -> list[str]:
-    """At every such sign that is not escaped or quoted."""
-    return [part for part in re.findall(rf'((?:\\.|"[^"]*"|[^\\{sign}])+|\\$)', text, re.DOTALL) if part]
-
-
 def kept_pseudonyms(
     folder: Path,
-    common: Iterable[str] = (),
+    naming: Naming | None = None,
     position: Callable[[str], object] = lambda text: None,
     ours: Iterable[str] = (),
 ) -> Pseudonyms:
@@ -404,12 +438,44 @@ def kept_pseudonyms(
     path = folder / NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Pseudonyms(bytes.fromhex(found["key"]), found["numbered"], common, found["coded"], position, ours)
+        key, numbered, coded = bytes.fromhex(found["key"]), found["numbered"], found["coded"]
+        files = found.get("files", {})
+        damage = _damage(key, numbered, coded, files)
     except FileNotFoundError:
-        return Pseudonyms(chance.token_bytes(32), None, common, None, position, ours)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        do = "bring it back, or remove it: then names get other pseudonyms than in earlier reports"
-        raise Problem("the pseudonyms of the case cannot be read", printable(str(path)), do) from None
+        return Pseudonyms(chance.token_bytes(_KEY), None, naming, None, position, ours)
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror)) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _unreadable(path, "it is not what this program wrote") from None
+    if damage:
+        raise _unreadable(path, damage)
+    return Pseudonyms(key, numbered, naming, coded, position, ours, files)
+
+
+def _damage(
+    key: bytes, numbered: Mapping[str, Mapping[str, int]], coded: Mapping[str, str], files: Mapping[str, str]
+) -> str:
+    """What is wrong with kept pseudonyms: with two names under one of them a report would say what is not so."""
+    if len(key) != _KEY:
+        return "its key is cut"
+    if unknown := [kind for kind in (*numbered, *coded.values()) if kind not in KINDS]:
+        return f"it has a kind that there is none of: {printable(str(unknown[0]))[:40]}"
+    if not all(map(fold, [name for names in (*numbered.values(), coded, files) for name in names])):
+        return "a name in it is empty"
+    for kind, names in numbered.items():
+        numbers = list(names.values())
+        if any(type(number) is not int or number < 1 for number in numbers):
+            return f"a number of kind {kind} is none"
+        if len({*numbers}) < len(numbers):
+            return f"two names of kind {kind} have one number"
+    if any(not isinstance(one, str) or not _ALREADY.fullmatch(one) for one in files.values()):
+        return "what stands for a file is no pseudonym"
+    return "two files have one pseudonym" if len({*files.values()}) < len(files) else ""
+
+
+def _unreadable(path: Path, why: str) -> Problem:
+    do = "bring it back, or remove it: then names get other pseudonyms than in earlier reports"
+    return Problem(f"the pseudonyms of the case cannot be read: {why}", printable(str(path)), do)
 
 
 def keep(names: Pseudonyms, folder: Path) -> None:
@@ -424,10 +490,11 @@ def keep(names: Pseudonyms, folder: Path) -> None:
             for kind, some in there.numbered.items()
             for one, number in some.items()
         )
-        if there.key != names.key or not same:
+        if there.key != names.key or not same or not there.files.items() <= names.files.items():
             raise Problem(
                 "another report of this case was made meanwhile", printable(str(folder / NAME)), "start again"
             )
     back = {shown: name for name, shown in sorted(names.names().items(), key=lambda one: _in_order(one[1]))}
-    kept = {"schema": 1, "key": names.key.hex(), "numbered": names.numbered, "coded": names.coded, "names": back}
+    kept = {"schema": 1, "key": names.key.hex(), "numbered": names.numbered, "coded": names.coded}
+    kept |= {"files": names.files, "names": back}
     write_whole(folder / NAME, json.dumps(kept, indent=1) + "\n", private=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.model import Detectors, Kind, System
+from workbench.model import Detectors, Kind, Naming, System
 from workbench.systems.ds389.codes import CODES
 from workbench.systems.ds389.csn import csn_or_none, halves, order_key, origin_of, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
@@ -71,6 +71,12 @@ def _secrets() -> Any:
     return SECRETS
 
 
+def _naming() -> Naming:
+    from workbench.systems.ds389.naming import NAMING  # readers of files need no names
+
+    return NAMING
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -120,8 +126,5 @@ SYSTEM = System(
         "stopped": "the server stopped in good order",
         "disorderly_shutdown": "the server had not stopped in good order",
     },
-    common_names=frozenset(
-        {"config", "mapping tree", "replica", "directory manager", "replication manager", "changelog", "plugins"}
-        | {"ldbm database", "monitor", "tasks", "schema", "encryption", "localhost"}
-    ),
+    naming=_naming,
 )

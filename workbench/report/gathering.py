@@ -1,9 +1,13 @@
-"""What a report says, as plain data: the one source of the page, of Markdown and of JSON."""
+"""What a report is about, as plain data without a sentence of ours: names stand in it under keys that tell what they name.
+
+So names are replaced here, where it is known which text is one; the sentences (`wording`) are made of what is left.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,17 +17,17 @@ import pyarrow.compute as pc
 
 import workbench
 from workbench.case_plan import kept_plan
-from workbench.codes import all_codes
-from workbench.diagnosis_text import headline
+from workbench.diagnosis_text import summed
 from workbench.engine.reading import read_part
 from workbench.incident import Incident
+from workbench.inputs import Input
 from workbench.journal import records_of
-from workbench.look import PRESENT, UNKNOWN, worst
+from workbench.look import MISSING, PRESENT, UNKNOWN, worst
 from workbench.model import Problem
 from workbench.overview import LISTS, mesh, pair_of, suffixes
 from workbench.plan_page import journal_rows, page_of
-from workbench.report.words import glossary
-from workbench.standing import BEGINS, FINISHED, JOURNAL, state_of
+from workbench.standing import BEGINS, JOURNAL, half_done, state_of
+from workbench.systems import format_with
 from workbench.timeline import EVER, NEVER, Timeline
 
 Row = Mapping[str, Any]
@@ -36,93 +40,118 @@ _ROWS = 4
 _EVENTS = 150
 _UNKNOWN = 20
 _AROUND = 2
+_SEARCHED = 6
 _SOON = timedelta(seconds=60)
 
 
-def contents(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
-    """The whole report. Same case, same data, but for `run`.
-
-    report      1: the version of these keys
-    headline    the verdict in one sentence; `verdict` is its colour
-    case        name, system (title), snapshots, snapshot (the one that the report is about)
-    plain       sentences for somebody who does not know the system: what, since when, does it come by itself, what next
-    timeline    from, to, events: `at`, `kind` (missed, replaced, message, collected, repair), `server`, `says`,
-                `count`, `snapshot` (of a collection)
-    topology    of each suffix: servers and links, with verdicts
-    missing     of each server and origin: counts, the first changes, and of some the proof, server by server
-    open        what is stranded, on its way, or cannot be told
-    causes      why changes were missed: the code and its proof, the sessions played again, the records around
-    findings    as in findings.json, without rows of evidence
-    plan        the plan that the case keeps (null: none), journal: what was done, verification: promised and found
-    inventory   every file: snapshot, server, format, bytes, rows, rejected, sha256
-    glossary    words, each in a sentence, with the word of the system
-    run         at, version: the only part that differs from one report to the next
-    """
+def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
+    """All that a report rests on; `wording.worded` says what becomes of it. Same case, same data, but for `run`."""
     found = incident.found
     plan = _plan(incident)
-    groups = list(_groups(incident, shown))
+    line = Timeline(incident.then)
+    groups = list(_groups(incident, line, shown))
     verdict = (
         worst([shade for name, shade in LISTS if found[name]]) if any(found[name] for name, _ in LISTS) else PRESENT
     )
-    telling = headline(found)
+    summary = summed(found)
     journal, damaged = _journal(incident)
     return {
-        "report": 1,
-        "headline": telling,
-        "verdict": verdict if not telling.startswith(("No vector", "Only ")) or found["missing"] else UNKNOWN,
+        "summary": summary,
+        "verdict": UNKNOWN if summary["nothing_to_compare"]["why"] and not found["missing"] else verdict,
         "case": {
             "name": found["case"]["name"],
             "system": incident.system.title,
             "snapshots": found["case"]["snapshots"],
             "snapshot": incident.then_label,
         },
-        "plain": list(_plain(incident, groups, plan)),
-        "timeline": _timeline(incident, groups, journal),
-        "topology": [mesh(incident, suffix) for suffix in suffixes(incident)],
+        "half_done": _half_done(incident),
+        "kept_by": [{"suffix": suffix, "servers": _keepers(incident, suffix)} for suffix in suffixes(incident)],
+        "timeline": _timeline(incident, line, groups, journal),
+        "topology": [_mesh(incident, suffix) for suffix in suffixes(incident)],
         "missing": groups,
         "open": _open(incident),
-        "causes": [_cause(incident, one) for one in groups],
+        "causes": [cause for one in groups for cause in _causes(incident, one)],
         "findings": [_finding(one) for one in found["findings"]],
         "plan": plan,
         "journal": journal,
         "journal_problem": damaged,
         "verification": list(_verification(incident, plan)),
         "inventory": list(_inventory(incident)),
-        "glossary": glossary(incident.system),
         "run": {"at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", "version": workbench.__version__},
     }
+
+
+def _keepers(incident: Incident, suffix: str | None) -> list[str]:
+    return sorted({one["name"] for one in incident.found["servers"] if one["suffix"] == suffix})
+
+
+def _mesh(incident: Incident, suffix: str | None) -> dict[str, Any]:
+    """The servers and links without the words that others make of them."""
+    drawn = mesh(incident, suffix)
+    servers = [{key: one[key] for key in one if key != "says"} for one in drawn["servers"]]
+    links = [{key: one[key] for key in one if key not in ("says", "label")} for one in drawn["links"]]
+    return {"suffix": suffix, "servers": servers, "links": links}
 
 
 # --- what is missing
 
 
-def _groups(incident: Incident, shown: int) -> Iterator[dict[str, Any]]:
+def _groups(incident: Incident, line: Timeline, shown: int) -> Iterator[dict[str, Any]]:
     rows: dict[tuple[str, str, str], list[Row]] = {}
     for row in incident.found["missing"]:
         rows.setdefault((row["suffix"] or "", row["server"], row["origin"]), []).append(row)
-    cut = "missing" in incident.found["run"]["truncated"]
+    total = incident.found["run"]["truncated"].get("missing")
     makers = {(one["suffix"] or "", one["origin"]): one["name"] for one in incident.found["servers"] if one["origin"]}
     for (suffix, server, origin), mine in sorted(rows.items()):
-        holders = sorted({name for row in mine for name in row["held_by"]})
+        held = Counter(name for row in mine for name in row["held_by"])
+        last = mine[-1]["position"] if total is None else None  # of a list that was cut the last row is no last change
         yield {
             "server": server,
             "suffix": suffix or None,
             "origin": origin,
             "made_on": makers.get((suffix, origin)),
-            "count": len(mine),
-            "at_least": cut,
+            "count": total if total and len(rows) == 1 else len(mine),
+            "at_least": total is not None and len(rows) > 1,
+            "listed": len(mine),
             "first": mine[0]["position"],
             "first_at": incident.when(mine[0]["position"]),
-            "last": mine[-1]["position"],
-            "last_at": incident.when(mine[-1]["position"]),
-            "held_by": holders,
+            "last": last,
+            "last_at": incident.when(last),
+            "held_by": sorted(held),
+            "holders": [{"server": name, "count": count} for name, count in sorted(held.items())],
             "held_by_none": sum(not row["held_by"] for row in mine),
-            "cause": next(iter({row["cause"] for row in mine if row["cause"]}), None),
-            "reasons": list(dict.fromkeys(reason for row in mine for reason in row["reasons"]))[:5],
+            "causes": [
+                {"code": code, "count": len(some), "first": some[0]["position"], "reasons": _reasons(some)}
+                for code, some in _by_cause(mine)
+            ],
+            "replaced": list(_replaced_after(incident, line, server, suffix or None, mine[0]["position"])),
             "changes": [_change(incident, row) for row in mine[:shown]],
-            "more": max(0, len(mine) - shown),
+            "more": max(0, (total if total and len(rows) == 1 else len(mine)) - shown),
             "proofs": [_proof(incident, row) for row in mine[:PROVEN]],
         }
+
+
+def _by_cause(rows: Sequence[Row]) -> list[tuple[str | None, list[Row]]]:
+    """The causes that the changes have, that of most of them first; None: open."""
+    of: dict[str | None, list[Row]] = {}
+    for row in rows:
+        of.setdefault(row["cause"], []).append(row)
+    return sorted(of.items(), key=lambda one: (-len(one[1]), one[0] or "~"))
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(reason for row in rows for reason in row["reasons"]))[:5]
+
+
+def _replaced_after(
+    incident: Incident, line: Timeline, server: str, suffix: str | None, first: str
+) -> Iterator[dict[str, Any]]:
+    """When the data of a server was replaced after a change was made: then it may have lost it."""
+    made = incident.when(first)
+    for begin, end in line.replaced(server, suffix) if made else ():
+        by = _clock(end)
+        if by is None or by >= str(made):
+            yield {"after": _clock(begin), "by": by}
 
 
 def _change(incident: Incident, row: Row) -> dict[str, Any]:
@@ -131,13 +160,18 @@ def _change(incident: Incident, row: Row) -> dict[str, Any]:
 
 
 def _proof(incident: Incident, row: Row) -> dict[str, Any]:
-    """What each server shows of one change."""
+    """What each server shows of one change.
+
+    Of the server that misses it the verdict is that of the diagnosis, which sees all changes at once.
+    """
     told = incident.story(row["position"])
     servers = [
         {
             "server": one["server"],
-            "verdict": one["verdict"],
-            "says": one["says"],
+            "verdict": one["verdict"] if one["server"] != row["server"] else MISSING,
+            "says": one["says"] if one["server"] != row["server"] else row["says"],
+            "claimed": _claimed(incident, one["server"], row),
+            "searched": list(_searched(incident, one["server"], row["suffix"])) if one["verdict"] != PRESENT else [],
             "rows": [_evidence(proof) for proof in one["evidence"][:_ROWS]],
             "more": max(0, len(one["evidence"]) - _ROWS),
         }
@@ -145,6 +179,38 @@ def _proof(incident: Incident, row: Row) -> dict[str, Any]:
         if one["suffix"] == row["suffix"]
     ]
     return {"position": row["position"], "at": incident.when(row["position"]), "servers": servers}
+
+
+def _claimed(incident: Incident, server: str, row: Row) -> dict[str, Any] | None:
+    """Where the server says that it has the change, or a later one of its origin."""
+    typed = incident.system.typed
+    rows = [
+        one
+        for one in incident.then.arrow("vectors").to_pylist()
+        if (one["snapshot"], one["server"], one["origin"]) == (incident.then_label, server, row["origin"])
+        and one["suffix"] in (None, row["suffix"])
+        and one["kind"] == "server"
+        and (typed(one["max"] or "") or "") >= (typed(row["position"]) or "")
+    ]
+    if not rows:
+        return None
+    top = max(rows, key=lambda one: (typed(one["max"]) or "", one["file"], one["offset"]))
+    return {**{key: top[key] for key in ("snapshot", "file", "offset")}, "position": top["max"]}
+
+
+def _searched(incident: Incident, server: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+    """The files of a server that would name a change, if it had it: those that were collected last first."""
+    telling = [one for one in incident.then.inputs if one.server == server and one.may_tell_of(suffix) and _tells(one)]
+    labels = list(incident.then.snapshots)
+    telling.sort(key=lambda one: (-labels.index(one.snapshot), one.file))
+    for one in telling[:_SEARCHED]:
+        yield {"snapshot": one.snapshot, "file": one.file, "rows": one.rows}
+
+
+def _tells(one: Input) -> bool:
+    """True for a file that proves changes."""
+    read = format_with(one.kind) if one.kind else None
+    return read is not None and bool(read.evidence or read.is_log)
 
 
 _SAID = ("operation", "evidence", "outcome", "code", "attribute", "state", "mark", "connection", "kind")
@@ -190,7 +256,7 @@ def _open(incident: Incident) -> dict[str, Any]:
         "unknown": [
             {
                 **{key: row[key] for key in ("server", "suffix", "origin", "count", "from", "to")},
-                "why": row["why"].replace("_", " "),
+                "why": row["why"],
                 "from_at": incident.when(row["from"]),
                 "to_at": incident.when(row["to"]),
             }
@@ -200,128 +266,42 @@ def _open(incident: Incident) -> dict[str, Any]:
     }
 
 
-# --- in plain words
-
-
-def _plain(incident: Incident, groups: Sequence[Row], plan: Row | None) -> Iterator[str]:
-    found = incident.found
-    names = sorted({one["name"] for one in found["servers"]})
-    yield (
-        f"{_names(names)} {'keep' if len(names) > 1 else 'keeps'} copies of the same data. A change that is made on one of "
-        "them has to arrive on all others."
-    )
-    held: set[str] = set()
-    for one in groups:
-        least, own = "at least " if one["at_least"] else "", one["made_on"] == one["server"]
-        made = (
-            f" that {'was' if one['count'] == 1 else 'were'} made on {one['made_on']}{' itself' * own}"
-            if one["made_on"]
-            else ""
-        )
-        when = f" between {one['first_at']} and {one['last_at']} UTC" if one["first_at"] else ""
-        when = f" at {one['first_at']} UTC" if one["first_at"] and one["first_at"] == one["last_at"] else when
-        what = f"{one['count']:,} {'change' if one['count'] == 1 else 'changes'}"
-        yield (
-            f"{one['server']} does not have {least}{what}{made}{when}. It reports having seen "
-            f"{'it' if one['count'] == 1 else 'them'}, so the other servers will not send "
-            f"{'it' if one['count'] == 1 else 'them'} again: this does not heal by itself."
-        )
-        still = f"{_names(one['held_by'])} still {'have' if len(one['held_by']) > 1 else 'has'} them in the log."
-        if one["held_by"] and still not in held:
-            held.add(still)
-            yield still
-        if none := one["held_by_none"]:
-            yield f"Of {none:,} of them no collected log has a record: they have to be taken from the data itself."
-    waiting = [row for row in found["pending"] if row["suppliers"]]
-    stuck = [row for row in found["pending"] if not row["suppliers"]]
-    for rows, says in (
-        (waiting, "on the way and would be sent now"),
-        (stuck, "on the way, and nobody would send them now"),
-    ):
-        if rows:
-            count = sum(row["count"] for row in rows)
-            yield f"{count:,} further {'change is' if count == 1 else 'changes are'} {says}: to {_names(_servers(rows))}."
-    if found["stranded"]:
-        yield f"{len(found['stranded']):,} changes are held by {_names(_servers(found['stranded']))} alone and will go nowhere."
-    if found["unknown"]:
-        yield (
-            f"Of {len(found['unknown']):,} {'stretch' if len(found['unknown']) == 1 else 'stretches'} of changes the collected "
-            "files do not tell whether they arrived; more logs or exports would."
-        )
-    if not groups and not found["pending"] and not found["stranded"] and not found["unknown"]:
-        yield "As far as the collected files show, all of them did."
-    yield from _next(incident, plan)
-
-
-def _next(incident: Incident, plan: Row | None) -> Iterator[str]:
-    ways = [
-        course for need in (plan or {}).get("needs", ()) for course in need["courses"] if course["verdict"] == "chosen"
-    ]
-    if plan and plan.get("standing_state") == FINISHED:
-        yield "The plan of repair was carried out; whether it held is under “Verification”."
-    elif ways:
-        yield f"What to do next: {'; '.join(one['says'] for one in ways)}. The exact steps are under “Plan”."
-    else:
-        first = next((one for one in incident.found["findings"] if one["severity"] != "info" and one["fix"]), None)
-        if first:
-            yield f"What to do next: {first['fix'][0]['repair']}. The command “workbench plan” makes the exact steps."
-
-
-def _names(names: Iterable[str]) -> str:
-    names = list(names)
-    if len(names) > 8:
-        return f"{len(names)} servers"
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
-
-
-def _servers(rows: Iterable[Row]) -> list[str]:
-    return sorted({row["server"] for row in rows})
-
-
 # --- when
 
 
-def _timeline(incident: Incident, groups: Sequence[Row], journal: Sequence[Row]) -> dict[str, Any]:
-    """What happened, in the order of the clocks of those to whom it happened."""
-    line, events = Timeline(incident.then), []
+def _timeline(incident: Incident, line: Timeline, groups: Sequence[Row], journal: Sequence[Row]) -> dict[str, Any]:
+    """What happened, in the order of the clocks of those to whom it happened; of each what a sentence about it needs."""
+    events: list[dict[str, Any]] = []
 
-    def add(at: str | None, kind: str, server: str | None, says: str, count: int = 0) -> None:
+    def add(at: str | None, kind: str, server: str | None, count: int = 0, **about: Any) -> None:
         if at:
-            events.append({"at": at, "kind": kind, "server": server, "says": says, "count": count, "snapshot": None})
+            events.append({"at": at, "kind": kind, "server": server, "count": count, **about})
 
     for one in groups:
-        about = f"by origin {one['origin']}, which {one['server']} misses"
+        missed = {"origin": one["origin"], "suffix": one["suffix"]}
         made: dict[str, list[Row]] = {}
         for change in one["changes"]:
             made.setdefault(change["at"] or "", []).append(change)
         for second, some in made.items():
-            what = f"{some[0]['operation'] or 'change'} of {some[0]['target'] or 'an unknown target'}"
-            many = f"{len(some):,} changes were made {about}; the first: {what}"
-            add(second or None, "missed", one["server"], many if len(some) > 1 else f"{what} {about}", len(some))
+            first = {key: some[0][key] for key in ("operation", "target")}
+            add(second or None, "missed", one["server"], len(some), **missed, **first)
         if one["more"]:
-            add(
-                one["last_at"],
-                "missed",
-                one["server"],
-                f"the last of {one['count']:,} changes was made {about}",
-                one["more"],
-            )
-    for key in line.replicas:
-        for begin, end in line.replaced(*key):
+            add(one["last_at"], "missed", one["server"], one["more"], **missed, last_of=one["count"])
+    for server, suffix in line.replicas:
+        for begin, end in line.replaced(server, suffix):
             if begin != end:  # a single moment is told by its message
-                add(_clock(end if begin == NEVER else begin), "replaced", key[0], _span(begin, end))
+                after, by = _clock(begin), _clock(end)
+                add(by if begin == NEVER else after, "replaced", server, suffix=suffix, after=after, by=by)
     for told in _messages(incident):
-        add(told["at"], "message", told["server"], told["says"])
+        add(told["at"], "message", told["server"], message=told["message"])
     for label in incident.then.snapshots:
         servers = sorted({one.server for one in incident.then.inputs if one.snapshot == label and one.kind})
         times = [at for server in servers if (at := line.about(label, server))]
         if times:
-            add(_clock(max(times)), "collected", None, f"files of {_names(servers)} were collected, then or later")
-            events[-1]["snapshot"] = label
+            add(_clock(max(times)), "collected", None, servers=servers, snapshot=label)
     for row in journal:
-        says = " ".join(filter(None, (f"repair: {row['what']}", row["step"], row["says"])))
-        add(row["at"], "repair", None, says)
-    events.sort(key=lambda one: (one["at"], one["kind"], one["server"] or "", one["says"]))
+        add(row["at"], "repair", None, what=row["what"], step=row["step"], told=row["says"])
+    events.sort(key=lambda one: (one["at"], one["kind"], one["server"] or ""))
     kept = _weighty(events)
     return {
         "from": events[0]["at"] if events else None,
@@ -338,12 +318,6 @@ def _weighty(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     order = {"collected": 0, "replaced": 1, "repair": 2, "missed": 3, "message": 4}
     kept = sorted(range(len(events)), key=lambda at: (order[events[at]["kind"]], at))[:_EVENTS]
     return [events[at] for at in sorted(kept)]
-
-
-def _span(begin: datetime, end: datetime) -> str:
-    after = "" if begin == NEVER else f" after {_clock(begin)}"
-    before = "" if end == EVER else f" by {_clock(end)}"
-    return f"its data became that of another time or server{after}{before}"
 
 
 def _clock(at: datetime | None) -> str | None:
@@ -365,47 +339,51 @@ def _messages(incident: Incident) -> Iterator[dict[str, Any]]:
         before = last.get((server, code))
         last[server, code] = moment
         if before is None or moment - before > _SOON:
-            yield {"at": _clock(moment), "server": server, "says": told[code]}
+            yield {"at": _clock(moment), "server": server, "message": told[code]}
 
 
 # --- why
 
 
-def _cause(incident: Incident, group: Row) -> dict[str, Any]:
-    """The cause of one group of missing changes, with what shows it: sessions played again, records around the first."""
-    server, suffix, code = group["server"], group["suffix"], group["cause"]
-    told = {one: said.says for codes in all_codes().values() for one, said in codes.items()}
-    proofs = [
-        one
-        for one in incident.found["findings"]
-        if code and one["code"] == code and server in (one["server"], None) and one["suffix"] in (None, suffix)
-    ]
-    sessions = []
+def _causes(incident: Incident, group: Row) -> Iterator[dict[str, Any]]:
+    """Why changes of one group were missed, a row for each cause: with sessions played again, and records around the first."""
+    server, suffix, origin = group["server"], group["suffix"], group["origin"]
+    for cause in group["causes"]:
+        proofs = [
+            one
+            for one in incident.found["findings"]
+            if cause["code"] is not None
+            and one["code"] == cause["code"]
+            and one["server"] in (server, None)
+            and one["suffix"] in (suffix, None)
+            and one["origin"] in (origin, None)
+        ]
+        yield {
+            "server": server,
+            "suffix": suffix,
+            "origin": origin,
+            "of": group["listed"],
+            **cause,
+            "first_at": incident.when(cause["first"]),
+            "proofs": [
+                {"summary": one["summary"], "rows": [_flat(row) for row in one["evidence"][:_ROWS]]}
+                for one in proofs[:3]
+            ],
+            "sessions": list(_sessions(incident, group, cause["first"])),
+            "records": list(_around(incident, group, cause["first"])),
+        }
+
+
+def _sessions(incident: Incident, group: Row, first: str) -> Iterator[dict[str, Any]]:
+    """What each holder would do with the change now."""
+    server, suffix = group["server"], group["suffix"]
     for supplier in group["held_by"][:3]:
         pair = pair_of(incident, supplier, server, suffix)
         if pair is None:
             continue
         with suppress(Problem):
-            outcome = incident.session(supplier, server, suffix).outcome_of(incident.system.typed(group["first"]) or "")
-            sessions.append({"supplier": supplier, "consumer": server, "outcome": outcome, **_played(pair)})
-    return {
-        "server": server,
-        "suffix": suffix,
-        "origin": group["origin"],
-        "count": group["count"],
-        "code": code,
-        "says": told.get(code or "", "no candidate explains these changes alone: the cause is open"),
-        "reasons": group["reasons"],
-        "proofs": [
-            {
-                "summary": one["summary"],
-                "rows": [_flat(row) for row in one["evidence"][:_ROWS]],
-            }
-            for one in proofs[:3]
-        ],
-        "sessions": sessions,
-        "records": list(_around(incident, group)),
-    }
+            outcome = incident.session(supplier, server, suffix).outcome_of(incident.system.typed(first) or "")
+            yield {"supplier": supplier, "consumer": server, "outcome": outcome, **_played(pair)}
 
 
 def _played(pair: Row) -> dict[str, Any]:
@@ -427,9 +405,9 @@ def _flat(row: Row) -> dict[str, Any]:
     return told
 
 
-def _around(incident: Incident, group: Row) -> Iterator[dict[str, Any]]:
-    """The records of a supplier's log around the first missing change: the last that arrived, the first that did not."""
-    system, first = incident.system, incident.system.typed(group["first"])
+def _around(incident: Incident, group: Row, position: str) -> Iterator[dict[str, Any]]:
+    """The records of a supplier's log around a missing change: the last that arrived, the first that did not."""
+    system, first = incident.system, incident.system.typed(position)
     replicas = {one.server: one for one in incident.topology.replicas if one.suffix == group["suffix"]}
     supplier = next((name for name in group["held_by"] if name in replicas), None)
     log = incident.log_of(replicas[supplier]) if supplier else None
@@ -450,7 +428,10 @@ def _around(incident: Incident, group: Row) -> Iterator[dict[str, Any]]:
         for origin, high, low in rows:
             key = system.order_key(origin, int(high), int(low))
             position = system.show(key)
-            told = next(iter(incident.story(position, group["server"])["servers"]))
+            servers = incident.story(position, group["server"])["servers"]
+            told = next((one for one in servers if one["suffix"] == group["suffix"]), None)
+            if told is None:
+                continue
             yield {
                 "position": position,
                 "at": incident.when(position),
@@ -479,6 +460,13 @@ def _plan(incident: Incident) -> dict[str, Any] | None:
     return {**page_of(plan), "standing": str(standing), "standing_state": standing.state, "done": list(standing.done)}
 
 
+def _half_done(incident: Incident) -> bool:
+    """True if a repair of the case was begun and not ended; whether its plan can still be read is another matter."""
+    with suppress(Problem):  # a damaged journal is told of where it would be shown
+        return bool(half_done(incident.case.folder))
+    return False
+
+
 def _journal(incident: Incident) -> tuple[list[dict[str, Any]], str]:
     try:
         return journal_rows(incident.case.folder), ""
@@ -487,7 +475,11 @@ def _journal(incident: Incident) -> tuple[list[dict[str, Any]], str]:
 
 
 def _verification(incident: Incident, plan: Row | None) -> Iterator[dict[str, Any]]:
-    """What the plan promised for each server, and what the snapshot of the report shows."""
+    """What the plan promised for each server, and what the snapshot of the report shows.
+
+    `judged` is what the diagnosis says of the snapshot that the plan was made on: the plan counts what its model of the servers
+    can play, which may be less or more.
+    """
     now = incident.found
     counted: dict[tuple[str, str], int] = {}
     for row in now["missing"]:
@@ -495,13 +487,14 @@ def _verification(incident: Incident, plan: Row | None) -> Iterator[dict[str, An
         counted[key] = counted.get(key, 0) + 1
     for one in (plan or {}).get("states", ()):
         assert plan
-        newer = _later(incident, plan["snapshot"])
+        newer, same = _later(incident, plan["snapshot"]), incident.then_label == plan["snapshot"]
         yield {
             "server": one["server"],
             "suffix": one["suffix"],
             "before": one["missing"],
             "promised": one["then_missing"],
             "found": counted.get((one["server"], one["suffix"]), 0) if newer else None,
+            "judged": counted.get((one["server"], one["suffix"]), 0) if same else None,
         }
 
 

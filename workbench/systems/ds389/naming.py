@@ -1,0 +1,57 @@
+"""What names look like here: of entries, links and hosts, so that a report can do without them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from workbench.model import Naming
+
+_ATTRIBUTE = r"[A-Za-z][A-Za-z0-9.-]{0,40}(?:;[\w-]+)*"
+_KINDS = {"dc": "domain", "ou": "unit", "o": "unit"}
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
+
+_IN_TEXT = re.compile(
+    rf"(?<![\w-])(?:{_ATTRIBUTE}=[^,+=\n\"<>]{{0,256}}[,+] ?){{0,30}}(?i:uid|cn|ou|dc|o|c|sn|mail|nsuniqueid)="
+    r"(?:[^\s,\"'()<>;=+:.?!]|[:.?!](?=[^\s,\"'()<>;=+:.?!]))++(?!=)"
+)
+"""A DN in a sentence: its last part ends with the word."""
+
+
+def parts(text: str) -> Iterator[tuple[str, str]]:
+    """A DN cut into literal text and names; a text without a `=` is none."""
+    if "=" not in text:
+        yield "", text
+        return
+    for at, part in enumerate(_split(text, ",")):
+        if at:
+            yield "", ","
+        for number, pair in enumerate(_split(part, "+")):
+            attribute, sign, name = pair.strip().partition("=")
+            if number:
+                yield "", "+"
+            if sign and re.fullmatch(_ATTRIBUTE, attribute):
+                yield "", f"{attribute}="
+                yield _KINDS.get(attribute.lower(), "entry"), name
+            else:
+                yield "entry", pair
+
+
+def _split(text: str, sign: str) -> list[str]:
+    """At every such sign that is not escaped or quoted."""
+    return [part for part in re.findall(rf'((?:\\.|"[^"]*"|[^\\{sign}])+|\\$)', text, re.DOTALL) if part]
+
+
+NAMING = Naming(
+    parts,
+    in_text=_IN_TEXT,
+    patterns=(
+        ("link", re.compile(r'agmt="(?:cn=)?([^"\n]+)"')),
+        ("host", re.compile(rf'agmt="[^"\n]*" \(({_HOST})[:)]')),
+    ),
+    common=frozenset(
+        {"config", "mapping tree", "replica", "directory manager", "replication manager", "changelog", "plugins"}
+        | {"ldbm database", "monitor", "tasks", "schema", "encryption", "localhost"}
+    ),
+    ordinary=frozenset({"cn", "dc", "dn", "modrdn", "org", "ou", "people", "uid"}),
+)
