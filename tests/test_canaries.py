@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from browser import CHROMIUM
+from conftest import CHROMIUM
 from click.testing import CliRunner
 from conftest import ROOT
 from incident_samples import FOLDER, LOST
