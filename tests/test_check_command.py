@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -18,8 +19,11 @@ from case_samples import everything
 from click.testing import CliRunner, Result
 from conftest import ROOT
 from test_notices import Hook, listening
+from test_orders import HOSTILE_NAMES, PATH_SHAPES
 from test_runs import FACTS, STAND_IN
 
+from workbench import journal
+from workbench.boundary import to_yaml
 from workbench.case import LAYOUT
 from workbench.cli import main
 from workbench.journal import owned
@@ -324,6 +328,67 @@ def test_where_no_file_can_grow_what_was_there_stays(limit: int, fleet: Path) ->
     after = everything(fleet.parent / "eu" / "runs")
     assert {name: after[name] for name in runs} == runs
     assert not [name for name in everything(fleet.parent) if name.endswith(".new") or "/.run-" in name]
+
+
+def test_when_any_write_of_a_check_fails_each_file_is_whole_and_it_is_no_pass(
+    fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = fleet.parent / "other.yaml"
+    other.write_text("cases: [us]\nruns: [{notebook: 20_overview}]\n")
+    outputs = [
+        fleet.parent / name for name in ("junit.xml", "json", "nightly.yaml.baseline.json", "other.yaml.baseline.json")
+    ]
+    words = ["--junit", outputs[0], "--json", outputs[1], "--accept", "--reason", "so be it"]
+    assert said("check", fleet, other, *words).exit_code == 0
+    calls, fail_at, seen, real = 0, 0, 0, os.fsync
+
+    def failing(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == fail_at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    monkeypatch.setattr(journal.os, "fsync", failing)
+    for fail_at in range(1, 60):
+        calls = 0
+        before = [path.read_bytes() for path in outputs]
+        made = said("check", fleet, other, *words)
+        if calls < fail_at:
+            assert made.exit_code == 0
+            break
+        seen += 1
+        assert made.exit_code == 2, fail_at
+        assert "Traceback" not in made.output
+        assert set(shown(outputs[0])) >= {"eu/20_overview", "us/20_overview"}
+        for path, was in zip(outputs[1:], before[1:], strict=True):
+            assert path.read_bytes() == was or json.loads(path.read_text())
+        if b"accepted" not in made.stderr_bytes:
+            assert [path.read_bytes() for path in outputs[2:]] == before[2:]
+    assert seen > 10
+
+
+def test_a_case_by_any_other_path_starts_nothing_and_writes_nothing(
+    fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = fleet.parent / "started"
+    monkeypatch.setattr(running, "_CHILD", ("-c", f"open({str(marker)!r}, 'w')"))
+    (fleet.parent / "loop").symlink_to(fleet.parent / "loop")
+    (fleet.parent / "dangling").symlink_to(fleet.parent / "gone")
+    (fleet.parent / "case").symlink_to(fleet.parent / "eu")
+    path = fleet.parent / "it.yaml"
+    path.write_text("")
+    before = everything(fleet.parent)
+    asked = [{"notebook": "20_overview", "cases": [shape]} for shape in PATH_SHAPES]
+    asked += [{"notebook": "20_overview", "parameters": {"case_folder": shape}} for shape in PATH_SHAPES]
+    asked += [{"notebook": "10_load", "parameters": {"case_folder": f"{shape}/new/case"}} for shape in PATH_SHAPES]
+    asked += [{"notebook": "20_overview", "parameters": {"case_folder": "eu", name: "x"}} for name in HOSTILE_NAMES]
+    for one in asked:
+        path.write_bytes(to_yaml(one).encode("utf-8", "surrogatepass"))
+        for verb in ("run", "check"):
+            assert said(verb, path).exit_code == 2, one
+    path.write_text("")
+    assert everything(fleet.parent) == before
 
 
 def test_an_error_that_nobody_expected_is_no_finding(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:

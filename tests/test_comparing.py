@@ -79,6 +79,7 @@ def test_the_facts_of_a_case_are_those_of_its_diagnosis(name: str) -> None:
     text = json.dumps(made)
     assert not any(one["summary"] in text for one in found["findings"]), "no prose"
     assert json.loads(text) == facts_of(incident_of(name)), "the same input gives the same facts"
+    assert are_facts(json.loads(text))
     assert list(differences(made, made, Terms(), TODAY)) == []
     assert made["verdict"] in repr(finished(incident))
 

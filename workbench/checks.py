@@ -63,7 +63,7 @@ def newest_evidence(case: Case) -> str | None:
     """The newest time that the last snapshot tells, else when its files were written; None: there is nothing in it."""
     label, line = next(reversed(case.snapshots), ""), Timeline(case)
     mine = [one for one in case.inputs if one.snapshot == label]
-    times = [at for one in mine if (at := line.about(label, one.server))]
+    times = [at for server in {one.server for one in mine} if (at := line.about(label, server))]
     times = times or [datetime.fromtimestamp(one.changed // 10**9, UTC) for one in mine]
     return f"{max(times).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if times else None
 

@@ -231,9 +231,9 @@ def owned(folder: Path, dead_owner: str | None = None) -> Iterator[Owner | None]
         file.truncate(0)
         since = datetime.now(UTC).isoformat(timespec="seconds")
         ours = Owner(socket.gethostname(), os.getpid(), _started(os.getpid()), since)
-        file.write(json.dumps(asdict(ours)).encode())
-        os.fsync(file.fileno())
         try:
+            file.write(json.dumps(asdict(ours)).encode())
+            os.fsync(file.fileno())
             yield left
         finally:
             with suppress(OSError):  # then it reads as the record of one who died: true soon enough

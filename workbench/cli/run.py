@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,14 +180,14 @@ class Night:
         self.wrong = ""
         self.checked: list[CheckedRun] = []
         try:
-            self.notify = notices.notify_of(orders.only_notify(path))  # first: others have to learn of what comes below
+            self.orders = orders.only_notify(path)  # first: others have to learn of what is wrong below
+            self.notify = notices.notify_of(self.orders)
             self.orders = orders.read_orders(path)
             self.demands = checking.demands_of(self.orders)
             if not accepting:
                 self.baseline = checking.read_baseline(checking.baseline_of(self.orders))
         except Problem as problem:
             self.wrong = str(problem)
-            self.orders = replace(self.orders, runs=[], refused=[])
 
     def run(self, no_run: bool) -> None:
         """Run all that can be, or look at the last runs; and hold them against what was accepted."""
@@ -197,7 +196,7 @@ class Night:
 
         if no_run and not self.wrong:
             self.runs = checking.last_runs(self.orders, self.demands, datetime.now(UTC))
-        for order in [] if no_run else self.orders.runs:
+        for order in [] if no_run or self.wrong else self.orders.runs:
             with Cells() as cells:
                 self.runs.append(ran(order, cells, self.orders.keep))
         self.runs += [checking.failed(one.order, one.why) for one in self.orders.refused]
