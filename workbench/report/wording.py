@@ -104,8 +104,8 @@ def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> It
     what = f"{least}{_changes(count)}{f' of {suffix}' if several and suffix else ''}"
     made = [f"{_made_on(one)}{_when(one)}" for one in groups]
     if len(groups) > 1:
-        many = [f"{one['count']:,} made{where}" for one, where in zip(groups, made, strict=True)]
-        what += f": {'; '.join(many)}"
+        each = (f"{one['count']:,} made{where}" for one, where in zip(groups, made, strict=True))
+        what += f": {'; '.join(each)}"
     elif made[0]:
         what += f" that {was} made{made[0]}"
     yield (
