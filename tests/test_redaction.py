@@ -300,14 +300,24 @@ def test_a_file_tells_its_server_and_kind_and_nothing_else(tmp_path: Path) -> No
     assert again.files == {**made.files, "later.access": "server-1.access_log-3"}
 
 
+def test_a_log_that_is_called_by_its_kind_leaves_sentences_alone() -> None:
+    made = fresh()
+    made.learn("server", ["s1"])
+    made.learn_file("access", "s1", "access-log")
+    data = {"file": "access", "says": "its access log does not name it"}
+    made.learn_from(data)
+    assert made.redacted(data) == {"file": "server-1.access_log-1", "says": data["says"]}
+
+
 def test_a_name_is_known_by_its_place_where_it_is_a_word_of_any_sentence() -> None:
     made = fresh()
-    data = {
+    data: dict[str, Any] = {
         "servers": [{"name": "have"}],
         "links": [{"name": "missing"}],
         "case": {"name": "4711"},
         "says": "they have 4711",
     }
+    data["rows"] = [{"file": "report"}]
     made.learn("case", ["4711"])
     made.learn_from(data)
     shown = made.redacted(data)
@@ -317,6 +327,7 @@ def test_a_name_is_known_by_its_place_where_it_is_a_word_of_any_sentence() -> No
         "case-1",
     )
     assert shown["says"] == "they have 4711"
+    assert shown["rows"] == [{"file": "file-1"}]
 
 
 def test_snapshots_are_numbered_in_their_order() -> None:

@@ -104,8 +104,8 @@ def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> It
     what = f"{least}{_changes(count)}{f' of {suffix}' if several and suffix else ''}"
     made = [f"{_made_on(one)}{_when(one)}" for one in groups]
     if len(groups) > 1:
-        many = [f"{one['count']:,} made{where}" for one, where in zip(groups, made, strict=True)]
-        what += f": {'; '.join(many)}"
+        each = (f"{one['count']:,} made{where}" for one, where in zip(groups, made, strict=True))
+        what += f": {'; '.join(each)}"
     elif made[0]:
         what += f" that {was} made{made[0]}"
     yield (
@@ -127,8 +127,8 @@ def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> It
     if parts:
         yield f"{'; '.join(parts)}."
     if none := sum(one["held_by_none"] for one in groups):
-        some = "It is in no collected log" if count == 1 else f"{none:,} of them {_are(none)} in no collected log"
-        yield f"{some}: {'it has' if none == 1 else 'they have'} to be taken from the data itself."
+        where = "It is in no collected log" if count == 1 else f"{none:,} of them {_are(none)} in no collected log"
+        yield f"{where}: {'it has' if none == 1 else 'they have'} to be taken from the data itself."
 
 
 def _made_on(one: Row) -> str:
@@ -341,7 +341,7 @@ def _goes(link: Row) -> dict[str, str]:
         lacks = f"{'' if over['exact'] else 'at least '}{_changes(never)}"
         wait = f"; {what} to send{oldest}" if waiting else ""
         says = f"{link['consumer']} lacks {lacks} that {link['supplier']} holds and will not send{wait}"
-        return {"label": f"{never:,} lost", "says": says}
+        return {"label": f"{never:,}{'' if over['exact'] else '+'} lost", "says": says}
     if waiting:
         return {"label": f"{waiting:,} behind", "says": f"{what} to send{oldest}"}
     return {"label": "", "says": "nothing to send: the consumer claims all that the supplier claims"}

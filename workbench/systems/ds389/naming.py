@@ -53,5 +53,8 @@ NAMING = Naming(
         {"config", "mapping tree", "replica", "directory manager", "replication manager", "changelog", "plugins"}
         | {"ldbm database", "monitor", "tasks", "schema", "encryption", "localhost"}
     ),
-    ordinary=frozenset({"cn", "dc", "dn", "modrdn", "org", "ou", "people", "uid"}),
+    ordinary=frozenset(
+        {"cn", "dc", "dn", "modrdn", "org", "ou", "people", "uid"}
+        | {"access", "errors", "error", "audit", "auditfail"}  # files are called so, and sentences speak of such logs
+    ),
 )
