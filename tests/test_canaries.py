@@ -14,9 +14,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import CHROMIUM
 from click.testing import CliRunner
-from conftest import ROOT
+from conftest import CHROMIUM, ROOT
 from incident_samples import FOLDER, LOST
 from test_report_page import text_of
 

@@ -9,14 +9,11 @@ import re
 import shutil
 import unicodedata
 import zlib
-from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import CHROMIUM
-from conftest import ROOT, need
+from conftest import CHROMIUM, ROOT, need
 from hostile import PAYLOADS
 from incident_samples import LOST, case_of
 from test_report import poisoned
@@ -59,10 +56,8 @@ _LIVE = """() => [...document.querySelectorAll('script,img,iframe,object,embed,f
 class Browser:
     """A browser without a network. `said` is what pages wrote to the console, `asked` what they asked for."""
 
-    def __init__(self, playwright: Any) -> None:
-        self._browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        )
+    def __init__(self, chromium: Any) -> None:
+        self._chromium = chromium
         self.said: list[str] = []
         self.asked: list[str] = []
         self.refused: list[tuple[str, str]] = []
@@ -70,7 +65,7 @@ class Browser:
     def open(self, file: Path, size: str) -> Any:
         """The page of a file, in a window of this size."""
         width, height = SIZES[size]
-        context = self._browser.new_context(viewport={"width": width, "height": height}, offline=True)
+        context = self._chromium.new_context(viewport={"width": width, "height": height}, offline=True)
         opened = context.new_page()
         opened.on("console", lambda message: self.said.append(message.text))
         opened.on("request", lambda request: self.asked.append(request.url))
@@ -79,21 +74,11 @@ class Browser:
         opened.goto(file.as_uri())
         return opened
 
-    def close(self) -> None:
-        self._browser.close()
-
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    need("Debian's chromium", Path(CHROMIUM).exists())
-    need("playwright", find_spec("playwright"))
-    from playwright.sync_api import sync_playwright
-
+def browser(chromium: Any) -> Browser:
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        opened = Browser(playwright)
-        yield opened
-        opened.close()
+    return Browser(chromium)
 
 
 @pytest.fixture(scope="module")
