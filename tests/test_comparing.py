@@ -481,5 +481,5 @@ def test_a_server_that_is_collected_no_more_is_no_pass(servers: str, outcome: st
     held = judged(facts_of(Incident(case)), accepted, Terms(), TODAY)
     assert held.outcome == outcome, held.because
     for gone in {"s2", "s3"} - set(servers.split()):
-        about = f"worse: servers server {gone}, suffix dc=example,dc=com: collected before, not collected now"
+        about = f"worse: evidence server {gone}, suffix dc=example,dc=com: collected before, not collected now"
         assert about in held.because

@@ -29,7 +29,7 @@ class Difference(NamedTuple):
     """One fact that is not as it was.
 
     kind    new, worse, cleared or better
-    fact    findings, servers, lag, sessions, anchors, cases, or the list that was counted
+    fact    findings, evidence, lag, sessions, anchors, cases, or the list that was counted
     about   of what: the code and its scope, server and origin, supplier and consumer
     counts  it is a reason not to pass
     """
@@ -130,7 +130,7 @@ def judged(now: Mapping[str, Any], before: Mapping[str, Any] | None, terms: Term
         strong += [f"{row['case']}: {row['outcome']}" for row in now["cases"] if row["outcome"] in (FINDINGS, FAILED)]
     else:
         # Servers that are gone are the reason why nothing can be told, where nothing can be.
-        weak = ("unknown", "servers") if open_ else ("unknown",)
+        weak = ("unknown", "evidence") if open_ else ("unknown",)
         reasons = [one for one in found if one.counts]
         soft = [one for one in reasons if one.fact in weak or (one.fact == "cases" and one.now == INCONCLUSIVE)]
         strong = [str(one) for one in reasons if one not in soft]
@@ -201,7 +201,7 @@ def differences(now: Mapping[str, Any], before: Mapping[str, Any], terms: Terms,
         if about not in mine or about not in was:
             gone = about in was
             then, is_so = _COLLECTED if gone else _COLLECTED[::-1]
-            yield Difference(WORSE if gone else BETTER, "servers", _told(_SERVER, about), then, is_so, gone)
+            yield Difference(WORSE if gone else BETTER, "evidence", _told(_SERVER, about), then, is_so, gone)
     yield from _gone_back(now, before["sessions"], terms, today)
 
 
