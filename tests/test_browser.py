@@ -215,7 +215,7 @@ def test_missed_changes(jupyter: Lab) -> None:
     page.locator('[data-key="compare"]').click()
     page.get_by_text("1 entries differ").wait_for()
     page.locator('[data-key="list-unknown"]').click()
-    page.get_by_text("not_shown").first.wait_for()
+    page.get_by_text("its log does not reach there").first.wait_for()
     assert clipped(page) == []
     done(jupyter, page, "23_missed_changes")
 

@@ -284,7 +284,7 @@ def test_an_output_that_cannot_be_written_leaves_the_other_and_is_no_pass(fleet:
     junit = fleet.parent / "junit.xml"
     made = said("check", fleet, "--json", "/dev/full", "--junit", junit)
     assert made.exit_code == 2
-    assert "cannot write: No space left" in made.stderr
+    assert "cannot write: the disk is full" in made.stderr
     assert set(shown(junit).values()) == {"passed"}
 
 

@@ -124,17 +124,17 @@ class _Brake:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
-def watched(work: Callable[..., Any], *given: Any, what: str = "reading", **named: Any) -> Any:
+def watched(work: Callable[..., Any], *given: Any, what: str = "reading", unit: str = "MB", **named: Any) -> Any:
     """Do long work, `work(*given, **named, progress=...)`, under a bar with a Cancel; returns what the work does.
 
     The work calls `progress(done, total, rows)` now and then, keeps nothing before it has told that all is done, and leaves
     everything as it was if it is interrupted, or if that call raises: such as `Case.load`. Cancelled, this ends with a
     Problem that says so; errors of the work come out as they are. Without a browser it does the same, without a bar.
 
-    What the work returns may say in `says` what was done.
+    What the work returns may say in `says` what was done. `unit` is what it counts; MB: bytes.
     """
     brake = _Brake()
-    view = Progress(what, brake.pull)
+    view = Progress(what, brake.pull, unit)
     shown = display(view, display_id=True) if get_ipython() is not None else None
 
     def progress(done: int, total: int, rows: int) -> None:

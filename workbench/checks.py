@@ -8,7 +8,7 @@ A check that could not look is no pass: what cannot be opened has failed, what t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -104,12 +104,21 @@ def check(case_folder: str | Path, threshold: str = "warning", baseline: str = B
 
 
 def check_all(
-    case_folders: Sequence[str | Path], threshold: str = "warning", baseline: str = BASELINE
+    case_folders: Sequence[str | Path],
+    threshold: str = "warning",
+    baseline: str = BASELINE,
+    progress: Callable[[int, int, int], None] = lambda done, total, rows: None,
 ) -> list[Checked]:
-    """Check several cases, the worst first. Raises Problem for no case at all, and for a threshold that is none."""
+    """Check several cases, the worst first. Raises Problem for no case at all, and for a threshold that is none.
+
+    `progress` is told after each case how many are done.
+    """
     if threshold not in SEVERITIES:
         raise Problem(f"there is no severity {printable(threshold)}", "threshold", f"there are {', '.join(SEVERITIES)}")
     if not case_folders:
         raise Problem("no case is named", "case_folders", "name at least one: a check that looks at nothing is no pass")
-    made = [check(one, threshold, baseline) for one in case_folders]
+    made: list[Checked] = []
+    for one in case_folders:
+        made.append(check(one, threshold, baseline))
+        progress(len(made), len(case_folders), 0)
     return sorted(made, key=lambda one: -OUTCOMES.index(one.outcome))
