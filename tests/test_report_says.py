@@ -26,9 +26,10 @@ from workbench.incident import Incident
 from workbench.journal import Journal
 from workbench.plans import NAME as PLAN
 from workbench.report.gathering import gathered
-from workbench.report.making import whole_report
+from workbench.report.making import pseudonyms_of, redacted_report, whole_report
 from workbench.report.markdown import markdown
 from workbench.report.page import page
+from workbench.rules.verdicts import SAYS
 from workbench.standing import BEGINS, JOURNAL
 
 BACKUP = "restored_from_own_backup"
@@ -281,6 +282,15 @@ def test_a_repair_that_was_given_up_is_not_recommended_again(tmp_path: Path) -> 
     Journal(case.folder / JOURNAL, BEGINS).append("given_up", plan)
     made = report_of(case)
     assert "given up after 0 of 1" in made["plain"][-1] and "collect anew" in made["plain"][-1]
+
+
+def test_why_nobody_can_tell_is_said_whatever_the_servers_are_called(tmp_path: Path) -> None:
+    """The reason is the name of a rule in the data, and a server may bear the same."""
+    files = three(6, [3], names=("s1", "s2", "not_shown"))
+    del files["not_shown.changelog.ldif"]
+    incident = Incident(loaded(tmp_path, ("now", files)))
+    rows = redacted_report(incident, pseudonyms_of(incident))["open"]["unknown"]
+    assert rows and {row["why"] for row in rows} == {SAYS["not_shown"]}
 
 
 # --- what is gathered says nothing

@@ -85,7 +85,11 @@ RULES = (
     Rule(FOLDER, pattern=r"(?<![\w/:.<])((?:/[\w.@+~-]+){2,}/?)", why="paths tell users, customers and instances"),
     Rule(ORIGIN, ("origin",), why="a number stays; where origins are names, they are names"),
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
-    Rule(KEPT, ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does"), why="our own words"),
+    Rule(
+        KEPT,
+        ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does", "unknown.why"),
+        why="our own words",
+    ),
 )
 """What is not said here is text: every known name in it is replaced."""
 

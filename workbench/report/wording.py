@@ -10,7 +10,7 @@ from workbench.diagnosis_text import verdict_line
 from workbench.look import PRESENT
 from workbench.model import System
 from workbench.report.words import glossary
-from workbench.rules.verdicts import RULES
+from workbench.rules.verdicts import SAYS
 from workbench.standing import FINISHED, GIVEN_UP, HALF_DONE
 
 Row = Mapping[str, Any]
@@ -370,6 +370,5 @@ def _sentence(text: str) -> str:
 
 
 def _open(told: Row) -> dict[str, Any]:
-    says = {rule.name: rule.says for rule in RULES}
     unknown: Sequence[Row] = told["unknown"]
-    return {**told, "unknown": [{**one, "why": says.get(one["why"], one["why"].replace("_", " "))} for one in unknown]}
+    return {**told, "unknown": [{**one, "why": SAYS[one["why"]]} for one in unknown]}
