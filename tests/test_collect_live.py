@@ -161,7 +161,7 @@ def test_replication_is_logged_during_the_export_only(
 
         monkeypatch.setattr(servers, "export_changelog", export)
 
-    ways = {"problem": (Problem("no room"), 3), "stop": (KeyboardInterrupt(), 130), "bug": (ValueError("bug"), 1)}
+    ways = {"problem": (Problem("no room"), 3), "stop": (KeyboardInterrupt(), 130), "bug": (ValueError("bug"), 2)}
     for name, (how, code) in {**ways, "end": (signal.SIGTERM, 130)}.items():
         fails(how)
         done = mesh.collect(tmp_path / name, "--replication-log", names=["s2"])
