@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 CASE = "WORKBENCH_CASE"
 """Names the case of notebooks that name none; `workbench lab CASE` sets it."""
 
+RECORD = "WORKBENCH_RUN_RECORD"
+"""In the environment of a run without a person: the file that the last cell of its notebook writes (`workbench.runs.facts`)."""
+
 ALL = "*"
 """Stands for all servers, or all origins, where one can be chosen."""
 

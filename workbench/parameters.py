@@ -22,10 +22,9 @@ from typing import Any
 from workbench.at_work import examples
 from workbench.boundary import printable, strict_yaml, to_yaml
 from workbench.history import moment_of
-from workbench.incident import ALL, Incident
+from workbench.incident import ALL, RECORD, Incident
 from workbench.journal import write_whole
 from workbench.model import Problem
-from workbench.runs.facts import RECORD
 
 NAME = "parameters.yaml"
 READ_ONLY = "WORKBENCH_READ_ONLY"

@@ -18,12 +18,9 @@ from typing import Any
 from workbench.case import Case
 from workbench.checks import FAILED, OUTCOMES, Checked, collected, newest_evidence, outcome_of
 from workbench.diagnosis_text import nothing_to_compare
-from workbench.incident import Incident
+from workbench.incident import RECORD, Incident
 from workbench.journal import write_whole
 from workbench.model import SEVERITIES, Problem
-
-RECORD = "WORKBENCH_RUN_RECORD"
-"""In the environment of a run without a person: the file that the last cell writes."""
 
 VERSION = 2
 

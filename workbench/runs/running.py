@@ -33,11 +33,12 @@ from typing import Any
 from workbench import __version__
 from workbench.boundary import defect_of, printable
 from workbench.case import RUNS
+from workbench.incident import RECORD
 from workbench.journal import AtWork, owned, write_whole
 from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem
 from workbench.runs.child import NOTEBOOK, ORDER
-from workbench.runs.facts import RECORD, are_facts, is_moment
+from workbench.runs.facts import are_facts, is_moment
 from workbench.runs.orders import Order
 
 DONE, FAILED = "done", "failed"
