@@ -1,11 +1,11 @@
-"""An Airflow DAG that checks the cases of nightly.yaml every night; put it into Airflow's folder of DAGs."""
+"""A DAG for Airflow 3 that checks the cases of nightly.yaml every night; put it into Airflow's folder of DAGs."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow import DAG
-from airflow.operators.bash import BashOperator
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import DAG
 
 COMMAND = (
     "cd /opt/workbench && .venv/bin/workbench check /etc/workbench/nightly.yaml --junit /var/lib/workbench/nightly.xml"
