@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 180
 CHROMIUM = "/usr/bin/chromium"
 
-STRIDES = [3, pytest.param(1, marks=pytest.mark.slow)]
-"""Of places where something is cut or fails each third is tried every time, each one where there is time."""
+STRIDES = [5, pytest.param(1, marks=pytest.mark.slow)]
+"""Of places where something is cut or fails each fifth is tried every time, each one where there is time."""
 
 Process = subprocess.Popen[bytes]
 

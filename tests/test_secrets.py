@@ -332,7 +332,7 @@ def test_no_cut_and_no_damage_betrays_a_secret(reader, place: Place, stride: int
         for start in range(0, at + len("userPassword") if at and text[0] == "u" else 0, stride):
             assert not betrayed(text, leaves(read(reader, data[start:]))), data[start:]
         for number in range(0, at, stride):
-            damaged = data[:number] + b"\n: \0\xff"[number % 5 :][:1] + data[number + 1 :]
+            damaged = data[:number] + b"\n: \0\xff"[number // stride % 5 :][:1] + data[number + 1 :]
             assert not betrayed(text, leaves(read(reader, damaged))), damaged
 
 
