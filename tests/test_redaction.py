@@ -167,6 +167,34 @@ def test_a_code_of_which_a_part_is_a_name_stays_a_code() -> None:
     assert made.survivors("ANCHOR_PURGED of purged") == ["purged"]
 
 
+def test_a_name_that_is_a_day_is_not_replaced_within_a_time() -> None:
+    made = fresh()
+    made.learn("snapshot", ["2026-11-20", "11-20", "15-04"])
+    data = {
+        "at": "2026-11-20 15:04:22",
+        "snapshots": ["2026-11-20", "11-20"],
+        "says": "made 2026-11-20T15:04:22Z, 2026-11-20 15:04 UTC and 15:04:22; see 2026-11-20/s1.log, 11-20 and 1999-11-20",
+    }
+    made.learn_from(data)
+    shown = made.redacted(data)
+    assert (shown["at"], shown["snapshots"]) == (data["at"], ["snapshot-1", "snapshot-2"])
+    assert shown["says"] == (
+        "made 2026-11-20T15:04:22Z, 2026-11-20 15:04 UTC and 15:04:22; see snapshot-1/s1.log, snapshot-2 and 1999-11-20"
+    )
+    made.check(shown)
+
+
+def test_what_stands_in_place_of_a_time_and_is_none_is_a_text() -> None:
+    made = fresh()
+    made.learn("server", ["ldap1"])
+    assert made.redacted({"at": "when ldap1 fell"}) == {"at": "when server-1 fell"}
+    with pytest.raises(Problem, match="would be left"):
+        made.check({"at": "ldap1"})
+    made.learn("snapshot", ["2026-11-20 15:04:22"])
+    data = {"at": "2026-11-20 15:04:22", "snapshot": "2026-11-20 15:04:22"}
+    assert made.redacted(data) == {**data, "snapshot": "snapshot-1"}
+
+
 def test_free_text_of_others_is_left_out() -> None:
     made = fresh()
     assert made.redacted({"text": "Jane was here", "sends": "dn: x\ncn: Jane"}) == {"text": LEFT_OUT, "sends": LEFT_OUT}

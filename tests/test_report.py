@@ -31,11 +31,12 @@ from workbench.journal import Journal
 from workbench.model import Problem
 from workbench.plans import NAME as PLAN
 from workbench.plans import as_json, read_plan
+from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
 from workbench.report.markdown import markdown
 from workbench.report.packing import COLUMN_RULES, export_case
 from workbench.report.page import network, page, style
-from workbench.report.redaction import DROPPED, Pseudonyms, speaks
+from workbench.report.redaction import BY_KEY, DROPPED, TIME, Pseudonyms, speaks
 from workbench.standing import BEGINS, JOURNAL
 from workbench.systems.ds389.naming import NAMING
 from workbench.tables import COLUMNS
@@ -258,6 +259,49 @@ def test_the_suffix_of_another_database_does_not_change_our_sentences(tmp_path: 
     incident = Incident(of_two_suffixes(tmp_path))  # one of them is dc=other
     made = redacted_report(incident, pseudonyms_of(incident))
     assert "so the other servers will not send them again" in " ".join(made["plain"])
+
+
+@pytest.mark.parametrize(("label", "name"), [("2026-11-20", "case"), ("11-20", "case"), ("now", "2026-11-20")])
+def test_a_case_and_its_snapshots_may_be_called_by_days(tmp_path: Path, label: str, name: str) -> None:
+    shutil.copytree(FOLDER / LOST / "2-during", tmp_path / label)
+    case = Case.create(tmp_path / name)
+    case.load([tmp_path / label])
+    made = json.loads(run(case.folder, "--json", "-").stdout)
+    whole_one = whole_report(Incident(case))
+    assert (made["case"]["name"], made["case"]["snapshot"]) == ("case-1", "snapshot-1")
+    assert [one["at"] for one in made["timeline"]["events"]] == [one["at"] for one in whole_one["timeline"]["events"]]
+    assert "2026-11-20 15:04:22 UTC" in " ".join(made["plain"])
+    assert run(case.folder).exit_code == 0 and (case.folder / "report.html").exists()
+
+
+def times_in(value: Any, kind: str = "", within: str = "") -> Any:
+    """The kind under which a time stands in data, of each that is nothing else."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from times_in(one, BY_KEY.get(f"{within}.{key}") or BY_KEY.get(key, f"no kind: {key}"), key)
+    elif isinstance(value, list):
+        for one in value:
+            yield from times_in(one, kind, within)
+    elif isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S{0,6}", value):
+        yield kind
+
+
+def test_every_time_of_ours_is_known_as_one(tmp_path: Path) -> None:
+    case = copied(tmp_path, "restored_from_own_backup")
+    plan = plan_for(case)
+    Journal(case.folder / JOURNAL, BEGINS).append("begun", plan.id, steps=len(plan.steps))
+    kinds = list(times_in(gathered(Incident(case))))
+    assert len(kinds) > 50 and set(kinds) == {TIME}
+
+
+def test_a_time_in_the_journal_that_is_none_is_shown_as_it_is(tmp_path: Path) -> None:
+    for number, at in enumerate(["yesterday", "2026-13-45 99:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59"]):
+        (tmp_path / str(number)).mkdir()
+        case = copied(tmp_path / str(number))
+        record = {"n": 1, "at": at, "what": "given_up", "plan": "x"}
+        (case.folder / JOURNAL).write_text(json.dumps(record) + "\n")
+        assert run(case.folder).exit_code == 0
+        assert at in (case.folder / "report.html").read_text()
 
 
 def test_names_of_files_tell_nobody(tmp_path: Path) -> None:

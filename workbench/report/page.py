@@ -229,8 +229,8 @@ def _round(number: float) -> float:
 
 def time_line(told: Row) -> dict[str, Any] | None:
     """One lane for each server of which something is told, one mark for each event. None: there is nothing to draw."""
-    events = [one for one in told["events"] if one["at"]]
-    times = [_seconds(one["at"]) for one in events]
+    placed = [(one, at) for one in told["events"] if (at := _seconds(one["at"])) is not None]
+    events, times = [one for one, _ in placed], [at for _, at in placed]
     if not events or min(times) == max(times):
         return None
     begin, end = _reach(times)
@@ -298,8 +298,13 @@ def _ticks(begin: float, end: float, x: Any) -> Iterator[dict[str, Any]]:
         at += step
 
 
-def _seconds(at: str) -> float:
-    return datetime.fromisoformat(f"{at}+00:00").timestamp()
+def _seconds(at: str) -> float | None:
+    """None for what is no time that has a place on a line: a journal is a file that anybody may have written."""
+    try:
+        moment = datetime.fromisoformat(f"{at}+00:00")
+    except ValueError:
+        return None
+    return moment.timestamp() if 1900 < moment.year < 9000 else None
 
 
 _UTC = datetime.fromisoformat("2000-01-01T00:00:00+00:00").tzinfo

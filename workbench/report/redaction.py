@@ -37,6 +37,8 @@ ORIGIN, MAIL, FILE = "origin", "mail", "file"
 TARGET = "target"
 """The name of an entry, made of parts: each part has a pseudonym of its own, so that the structure stays readable."""
 DROPPED, KEPT = "dropped", "kept"
+TIME = "time"
+"""A time of ours: it stays as it is, if it is one."""
 LEFT_OUT = "(left out)"
 
 KINDS = (SERVER, LINK, HOST, ADDRESS, PORT, USER, DOMAIN, UNIT, ENTRY, FOLDER, CASE, SNAPSHOT, ORIGIN, MAIL, FILE)
@@ -90,11 +92,18 @@ RULES = (
         ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does", "unknown.why"),
         why="our own words",
     ),
+    Rule(TIME, ("at", "first_at", "last_at", "from_at", "to_at", "made_at", "anchor_at", "oldest")),
+    Rule(TIME, ("after", "by", "timeline.from", "timeline.to"), why="people name cases and snapshots by days"),
 )
 """What is not said here is text: every known name in it is replaced."""
 
 BY_KEY: Mapping[str, str] = {key: rule.kind for rule in RULES for key in rule.keys}
 _PATTERNS = [(rule.kind, re.compile(rule.pattern)) for rule in RULES if rule.pattern]
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_MOMENT = rf"{_DAY}[ T]{_CLOCK}(?: ?UTC|Z|[+-][0-9]{{2}}:?[0-9]{{2}})?"
+_TIME = re.compile(_MOMENT)
+_TIMES = re.compile(rf"(?<![0-9])(?:{_MOMENT}|{_DAY}|{_CLOCK})(?![0-9])")
 _CLOSED = re.compile(r"[\w .:()/+-]{0,64}")
 """What may stand where words of the program are kept."""
 
@@ -264,11 +273,11 @@ class Pseudonyms:
         elif isinstance(value, (list, tuple)):
             for one in value:
                 yield from self._seen(one, kind, within)
-        elif isinstance(value, str) and kind not in (KEPT, DROPPED):
+        elif isinstance(value, str) and kind not in (KEPT, DROPPED) and not _ours(kind, value):
             text = _plain(value)
             if kind == TARGET:
                 yield from self.parts_of(text)
-            elif kind and not re.fullmatch(rf"{_HOST}:[0-9]+", text):
+            elif kind in KINDS and not re.fullmatch(rf"{_HOST}:[0-9]+", text):
                 # Rows of evidence hold several servers in one text.
                 yield from ((kind, one) for one in (text.split(", ") if kind == SERVER else [text]))
             for of, pattern in self._patterns:
@@ -329,12 +338,15 @@ class Pseudonyms:
         """
         low, done, names = _small(text), 0, self.names()
         begins = self._by_first_word()
+        times = [found.span() for found in _TIMES.finditer(text)]
         for word in _WORDS.finditer(low):
             begin = word.start()
             for name in begins.get(word[0], ()) if begin >= done else ():
                 end = begin + len(name)
                 if not low.startswith(name, begin) or (_ONE.match(name[-1]) and _ONE.match(low, end)):
                     continue
+                if any(first <= begin and end <= last and end - begin < last - first for first, last in times):
+                    continue  # a snapshot may be called by a day, and a time of that day tells nothing of it
                 meant = name if name in names else self._spellings.get(name, name)
                 ours = text[begin:end] in self.ours
                 if ours or (meant in names and self._speaks(meant)):
@@ -368,7 +380,7 @@ class Pseudonyms:
             return [self.redacted(one, kind, within) for one in value]
         if not isinstance(value, str):
             return value
-        if kind == KEPT and _CLOSED.fullmatch(value):
+        if _ours(kind, value):
             return value
         if kind == DROPPED:
             return LEFT_OUT if value.strip() else value
@@ -393,8 +405,7 @@ class Pseudonyms:
             for one in value:
                 self.check(one, kind, within, where)
         elif isinstance(value, str):
-            ours = kind == KEPT and _CLOSED.fullmatch(value)
-            if not ours and (left := self.survivors(value)):
+            if not _ours(kind, value) and (left := self.survivors(value)):
                 do = "this is a fault of the workbench; `--unredacted --reason TEXT` writes one with all names"
                 raise Problem(f"the report is not written: {len(left)} names would be left in it", where, do)
 
@@ -402,6 +413,11 @@ class Pseudonyms:
 def _kind_under(within: str, key: str) -> str:
     """What stands under this key of a mapping which stands under the key `within`."""
     return BY_KEY.get(f"{within}.{key}") or BY_KEY.get(key, "")
+
+
+def _ours(kind: str, value: str) -> bool:
+    """True for words and times of the program. What stands in their place and is neither may name anybody."""
+    return bool(_CLOSED.fullmatch(value) if kind == KEPT else kind == TIME and _TIME.fullmatch(value))
 
 
 def fold(name: str) -> str:
