@@ -457,7 +457,8 @@ def _plan(incident: Incident) -> dict[str, Any] | None:
         standing = state_of(incident.case.folder, plan)
     except Problem as problem:
         return {"problem": f"{problem.what}. {problem.do}"}
-    return {**page_of(plan), "standing": str(standing), "standing_state": standing.state, "done": list(standing.done)}
+    stands = {"standing": str(standing), "standing_state": standing.state, "done": list(standing.done)}
+    return {**page_of(plan), **stands, "of": _of_snapshot(incident, plan.snapshot)}
 
 
 def _half_done(incident: Incident) -> bool:
@@ -474,34 +475,61 @@ def _journal(incident: Incident) -> tuple[list[dict[str, Any]], str]:
         return [], f"{problem.what}. {problem.do}"
 
 
+THIS, EARLIER, OTHER = "this", "earlier", "other"
+NOTHING_SINCE, NOT_COLLECTED, NO_VECTOR, ALONE, CUT, NOT_JUDGED = (
+    "nothing_since", "not_collected", "no_vector", "alone", "cut", "not_judged"
+)  # fmt: skip
+"""Why nobody can tell how many changes a server misses."""
+
+
 def _verification(incident: Incident, plan: Row | None) -> Iterator[dict[str, Any]]:
-    """What the plan promised for each server, and what the snapshot of the report shows.
+    """What the plan promised for each server, and what the snapshot of the report shows: `found`, or None and `why`.
 
     `judged` is what the diagnosis says of the snapshot that the plan was made on: the plan counts what its model of the servers
     can play, which may be less or more.
     """
     now = incident.found
-    counted: dict[tuple[str, str], int] = {}
-    for row in now["missing"]:
-        key = row["server"], row["suffix"] or ""
-        counted[key] = counted.get(key, 0) + 1
+    counted = Counter((row["server"], row["suffix"] or "") for row in now["missing"])
+    cut = "missing" in now["run"]["truncated"]
     for one in (plan or {}).get("states", ()):
         assert plan
-        newer, same = _later(incident, plan["snapshot"]), incident.then_label == plan["snapshot"]
+        key = one["server"], one["suffix"]
+        why = _untold(incident, *key, counted[key]) if plan["of"] == EARLIER else NOTHING_SINCE
         yield {
             "server": one["server"],
             "suffix": one["suffix"],
             "before": one["missing"],
             "promised": one["then_missing"],
-            "found": counted.get((one["server"], one["suffix"]), 0) if newer else None,
-            "judged": counted.get((one["server"], one["suffix"]), 0) if same else None,
+            "found": None if why else counted[key],
+            "why": why,
+            "judged": counted[key] if plan["of"] == THIS and not cut else None,
         }
 
 
-def _later(incident: Incident, snapshot: str) -> bool:
-    """True if the report is about a snapshot behind the one that the plan was made on."""
+def _untold(incident: Incident, server: str, suffix: str, missing: int) -> str:
+    """Why it cannot be told how many changes a server misses in this snapshot; empty if it can."""
+    now = incident.found
+    telling = {
+        one["name"]: one["vector"] or one["changes"] for one in now["servers"] if (one["suffix"] or "") == suffix
+    }
+    if server not in telling:
+        return NOT_COLLECTED
+    if not telling[server]:
+        return NO_VECTOR
+    if sum(map(bool, telling.values())) < 2:
+        return ALONE
+    if "missing" in now["run"]["truncated"]:
+        return CUT
+    open_ = any((row["server"], row["suffix"] or "") == (server, suffix) for row in now["unknown"])
+    return NOT_JUDGED if open_ and not missing else ""
+
+
+def _of_snapshot(incident: Incident, snapshot: str) -> str:
+    """Whether a plan on this snapshot is of the one that the report is about, or of one before it."""
     labels = list(incident.case.snapshots)
-    return snapshot in labels and labels.index(incident.then_label) > labels.index(snapshot)
+    if snapshot == incident.then_label:
+        return THIS
+    return EARLIER if snapshot in labels[: labels.index(incident.then_label)] else OTHER
 
 
 def _inventory(incident: Incident) -> Iterator[dict[str, Any]]:

@@ -211,7 +211,7 @@ def _plan(report: Row) -> Iterator[str]:
     yield "\n## Applied and verified"
     if report["journal_problem"]:
         yield f"\n{escaped(report['journal_problem'])}"
-    if not report["journal"]:
+    elif not report["journal"]:
         yield "\nThe journal of the case is empty.\n"
     journal = [_cells(one["at"], one["what"], one["step"], one["says"]) for one in report["journal"]]
     yield from _table(("when", "what", "step", "says"), journal)
@@ -221,7 +221,7 @@ def _plan(report: Row) -> Iterator[str]:
             one["suffix"],
             one["before"],
             one["promised"],
-            "not collected since" if one["found"] is None else one["found"],
+            f"not known: {one['why']}" if one["found"] is None else one["found"],
         )
         for one in report["verification"]
     ]

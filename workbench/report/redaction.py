@@ -89,7 +89,19 @@ RULES = (
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
     Rule(
         KEPT,
-        ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does", "unknown.why"),
+        (
+            "verdict",
+            "severity",
+            "code",
+            "kind",
+            "format",
+            "sha256",
+            "decision",
+            "does",
+            "unknown.why",
+            "verification.why",
+        )
+        + ("plan.standing_state", "plan.of"),
         why="our own words",
     ),
     Rule(TIME, ("at", "first_at", "last_at", "from_at", "to_at", "made_at", "anchor_at", "oldest")),
@@ -404,10 +416,9 @@ class Pseudonyms:
         elif isinstance(value, (list, tuple)):
             for one in value:
                 self.check(one, kind, within, where)
-        elif isinstance(value, str):
-            if not _ours(kind, value) and (left := self.survivors(value)):
-                do = "this is a fault of the workbench; `--unredacted --reason TEXT` writes one with all names"
-                raise Problem(f"the report is not written: {len(left)} names would be left in it", where, do)
+        elif isinstance(value, str) and not _ours(kind, value) and (left := self.survivors(value)):
+            do = "this is a fault of the workbench; `--unredacted --reason TEXT` writes one with all names"
+            raise Problem(f"the report is not written: {len(left)} names would be left in it", where, do)
 
 
 def _kind_under(within: str, key: str) -> str:
