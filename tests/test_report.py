@@ -33,7 +33,7 @@ from workbench.plans import NAME as PLAN
 from workbench.plans import as_json, read_plan
 from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
-from workbench.report.markdown import markdown
+from workbench.report.markdown import escaped, markdown
 from workbench.report.packing import COLUMN_RULES, export_case
 from workbench.report.page import network, page, style
 from workbench.report.redaction import BY_KEY, DROPPED, TIME, Pseudonyms, speaks
@@ -509,6 +509,16 @@ def test_no_payload_becomes_an_element_of_the_markdown(whole: dict[str, Any]) ->
         assert len(seen.tags) <= len(base.tags) + 2, payload
 
 
+def test_the_markdown_is_read_without_a_viewer(whole: dict[str, Any]) -> None:
+    text = markdown(whole)
+    assert text.startswith(f"# {whole['headline'].partition(',')[0]}") and not re.search("&#(4[89]|5[0-7]);", text)
+    assert escaped("12 of 13, 2026-11-20 15:04:22, 1.4.4.19") == "12 of 13, 2026-11-20 15:04:22, 1.4.4.19"
+    for sign in ("1. one", "12) one", "- one", "+ one", "1."):
+        assert "<li>" in str(mistune.create_markdown()(sign)) and "<li>" not in str(
+            mistune.create_markdown()(escaped(sign))
+        )
+
+
 def test_the_check_of_the_markdown_sees_what_it_is_to_see() -> None:
     shown = mistune.create_markdown(escape=False, plugins=["table", "url"])
     live = [one for one in MARKUP if Seen(str(shown(f"text {one}"))).tags[1:]]
@@ -531,6 +541,35 @@ def test_the_page_asks_for_nothing_and_runs_nothing(whole: dict[str, Any]) -> No
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
     assert policy and "default-src &#39;none&#39;" in policy[1] and "unsafe" not in policy[1]
     assert style() in html
+
+
+NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
+SHAPES = {
+    "viewbox": rf"{NUMBER}(?: {NUMBER}){{3}}",
+    "points": rf"{NUMBER},{NUMBER}(?: {NUMBER},{NUMBER})*",
+    "d": rf"M{NUMBER},{NUMBER}(?: [lz](?:{NUMBER},{NUMBER})?)+",
+    **dict.fromkeys(("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "width", "height", "textlength"), NUMBER),
+}
+
+
+def test_every_number_of_a_picture_is_a_number(whole: dict[str, Any]) -> None:
+    servers = [{**whole["topology"][0]["servers"][0], "name": f"s{number}"} for number in range(40)]
+    links = [
+        {**whole["topology"][0]["links"][0], "supplier": one["name"], "consumer": f"s{number * 7 % 40}"}
+        for number, one in enumerate(servers)
+    ]
+    events = [
+        {"at": f"2026-11-20 15:04:{number:02}", "kind": kind, "server": one["name"], "count": 1_000_000, "says": "x", "snapshot": None}
+        for number, one in enumerate(servers)
+        for kind in ("missed", "replaced", "message", "repair")
+    ]  # fmt: skip
+    events.append({**events[0], "kind": "collected", "server": None})
+    made = {**whole, "topology": [{**whole["topology"][0], "servers": servers, "links": links}]}
+    html = page({**made, "timeline": {**whole["timeline"], "events": events}})
+    seen = [one for tag, one in Seen(html).tags if tag not in ("meta", "html")]
+    told = [(name, said) for one in seen for name, said in one.items() if name in SHAPES]
+    assert [one for one in told if not re.fullmatch(SHAPES[one[0]], str(one[1]))] == []
+    assert {name for name, _ in told} >= SHAPES.keys() - {"textlength"} and len(told) > 500
 
 
 def test_a_mesh_of_many_servers_is_drawn_within_its_frame() -> None:

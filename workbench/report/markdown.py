@@ -11,9 +11,9 @@ from workbench.report.wording import LISTED, absence, holders, judged_otherwise
 
 Row = Mapping[str, Any]
 
-_SIGNS = re.compile(r"[\\`*_{}\[\]()#+!|~$^=<>&\"'@:/]|(?<=www)\.|-(?=-)|^[ \t]*[-0-9]", re.MULTILINE)
+_SIGNS = re.compile(r"[\\`*_{}\[\]()#+!|~$^=<>&\"'@:/]|(?<=www)\.|-(?=-)|^-|^[0-9]+\.(?=\s|$)")
 _ENTITIES = frozenset("<>&\"'@$:/.|`\\")
-_HARMLESS = re.compile(r"(?<=[0-9]):(?=[0-9]{2})|(?<=\w)[:/](?=\s)")
+_HARMLESS = re.compile(r"(?<=[0-9]):(?=[0-9]{2})|(?<=[\w)])[:/](?=\s)")
 """Times, and the end of a word: no viewer makes a link of those."""
 _LINES = 60
 
@@ -36,7 +36,8 @@ def escaped(value: Any) -> str:
 
 def _escape(sign: str) -> str:
     # Most viewers take a backslash for what it is meant; for links, quotes and tables only an entity is safe in all.
-    return "".join(f"&#{ord(one)};" if one in _ENTITIES or one.isalnum() else f"\\{one}" for one in sign)
+    # Digits stand here before a point alone, which would begin a list.
+    return "".join(one if one.isdecimal() else f"&#{ord(one)};" if one in _ENTITIES else f"\\{one}" for one in sign)
 
 
 def _code(value: Any) -> str:

@@ -87,23 +87,8 @@ RULES = (
     Rule(FOLDER, pattern=r"(?<![\w/:.<])((?:/[\w.@+~-]+){2,}/?)", why="paths tell users, customers and instances"),
     Rule(ORIGIN, ("origin",), why="a number stays; where origins are names, they are names"),
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
-    Rule(
-        KEPT,
-        (
-            "verdict",
-            "severity",
-            "code",
-            "kind",
-            "format",
-            "sha256",
-            "decision",
-            "does",
-            "unknown.why",
-            "verification.why",
-        )
-        + ("plan.standing_state", "plan.of"),
-        why="our own words",
-    ),
+    Rule(KEPT, ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does"), why="our own words"),
+    Rule(KEPT, ("unknown.why", "verification.why", "plan.standing_state", "plan.of")),
     Rule(TIME, ("at", "first_at", "last_at", "from_at", "to_at", "made_at", "anchor_at", "oldest")),
     Rule(TIME, ("after", "by", "timeline.from", "timeline.to"), why="people name cases and snapshots by days"),
 )
