@@ -23,6 +23,7 @@ from workbench.report.redaction import (
     without_secrets,
 )
 from workbench.report.wording import worded
+from workbench.report.words import WORDS
 from workbench.rules.verdicts import SAYS
 from workbench.standing import by_whom
 from workbench.verdicts import NOT_COVERED
@@ -70,7 +71,7 @@ def _ours(incident: Incident) -> Iterator[str]:
         yield from codes
     system = incident.system
     rule_sets = incident.topology.supplying.rule_sets.values()
-    sentences = [system.title, *system.milestones.values(), *SAYS.values(), NOT_COVERED]
+    sentences = [system.title, *system.milestones.values(), *SAYS.values(), *WORDS.values(), NOT_COVERED]
     sentences += [says for make in rule_sets for says in make().says.values()]
     yield from (one for one in sentences if one.count(" ") > 1)
 

@@ -73,7 +73,7 @@ RULES = (
     Rule(HOST, ("host",)),
     Rule(HOST, pattern=rf"--(?:[a-z]+-)?host[= ]+({_HOST})"),
     Rule(HOST, pattern=rf"(?<!\w)\w{{1,30}}://(?:[^/@\n]{{0,256}}@)?({_HOST})(?=[:/\s]|$)", why="the host of a URL"),
-    Rule(ADDRESS, pattern=r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
+    Rule(ADDRESS, pattern=r"(?<![\w.])(?<![Vv]ersion )(?<![Rr]elease )((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
     Rule(
         ADDRESS,
         pattern=r"(?<![\w:.])((?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?=[0-9A-Fa-f:]*::)[0-9A-Fa-f:]{3,45})(?![\w:])",
@@ -176,6 +176,7 @@ class Pseudonyms:
         files: Mapping[str, str] | None = None,
     ) -> None:
         self.ours = frozenset(ours)
+        self._vocabulary = {word for one in self.ours for word in re.findall(rf"{_WORD}+", one.lower())}
         self.naming = naming or WHOLE
         self.key, self.common, self.position = key, self.naming.common, position
         self._patterns = [*_PATTERNS, *self.naming.patterns]
@@ -280,7 +281,7 @@ class Pseudonyms:
             for of, pattern in self._patterns:
                 yield from ((of, found[1]) for found in pattern.finditer(text))
             for found in self.naming.in_text.finditer(text) if self.naming.in_text else ():
-                yield from self.parts_of(found[0])
+                yield from self.parts_of(self._cut(found[0])[0])
 
     def parts_of(self, target: str) -> Iterator[tuple[str, str]]:
         """Kind and name of every named part of a target's name."""
@@ -313,8 +314,31 @@ class Pseudonyms:
             return text
         flat = self._replaced(_plain(text))
         if self.naming.in_text:  # numbers and letters are names there
-            flat = self.naming.in_text.sub(lambda found: self.target(found[0]), flat)
+            flat = self.naming.in_text.sub(self._target_in_text, flat)
         return _PORT.sub(lambda found: f"{found[0][: -len(found[1])]}{self.of(PORT, found[1])}", flat)
+
+    def _target_in_text(self, found: re.Match[str]) -> str:
+        name, rest = self._cut(found[0])
+        return f"{self.target(name)}{rest}"
+
+    def _cut(self, found: str) -> tuple[str, str]:
+        """The name of a target that was found in a sentence, and the words behind it: a name ends where a sentence goes on.
+
+        Of words that are in no list it is not known whether they are the end of the name: they are taken for it.
+        """
+        (_, last), begin = [*self.naming.parts(found)][-1], 0
+        words = list(re.finditer(r"\S+", last))
+        ends = [last[: one.end()] for one in words]
+        whole = max((one for one in ends if fold(one) in self.common), key=len, default="")
+        if not whole and words:
+            whole = ends[0]
+            for word, upto in zip(words[1:], ends[1:], strict=True):
+                known = _ALREADY.fullmatch(whole[begin:]) or _ALREADY.fullmatch(word[0])
+                if known or fold(word[0]) in ORDINARY or fold(word[0]) in self.naming.ordinary:
+                    break
+                whole, begin = upto, word.start()
+        end = len(found) - len(last) + len(whole)
+        return found[:end], found[end:]
 
     def survivors(self, text: str) -> list[str]:
         """The known names that a text still holds, pseudonyms left aside."""
@@ -352,7 +376,9 @@ class Pseudonyms:
                     break
 
     def _speaks(self, name: str) -> bool:
-        return speaks(name) and name not in self.naming.ordinary
+        """False for what is replaced only where a name stands; of entries, which may be called anything, also our own words."""
+        ours = name in self.coded and name in self._vocabulary
+        return speaks(name) and name not in self.naming.ordinary and not ours
 
     def _by_first_word(self) -> dict[str, list[str]]:
         if self._begins is None:
