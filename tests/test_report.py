@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -28,6 +29,7 @@ from workbench.journal import Journal
 from workbench.model import Problem
 from workbench.plans import NAME as PLAN
 from workbench.plans import as_json, read_plan
+from workbench.report import packing
 from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
 from workbench.report.markdown import markdown
@@ -345,9 +347,30 @@ def test_an_export_keeps_what_a_supporter_needs(tmp_path: Path) -> None:
     assert {row["position"] for row in found["missing"]} == {row["position"] for row in incident.found["missing"]}
     assert len(tables["changes"]) == sum(part["rows"] for part in case.parts("changes"))
     assert {row["body"] for row in tables["changes"]} == {row["value"] for row in tables["entry_states"]} == {None}
+    ports = {row["consumer_port"] for row in case.arrow("links").to_pylist()}
+    assert None not in ports and {row["consumer_port"] for row in tables["links"]} == {None}
     assert {row["server"] for row in tables["changes"]} == {"server-1", "server-2", "server-3"}
     targets = {row["target"] for row in found["missing"]}
     assert targets <= {row["target"] for row in tables["changes"]}, "the same name has the same pseudonym everywhere"
+
+
+def test_a_name_that_is_left_in_a_table_is_found_and_nothing_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = copied(tmp_path)
+    monkeypatch.setattr(packing, "_of", lambda rule, text, names: text)
+    done = run(case.folder, "--case-export", tmp_path / "out.zip")
+    assert done.exit_code == 2 and "names would be left in it" in done.output
+    assert not (tmp_path / "out.zip").exists()
+
+
+def test_what_is_kept_as_it_is_is_looked_at_too() -> None:
+    made = Pseudonyms(b"k" * 32)
+    made.learn("server", ["berlin"])
+    packing._check(pa.array(["6b006176000000010000", None]), "position", "x", made)
+    for text in ("berlin", "6b006176000000010000 at berlin"):
+        with pytest.raises(Problem, match="1 names would be left"):
+            packing._check(pa.array(["6b006176000000010000", None, text]), "position", "x", made)
 
 
 def test_every_column_of_text_has_a_rule() -> None:

@@ -107,7 +107,7 @@ def test_each_cause_counts_the_changes_that_it_explains(tmp_path: Path) -> None:
     (why,) = [one for one in made["plain"] if one.startswith("Why:")]
     assert "can no longer be delivered to it (41 of 45); " in why and "goes on without it, for good (3 of 45); " in why
     assert "for the others the collected files do not tell the cause" in why
-    assert "APPLY_SKIPPED</code> (1 of 2" in page(made) and "APPLY\\_SKIPPED (1 of 2)" in markdown(made)
+    assert "APPLY_SKIPPED</code> (1 of 2" in page(made) and "APPLY\\_SKIPPED (1 of 2, from " in markdown(made)
 
 
 def test_a_finding_proves_the_cause_of_its_own_origin_alone(tmp_path: Path) -> None:
