@@ -25,6 +25,7 @@ from workbench.diagnosis import diagnose
 from workbench.diagnosis_text import diagnosis_text, headline, summed
 from workbench.incident import Incident
 from workbench.journal import Journal
+from workbench.overview import mesh
 from workbench.plans import NAME as PLAN
 from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
@@ -394,6 +395,19 @@ def test_sentences_are_made_after_the_names_are_replaced(tmp_path: Path) -> None
     assert not {"headline", "plain", "glossary"} & told.keys()
     assert not [one for one in told["timeline"]["events"] if "says" in one]
     assert not [one for drawn in told["topology"] for one in [*drawn["servers"], *drawn["links"]] if "says" in one]
+
+
+def test_maps_and_reports_use_the_same_words(tmp_path: Path) -> None:
+    incident = Incident(copied(tmp_path))
+    (told,) = whole_report(incident)["topology"]
+    drawn = mesh(incident, told["suffix"])
+    for of in ("servers", "links"):
+        words = [
+            [(one[key]) for one in some[of] for key in ("name", "says", "label") if key in one]
+            for some in (told, drawn)
+        ]
+        assert words[0] == words[1] and len(words[0]) > 5
+    assert {"12 lost", ""} <= {one["label"] for one in drawn["links"]}
 
 
 @pytest.mark.parametrize("name", ["lag_behind_disabled_links", "purged_changelog"])

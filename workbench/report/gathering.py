@@ -24,7 +24,7 @@ from workbench.inputs import Input
 from workbench.journal import records_of
 from workbench.look import MISSING, PRESENT, UNKNOWN, worst
 from workbench.model import Problem
-from workbench.overview import LISTS, mesh, pair_of, suffixes
+from workbench.overview import LISTS, mesh_data, pair_of, suffixes
 from workbench.plan_page import journal_rows, page_of
 from workbench.standing import BEGINS, JOURNAL, half_done, state_of
 from workbench.systems import format_with
@@ -67,7 +67,7 @@ def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
         "half_done": _half_done(incident),
         "kept_by": [{"suffix": suffix, "servers": _keepers(incident, suffix)} for suffix in suffixes(incident)],
         "timeline": _timeline(incident, line, groups, journal),
-        "topology": [_mesh(incident, suffix) for suffix in suffixes(incident)],
+        "topology": [mesh_data(incident, suffix) for suffix in suffixes(incident)],
         "missing": groups,
         "open": _open(incident),
         "causes": [cause for one in groups for cause in _causes(incident, one)],
@@ -83,14 +83,6 @@ def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
 
 def _keepers(incident: Incident, suffix: str | None) -> list[str]:
     return sorted({one["name"] for one in incident.found["servers"] if one["suffix"] == suffix})
-
-
-def _mesh(incident: Incident, suffix: str | None) -> dict[str, Any]:
-    """The servers and links without the words that others make of them."""
-    drawn = mesh(incident, suffix)
-    servers = [{key: one[key] for key in one if key != "says"} for one in drawn["servers"]]
-    links = [{key: one[key] for key in one if key not in ("says", "label")} for one in drawn["links"]]
-    return {"suffix": suffix, "servers": servers, "links": links}
 
 
 # --- what is missing

@@ -216,7 +216,7 @@ _ABOUT = """A case of the replication workbench without names, for a support tic
 
 report.json      what the report says
 findings.json    the diagnosis
-evidence/        the tables it rests on (Parquet), without values, modifications and free text
+evidence/        the tables it rests on (Parquet), without values, modifications, ports and free text
 
 Servers, hosts, links and files have numbers, entries have codes; the same name has the same one everywhere. What they
 stand for stays with those who have the case. Names of attributes, positions and times are as they were.

@@ -8,6 +8,7 @@ from typing import Any
 from workbench.codes import all_codes
 from workbench.diagnosis_text import verdict_line
 from workbench.look import PRESENT
+from workbench.mesh_text import link_says, server_says
 from workbench.model import System
 from workbench.report.gathering import (
     ALONE,
@@ -353,49 +354,13 @@ def _happened(one: Row, several: bool) -> str:
 
 
 def _drawn(drawn: Row) -> dict[str, Any]:
-    servers = [{**_without(one, "counts", "claims"), "says": _has(one)} for one in drawn["servers"]]
-    links = [{**_without(one, "over"), **_goes(one)} for one in drawn["links"]]
+    servers = [{**_without(one, "counts", "claims"), "says": server_says(one)} for one in drawn["servers"]]
+    links = [{**_without(one, "over"), **link_says(one)} for one in drawn["links"]]
     return {"suffix": drawn["suffix"], "servers": servers, "links": links}
 
 
 def _without(row: Row, *keys: str) -> dict[str, Any]:
     return {key: one for key, one in row.items() if key not in keys}
-
-
-def _has(server: Row) -> str:
-    if not server["collected"]:
-        return "not collected"
-    if not server["counts"]:
-        return "all present" if server["claims"] else "no vector was collected"
-    return ", ".join(f"{_counted(one)} {one['verdict']}" for one in server["counts"])
-
-
-def _counted(one: Row) -> str:
-    return f"{one['count']:,}" if one["exact"] else f"at least {one['count']:,}" if one["count"] else "some"
-
-
-def _goes(link: Row) -> dict[str, str]:
-    """What goes over a link: some words for the picture, and a sentence."""
-    over = link["over"]
-    if over is None:
-        return {"label": "", "says": "its consumer was not collected, or has no vector"}
-    waiting, never = over["waiting"], over["never"]
-    what = _changes(waiting)
-    oldest = f", the oldest made at {over['oldest']}" if over["oldest"] else ""
-    if over["stuck"]:
-        word = over["stuck"].partition(":")[0].lower()
-        return {"label": word, "says": f"{word}: {over['why']}" if over["why"] else word}
-    if link["enabled"] is False:
-        label = f"off, {waiting:,} wait" if waiting else "off"
-        return {"label": label, "says": f"switched off; {what} would go over it{oldest}" if waiting else "switched off"}
-    if never:
-        lacks = f"{'' if over['exact'] else 'at least '}{_changes(never)}"
-        wait = f"; {what} to send{oldest}" if waiting else ""
-        says = f"{link['consumer']} lacks {lacks} that {link['supplier']} holds and will not send{wait}"
-        return {"label": f"{never:,}{'' if over['exact'] else '+'} lost", "says": says}
-    if waiting:
-        return {"label": f"{waiting:,} behind", "says": f"{what} to send{oldest}"}
-    return {"label": "", "says": "nothing to send: the consumer claims all that the supplier claims"}
 
 
 # --- why
