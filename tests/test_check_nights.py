@@ -19,7 +19,7 @@ from test_check_command import MISSING, RECENT, finds, fleet_in, heard, hooked, 
 from test_notices import Hook, Post, listening
 from test_runs import FACTS, STAND_IN
 
-from workbench.journal import owned
+from workbench.journal import alone, owned
 from workbench.runs import running
 from workbench.runs.running import runs_in
 
@@ -309,3 +309,17 @@ def test_what_failed_and_fails_again_is_told_once(fleet: Path, monkeypatch: pyte
             said("check", fleet)
             heard_of.append(len(heard(server)))
     assert heard_of == [1, 0, 1, 0, 1, 1, 1, 0]
+
+
+def test_one_at_a_time_accepts(fleet: Path) -> None:
+    other, baseline = fleet.parent / "other.yaml", fleet.parent / "nightly.yaml.baseline.json"
+    other.write_text("cases: [us]\nruns: [{notebook: 20_overview}]\n")
+    words = ("check", other, fleet, "--accept", "--reason", "so be it")
+    with alone(fleet.parent / ".nightly.yaml.baseline.json.lock"):
+        made = said(*words)
+        assert made.exit_code == 2
+        assert "somebody else accepts at this moment" in made.stderr
+        assert not list(fleet.parent.glob("*.baseline.json"))
+    assert said(*words, fleet.parent / "." / "nightly.yaml").exit_code == 0, "a file that is named twice is one"
+    assert baseline.exists()
+    assert not list(fleet.parent.glob(".*.lock")), "it leaves nothing"

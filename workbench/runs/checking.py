@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -32,11 +32,11 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.checks import CLEAN, FAILED, INCONCLUSIVE
 from workbench.codes import all_codes
-from workbench.journal import write_together
+from workbench.journal import alone, write_together
 from workbench.model import SEVERITIES, Problem
 from workbench.runs.comparing import AHEAD, SAYS, Acknowledged, Judged, Terms, judged, too_old
 from workbench.runs.facts import VERSION, are_facts
-from workbench.runs.orders import CASE_PARAMETER, Order, Orders
+from workbench.runs.orders import CASE_PARAMETER, Order, Orders, home_of
 from workbench.runs.running import DONE, Run, runs_in
 from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_of
 
@@ -171,7 +171,9 @@ def baseline_if_any(orders: Orders) -> dict[str, Any]:
 def accept(made: Sequence[tuple[Orders, Sequence[Run]]], reason: str) -> list[Path]:
     """Make these runs what later ones of their files are held against: all of them, or none.
 
-    Raises Problem if one of them failed, if no reason is given, or if the earlier reasons cannot be read.
+    Raises Problem if one of them failed, if no reason is given, if the earlier reasons cannot be read, or if somebody else
+    accepts runs of one of these files at this moment. The names of the files change one after the other: a kill just then
+    leaves the first of them new and the others old, each of them whole.
     """
     if not reason.strip():
         raise Problem("no reason is given", "--reason", "say why this is as it should be: somebody will ask")
@@ -182,15 +184,22 @@ def accept(made: Sequence[tuple[Orders, Sequence[Run]]], reason: str) -> list[Pa
                 raise Problem(f"{one} failed: {one.why}", "--accept", do)
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     texts = {}
-    for orders, runs in made:
-        path = baseline_of(orders)
-        said = {
-            "baseline": VERSION,
-            "accepted": [*_baseline(path)[1]["accepted"], {"at": now, "reason": reason.strip()}],
-            "runs": {one.name: one.facts for one in runs},
-        }
-        texts[path] = json.dumps(said, indent=1) + "\n"
-    write_together(texts)
+    with ExitStack() as locks:
+        for path in sorted({home_of(baseline_of(orders)) for orders, _ in made}):
+            try:
+                locks.enter_context(alone(path.with_name(f".{path.name}.lock")))
+            except BlockingIOError:
+                do = "look at what they accept, then start again"
+                raise Problem("somebody else accepts at this moment", printable(str(path)), do) from None
+        for orders, runs in made:
+            path = baseline_of(orders)
+            said = {
+                "baseline": VERSION,
+                "accepted": [*_baseline(path)[1]["accepted"], {"at": now, "reason": reason.strip()}],
+                "runs": {one.name: one.facts for one in runs},
+            }
+            texts[path] = json.dumps(said, indent=1) + "\n"
+        write_together(texts)
     return list(texts)
 
 
