@@ -259,6 +259,7 @@ def test_every_number_of_a_picture_is_a_number(whole: dict[str, Any]) -> None:
     seen = [one for tag, one in Seen(html).tags if tag not in ("meta", "html")]
     told = [(name, said) for one in seen for name, said in one.items() if name in SHAPES]
     assert [one for one in told if not re.fullmatch(SHAPES[one[0]], str(one[1]))] == []
+    assert "16 further servers are not drawn; the table has them" in Seen(html).said
     assert {name for name, _ in told} >= SHAPES.keys() - {"textlength"} and len(told) > 500
 
 

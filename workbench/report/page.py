@@ -235,7 +235,8 @@ def time_line(told: Row) -> dict[str, Any] | None:
         return None
     begin, end = _reach(times)
     near = (one for one, at in zip(events, times, strict=True) if begin <= at <= end)
-    names = sorted({one["server"] for one in near if one["server"]})[:_LANES]
+    told_of = sorted({one["server"] for one in near if one["server"]})
+    names = told_of[:_LANES]
     across = (WIDE - _LEFT - _RIGHT) / (end - begin)
 
     def x(at: float) -> float:
@@ -265,6 +266,7 @@ def time_line(told: Row) -> dict[str, Any] | None:
         "marks": [dict(zip(("x", "y", "kind"), one, strict=True)) for one in seen],
         "whole": [dict(one) for one in dict.fromkeys(tuple(one.items()) for one in whole)],
         "ticks": list(_ticks(begin, end, x)),
+        "left": len(told_of) - len(names),
         "outside": sum(not begin <= at <= end for at in times),
     }
 
