@@ -415,6 +415,10 @@ def test_two_files_of_one_stem_have_two_baselines(tmp_path: Path) -> None:
         json.dumps({"baseline": 3, "accepted": [], "runs": {"a": {**facts(), "sessions": None}}}),
         json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(findings=[{"code": "A"}])}}),
         json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(findings=[finding("A", "grave")])}}),
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(untold=[untold("{0.__class__}")])}}),
+        json.dumps(
+            {"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "positions": "0"}])}}
+        ),
         json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[count("odd", 1)])}}),
         json.dumps(
             {"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "count": "1"}])}}

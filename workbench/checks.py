@@ -54,7 +54,7 @@ class Checked:
     counts: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, int] = field(default_factory=dict)
     details: str = ""
-    facts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    facts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
     evidence_at: str | None = None
     evidence_of: str | None = None
 

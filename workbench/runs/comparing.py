@@ -134,7 +134,7 @@ def judged(now: Mapping[str, Any], before: Mapping[str, Any] | None, terms: Term
         nothing = now["verdict"] == INCONCLUSIVE or any(row["why"] in (ONE_SERVER, NO_VECTOR) for row in now["untold"])
         weak = ("unknown", "evidence") if open_ and nothing else ("unknown",)
         reasons = [one for one in found if one.counts]
-        soft = [one for one in reasons if one.fact in weak or (one.fact == "cases" and one.now == INCONCLUSIVE)]
+        soft = [one for one in reasons if one.fact in weak]
         strong = [str(one) for one in reasons if one not in soft]
         open_ = [str(one) for one in soft] + open_
     outcome = FAILED if failed else FINDINGS if strong else INCONCLUSIVE if open_ else CLEAN
@@ -159,15 +159,14 @@ def _not_told(now: Mapping[str, Any], terms: Terms, today: date) -> Iterator[str
     for case, verdict in verdicts.items():
         of = f"{case}: " if case is not None else ""
         unknown, untold = ([row for row in rows if row["case"] == case] for rows in (_unknown(now), _untold(now)))
-        unexplained = (
-            not unknown and not untold and verdict == INCONCLUSIVE and not terms.known(_NOBODY_CAN_TELL, today)
-        )
-        if unexplained or not all(terms.known(row, today) for row in unknown):
+        if not unknown and not untold and verdict == INCONCLUSIVE:  # whatever it could not be held against
+            unknown = [_NOBODY_CAN_TELL]
+        if not all(terms.known(row, today) for row in unknown):
             yield f"{of}the evidence does not go far enough"
         for row in untold:
             if not terms.known(row, today):
                 about = f"{row['server'] or ''}{' of ' + row['suffix'] if row['suffix'] else ''}".strip()
-                yield f"{of}{_UNTOLD.get(row['why'], row['why']).format(about or 'the servers')}"
+                yield f"{of}{_UNTOLD[row['why']].format(about or 'the servers')}"
 
 
 _UNTOLD = {
@@ -176,7 +175,7 @@ _UNTOLD = {
     IS_DOWN: "{} was not collected: it did not answer",
     NOT_COLLECTED: "{} was not collected: a link leads there",
 }
-_NOBODY_CAN_TELL = {"code": INCONCLUSIVE.upper()}
+_NOBODY_CAN_TELL: dict[str, Any] = {"code": INCONCLUSIVE.upper()}
 
 
 def _numbers(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -300,9 +299,8 @@ def _counts(name: str, row: Mapping[str, Any], now: Mapping[str, Any], terms: Te
         return terms.counts(row, today)
     if name == "sessions":
         return not _of_a_known_link(row, now, terms, today)
-    if (
-        name == "cases" and row["outcome"] != FAILED
-    ):  # what is acknowledged in it is no reason; what is unknown is told anyway
+    if name == "cases" and row["outcome"] != FAILED:
+        # What cannot be told is a reason anyway, and what is acknowledged is none.
         mine = [one for one in now["findings"] if one["case"] == row["case"]]
         return row["outcome"] == FINDINGS and not any(terms.known(one, today) for one in mine)
     return not terms.known({**row, "code": SAYS.get(name)}, today)
