@@ -31,7 +31,8 @@ from workbench.journal import owned
 from workbench.runs import checking, running
 from workbench.runs.running import runs_in
 
-MISSING = {"code": "MISSED_CHANGE", "severity": "error", "server": "s3", "link": None, "origin": "1", "suffix": None}
+SCOPE = {"case": None, "server": "s3", "link": None, "origin": "1", "suffix": None}
+MISSING = {"code": "MISSED_CHANGE", "severity": "error", **SCOPE}
 
 
 def fleet_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -122,7 +123,13 @@ ENDS = {
     "clean": ("record(FACTS); book(BOOK)", 0, "passed"),
     "findings": ("record(FACTS.replace('clean', 'findings').replace('\"findings\": []', FOUND)); book(BOOK)", 1, "failure"),
     "inconclusive": ("record(FACTS.replace('clean', 'inconclusive')); book(BOOK)", 3, "error"),
-    "nothing to compare": ("record(FACTS.replace('true', 'false')); book(BOOK)", 3, "error"),
+    "nothing to compare": (
+        "record(FACTS.replace('\"untold\": []', json.dumps({'untold': [UNTOLD]})[1:-1])); book(BOOK)", 3, "error"
+    ),
+    "a case that could not be opened": (
+        "record(FACTS.replace('clean', 'failed').replace('\"cases\": []', "
+        "'\"cases\": [{\"case\": \"x\", \"outcome\": \"failed\"}]')); book(BOOK)", 2, "error"
+    ),
     "exit 0 without a record": ("book(BOOK)", 2, "error"),
     "exit 0 without a notebook": ("record(FACTS)", 2, "error"),
     "exit 1": ("record(FACTS); book(BOOK); sys.exit(1)", 2, "error"),
@@ -148,6 +155,7 @@ def test_each_way_to_end_has_its_exit_code_and_its_place_in_junit(
 ) -> None:
     does, code, kind = ENDS[what]
     found = f"FOUND = '\"findings\": ' + {json.dumps(json.dumps([MISSING]))}\n"
+    found += "UNTOLD = {'case': None, 'server': 's1', 'suffix': None, 'why': 'one_server'}\n"
     monkeypatch.setattr(running, "_CHILD", ("-c", STAND_IN % FACTS + found + does))
     timeout = "timeout: 2s\n" if "time" in what else ""
     fleet.write_text(f"cases: [eu]\nruns: [{{notebook: 20_overview}}]\n{timeout}{RECENT}")

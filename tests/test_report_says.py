@@ -209,7 +209,14 @@ def test_what_waits_and_what_nobody_sends_are_told_apart() -> None:
         return {"server": server, "suffix": None, "origin": "1", "count": count, "suppliers": [*suppliers]}
 
     servers = [{"name": name, "suffix": None, "vector": {"1": {}}, "changes": 1} for name in ("a", "b")]
-    found = {"missing": [], "stranded": [], "unknown": [], "servers": servers, "run": {"truncated": {}}}
+    found = {
+        "missing": [],
+        "stranded": [],
+        "unknown": [],
+        "servers": servers,
+        "run": {"truncated": {}},
+        "not_collected": [],
+    }
     found["pending"] = [row("a", 4, "b"), row("b", 6), row("c", 2)]
     assert headline(found) == (
         "No change is missing; 4 are on the way to a; up to 6 have not arrived at b, c, and nobody would send them now."

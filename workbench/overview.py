@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.diagnosis_text import beyond_the_cut
 from workbench.incident import Incident
 from workbench.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN, worst
 from workbench.matrix_text import decision_words
@@ -140,9 +141,6 @@ class _Count:
 
 _Counts = dict[tuple[Any, ...], dict[str, _Count]]
 
-_TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
-"""Findings that are made whatever rows are shown: where a list was cut, they still tell of which servers it spoke."""
-
 
 def _counts(found: Row) -> _Counts:
     """(server, origin, suffix), and (server, None, suffix) for all origins -> verdict -> how many changes."""
@@ -158,10 +156,9 @@ def _counts(found: Row) -> _Counts:
     for name, verdict in LISTS:
         for row in found[name]:
             add(row, verdict, 1 if name in ("missing", "stranded") else row["count"], name not in cut)
-    for one in found["findings"]:
-        told = _TOLD_BY.get(one["code"], "")
-        if told in cut and one["origin"] and (one["server"], one["origin"], one["suffix"]) not in counts:
-            add(one, dict(LISTS)[told], None, False)
+    for name, verdict in LISTS:
+        for server, origin, suffix in beyond_the_cut(found, name):
+            add({"server": server, "origin": origin, "suffix": suffix}, verdict, None, False)
     return counts
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 import workbench
 from workbench.case_plan import kept_plan
-from workbench.diagnosis_text import summed
+from workbench.diagnosis_text import beyond_the_cut, summed, untold
 from workbench.engine.reading import read_part
 from workbench.incident import Incident
 from workbench.inputs import Input
@@ -57,7 +57,7 @@ def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
     journal, damaged = _journal(incident)
     return {
         "summary": summary,
-        "verdict": UNKNOWN if summary["nothing_to_compare"]["why"] and not found["missing"] else verdict,
+        "verdict": worst([verdict, UNKNOWN]) if untold(found) else verdict,
         "case": {
             "name": found["case"]["name"],
             "system": incident.system.title,
@@ -93,6 +93,7 @@ def _groups(incident: Incident, line: Timeline, shown: int) -> Iterator[dict[str
     for row in incident.found["missing"]:
         rows.setdefault((row["suffix"] or "", row["server"], row["origin"]), []).append(row)
     total = incident.found["run"]["truncated"].get("missing")
+    alone = len(rows) == 1 and not beyond_the_cut(incident.found, "missing")
     makers = {(one["suffix"] or "", one["origin"]): one["name"] for one in incident.found["servers"] if one["origin"]}
     for (suffix, server, origin), mine in sorted(rows.items()):
         held = Counter(name for row in mine for name in row["held_by"])
@@ -102,8 +103,8 @@ def _groups(incident: Incident, line: Timeline, shown: int) -> Iterator[dict[str
             "suffix": suffix or None,
             "origin": origin,
             "made_on": makers.get((suffix, origin)),
-            "count": total if total and len(rows) == 1 else len(mine),
-            "at_least": total is not None and len(rows) > 1,
+            "count": total if total and alone else len(mine),
+            "at_least": total is not None and not alone,
             "listed": len(mine),
             "first": mine[0]["position"],
             "first_at": incident.when(mine[0]["position"]),
@@ -118,7 +119,7 @@ def _groups(incident: Incident, line: Timeline, shown: int) -> Iterator[dict[str
             ],
             "replaced": list(_replaced_after(incident, line, server, suffix or None, mine[0]["position"])),
             "changes": [_change(incident, row) for row in mine[:shown]],
-            "more": max(0, (total if total and len(rows) == 1 else len(mine)) - shown),
+            "more": max(0, (total if total and alone else len(mine)) - shown),
             "proofs": [_proof(incident, row) for row in mine[:PROVEN]],
         }
 
