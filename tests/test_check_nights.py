@@ -280,8 +280,9 @@ def test_growth_that_is_tolerated_each_night_is_told_when_it_has_come_far(
     accepted: bool, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lacks(number: int) -> None:
-        counts = [{"list": "missing", "server": "s3", "origin": "1", "suffix": None, "count": number}]
-        finds(monkeypatch, MISSING, counts=counts)
+        about = {"case": None, "server": "s3", "origin": "1", "suffix": None}
+        which = {"positions": [f"{one:03}" for one in range(number)], "digest": str(number)}
+        finds(monkeypatch, MISSING, counts=[{"list": "missing", **about, "count": number, **which}])
 
     with hooked(fleet) as server:
         fleet.write_text(fleet.read_text() + "check: {tolerances: {missing: 10}}\n")
