@@ -17,7 +17,7 @@ from workbench.model import Problem
 
 if TYPE_CHECKING:
     from workbench.case import Case
-    from workbench.incident import Incident
+    from workbench.report.redaction import Pseudonyms
 
 _IN_THE_CASE = ("report.html", "report.pdf", "report.md", "report.json", "report.zip")
 """What may be written into the case itself."""
@@ -51,9 +51,9 @@ def report(
     """
     from workbench.case import Case
     from workbench.incident import Incident
-    from workbench.report.making import note_unredacted, whole_report
+    from workbench.report.making import note_unredacted, report_without_names, whole_report
     from workbench.report.markdown import markdown
-    from workbench.report.packing import browser, write_pdf
+    from workbench.report.packing import browser, export_case, write_pdf
     from workbench.report.page import page
 
     if unredacted and not (reason or "").strip():
@@ -73,7 +73,15 @@ def report(
         made = whole_report(incident)
         note_unredacted(incident, str(reason), [one for one in outputs if one])
     else:
-        made = without_names(incident, export)
+
+        def pack(made: dict[str, Any], names: Pseudonyms) -> None:
+            if export:
+                with _writing(export):
+                    export_case(incident, made, names, Path(export))
+
+        made, told = report_without_names(incident, pack)
+        if told:
+            click.echo(f"workbench: {printable(told)}", err=True)
     give(page(made), to)
     if json_to:
         give(json.dumps(made, indent=1) + "\n", json_to)
@@ -86,21 +94,6 @@ def report(
         click.echo(made["headline"])
         for one in filter(None, outputs):
             click.echo(f"written: {printable(one)}")
-
-
-def without_names(incident: Incident, export: str | None = None) -> dict[str, Any]:
-    """The report of a case with pseudonyms, which are kept before a page is written that has them; `export`: an archive, too."""
-    from workbench.report.making import keep_pseudonyms, pseudonyms_of, redacted_report
-    from workbench.report.packing import export_case
-
-    names = pseudonyms_of(incident)
-    made = redacted_report(incident, names)
-    if export:
-        with _writing(export):
-            export_case(incident, made, names, Path(export))
-    if told := keep_pseudonyms(names, incident.case.folder):
-        click.echo(f"workbench: {printable(told)}", err=True)
-    return made
 
 
 def _check(case: Case, outputs: list[str | None]) -> None:
