@@ -7,7 +7,7 @@
       threshold: warning
       tolerances: {pending: 1000, lag: 300}
       max_age: 26h               # of the last run that was done; `--no-run` demands it
-      max_evidence_age: 36h      # of the newest evidence: a collector that died leaves a case that stays as clean as it was
+      max_evidence_age: 36h      # of the server whose evidence is oldest: a collector that died leaves a case as clean as it was
       acknowledged:
         - code: LINK_DISABLED
           server: s3
@@ -75,7 +75,7 @@ class Demands:
     """The section `check:` of a parameters file.
 
     max_age           seconds since the last run that was done; None: any
-    max_evidence_age  seconds since the newest evidence of a run; None: any
+    max_evidence_age  seconds since the newest evidence of the server that was left behind; None: any
     """
 
     terms: Terms = field(default_factory=Terms)
