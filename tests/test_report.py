@@ -204,7 +204,9 @@ def written(case: Case, folder: Path) -> dict[str, str]:
 CODES = re.compile("|".join(sorted((code for some in all_codes().values() for code in some), key=len, reverse=True)))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow) if one == "restored_from_own_backup" else one for one in NAMES]
+)  # the slow one takes as long as all others
 def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> None:
     case = copied(tmp_path, name)
     plan_for(case)
