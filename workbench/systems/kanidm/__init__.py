@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from workbench.model import Kind, System
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
+from workbench.systems.kanidm.formats import FORMATS
 
 
 def _scenarios() -> Mapping[str, Kind]:
@@ -17,7 +18,7 @@ def _scenarios() -> Mapping[str, Kind]:
 SYSTEM = System(
     name="kanidm",
     title="Kanidm",
-    formats=(),
+    formats=FORMATS,
     order_key=order_key,
     halves=halves,
     origin_of=origin_of,
