@@ -161,7 +161,14 @@ def _rows(entries: Iterable[tuple[int, Entry]]) -> Iterable[dict[str, Any]]:
         yield {"offset": place, "entry": one.uuid, "target": one.name, "class": one.special, "source": one.source}
 
 
-_NOTHING: dict[str, Any] = {"version": None, "s_uuid": None, "d_uuid": None, "ts_max_ns": None, "ruv_cids": 0, "ranges": {}}
+_NOTHING: dict[str, Any] = {
+    "version": None,
+    "s_uuid": None,
+    "d_uuid": None,
+    "ts_max_ns": None,
+    "ruv_cids": 0,
+    "ranges": {},
+}
 
 BACKUP = Format(
     "kanidm.backup",
