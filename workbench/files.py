@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import os
 import stat
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -199,10 +200,8 @@ def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: s
                 found.append(index + len(mark) if index >= 0 else 0)
         if ends := [at + end for end in found if end]:
             return min(ends)
-        straddling = {RECORDS: 2, LINES: 0, ITEMS: len(opens) - 1}[
-            unit
-        ]  # of a border that the window does not hold whole
-        at += max(len(window) - straddling, 1)
+        # A border that the window does not hold whole is looked for again.
+        at += max(len(window) - {RECORDS: 2, LINES: 0, ITEMS: len(opens) - 1}[unit], 1)
     return size
 
 
@@ -282,14 +281,40 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str, opens: bytes) ->
             return
 
 
+Stream = Callable[[Path], Iterator[bytes]]
+
+
+def _streamed(stream: Stream, path: Path) -> Iterator[bytes]:
+    """What a format makes of a file that is no text. It opens the file itself, so one that is packed is unpacked first."""
+    if not packed(path):
+        try:
+            yield from stream(path)
+        except ValueError as error:
+            raise _Broken(str(error)) from None
+        return
+    with tempfile.NamedTemporaryFile(prefix="workbench-") as plain:
+        for chunk in _unpack(path):
+            plain.write(chunk)
+        plain.flush()
+        yield from _streamed(stream, Path(plain.name))
+
+
 def pieces(
-    path: Path, source: Source, unit: str, start: int = 0, end: int | None = None, opens: bytes = b""
+    path: Path,
+    source: Source,
+    unit: str,
+    start: int = 0,
+    end: int | None = None,
+    opens: bytes = b"",
+    stream: Stream | None = None,
 ) -> Iterator[Piece | Reject]:
     """The file as whole units that begin in [start, end); a Reject stands for a unit that could not even be cut out.
 
-    `unit` and `opens` are those of the `Format`.
+    `unit`, `opens` and `stream` are those of the `Format`.
     """
-    if packed(path):
+    if stream:
+        yield from _stream(_streamed(stream, path), source, unit, opens)
+    elif packed(path):
         if unit == WHOLE:
             unit_bytes, broken = b"", ""
             try:
@@ -456,7 +481,7 @@ def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[s
         log_words = next(system.log_words for system in systems() if kind in system.formats)
         source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, log_words))
         reader = CarefulReader(kind)
-        for piece in pieces(path, source, kind.unit, opens=kind.opens):
+        for piece in pieces(path, source, kind.unit, opens=kind.opens, stream=kind.stream):
             if isinstance(piece, Reject):
                 rows, rejects = rows + 1, [*rejects, piece]
                 continue

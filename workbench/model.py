@@ -19,9 +19,10 @@ This module needs the standard library only: the rules import it, and so does ev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 
@@ -115,6 +116,8 @@ class Format:
     evidence   what its rows prove of changes, as the contract calls it (`access_log`); empty: nothing. Vectors need no word
     is_log     holds the changes that its server can still supply; of several such files the latest one counts
     excerpt    a unit on which the reader failed -> a short harmless beginning; nothing, unless the format knows its secrets
+    stream     of a file that is no text, a database: path -> the text as which it is read, a chunk at a time. Places are those
+               of that text. It raises ValueError where it cannot go on; what it gave before counts
     """
 
     name: str
@@ -131,6 +134,7 @@ class Format:
     evidence: str = ""
     is_log: bool = False
     excerpt: Callable[[bytes], str] = _nothing
+    stream: Callable[[Path], Iterator[bytes]] | None = None
 
     @property
     def key(self) -> str:
