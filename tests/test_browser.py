@@ -158,7 +158,7 @@ def done(jupyter: Lab, page: Any, name: str) -> None:
 
 def test_the_overview(jupyter: Lab) -> None:
     page = ran(jupyter, "20_overview")
-    page.get_by_text("12 never").first.wait_for()
+    page.get_by_text("12 lost").first.wait_for()
     page.locator('[data-key="link-1"]').click()
     page.get_by_role("heading", name="s1 → s3: nothing").wait_for()
     page.locator('[data-key="cell-2-0"]').click()
@@ -446,7 +446,7 @@ def test_two_notebooks_are_pages_to_read(pages: Pages, project: Path) -> None:
         page = pages.new(address)
         page.get_by_text("23_missed_changes").wait_for()
         base, _, token = address.partition("/?")
-        for name, there in (("20_overview", "12 never"), ("23_missed_changes", "12 missing")):
+        for name, there in (("20_overview", "12 lost"), ("23_missed_changes", "12 missing")):
             page.goto(
                 f"{base}/voila/render/{name}.ipynb?{token}", timeout=90_000
             )  # it answers when the notebook has run

@@ -123,7 +123,7 @@ def test_names_of_files_stay_on_their_line_where_findings_are_shown(tmp_path: Pa
     assert "\nforged" not in run("inspect", path).stdout
 
 
-def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path: Path) -> None:
+def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, monkeypatch, tmp_path: Path) -> None:
     shown = run("demo", "--case", tmp_path / "case")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("A real incident")
@@ -136,9 +136,16 @@ def test_the_demo_loads_a_real_incident_and_says_what_to_do_next(spark, tmp_path
     assert "\ns3: MISSING" in run("explain", position, "--case", tmp_path / "case").stdout
     assert "diagnose FOLDER" in told
     assert "make lab" in told
+    assert "pseudonyms could not be kept" not in shown.stderr
+
+    def full(*about: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workbench.report.making.keep", full)
     again = run("demo", "--case", tmp_path / "case")
     assert again.exit_code == 0
     assert "known already" in again.stderr
+    assert "the pseudonyms could not be kept in the case (No space left on device)" in again.stderr
 
 
 def test_what_to_do_next_is_told_as_this_shell_can_start_it(monkeypatch, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from incident_samples import LOST, NAMES, case_of, incident_of
 
 from workbench import Case
-from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, check_all, newest_evidence
+from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check_all, oldest_evidence
 from workbench.incident import Incident
 from workbench.model import SEVERITIES, Problem
 from workbench.runs import checking
@@ -43,16 +43,19 @@ NOBODY = {"server": None, "link": None, "origin": None, "suffix": None}
 
 
 def facts(**more: Any) -> dict[str, Any]:
-    nothing: dict[str, Any] = {name: [] for name in ("servers", "findings", "counts", "lag", "sessions", "cases")}
-    return {"facts": 2, "verdict": CLEAN, "compared": True, "evidence_at": None, **nothing, **more}
+    names = ("servers", "untold", "findings", "counts", "lag", "links", "sessions", "cases")
+    nothing: dict[str, Any] = {name: [] for name in names}
+    return {"facts": 3, "verdict": CLEAN, "evidence_at": None, "evidence_of": None, **nothing, **more}
 
 
 def finding(code: str, severity: str = "warning", **scope: str) -> dict[str, Any]:
-    return {"code": code, "severity": severity, **NOBODY, **scope}
+    return {"case": None, "code": code, "severity": severity, **NOBODY, **scope}
 
 
-def count(name: str, number: int, server: str = "s1") -> dict[str, Any]:
-    return {"list": name, "server": server, "origin": "1", "suffix": None, "count": number}
+def count(name: str, number: int, server: str = "s1", first: int = 0) -> dict[str, Any]:
+    about = {"case": None, "list": name, "server": server, "origin": "1", "suffix": None, "count": number}
+    which = [f"{one:05}" for one in range(first, first + number)] if name in ("missing", "stranded") else []
+    return {**about, "positions": which[:1000], "digest": " ".join(which) or None}
 
 
 def case(outcome: str, name: str = "x") -> dict[str, Any]:
@@ -63,9 +66,17 @@ def server(name: str) -> dict[str, Any]:
     return {"case": None, "server": name, "suffix": None}
 
 
-def session(decision: str, anchor: str | None = None) -> dict[str, Any]:
-    about = {"supplier": "s1", "consumer": "s2", "suffix": None, "link": "s1-to-s2"}
+def untold(why: str, name: str | None = None, suffix: str | None = None) -> dict[str, Any]:
+    return {"case": None, "server": name, "suffix": suffix, "why": why}
+
+
+def session(decision: str, anchor: str | None = None, link: str | None = "s1-to-s2") -> dict[str, Any]:
+    about = {"case": None, "supplier": "s1", "consumer": "s2", "suffix": None, "link": link}
     return {**about, "decision": decision, "anchor": anchor, "anchor_key": anchor}
+
+
+def link(name: str = "s1-to-s2", consumer: str | None = "s2") -> dict[str, Any]:
+    return {"case": None, "supplier": "s1", "suffix": None, "link": name, "consumer": consumer}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -115,21 +126,46 @@ CASES = [
     (facts(sessions=[session("send", "b")]), facts(sessions=[session("nothing_to_send")]), Terms(), [], CLEAN),
     (facts(sessions=[session("send", "a")]), facts(sessions=[session("send", "b")]), Terms(), [WORSE], FINDINGS),
     (facts(sessions=[session("send", "c")]), facts(sessions=[session("send", "b")]), Terms(), [], CLEAN),
-    (facts(cases=[case("failed")]), facts(cases=[case("clean")]), Terms(), [WORSE], FINDINGS),
+    (facts(cases=[case("failed")]), facts(cases=[case("clean")]), Terms(), [WORSE], FAILED),
     (facts(verdict=INCONCLUSIVE), facts(), Terms(), [], INCONCLUSIVE),
     (facts(verdict=INCONCLUSIVE), facts(verdict=INCONCLUSIVE), Terms(), [], INCONCLUSIVE),
-    (facts(compared=False), facts(compared=False), Terms(), [], INCONCLUSIVE),
-    (facts(verdict=FINDINGS, findings=[finding("A")], compared=False), facts(findings=[finding("A")]), Terms(), [], INCONCLUSIVE),
+    (facts(untold=[untold("no_vector")]), facts(untold=[untold("no_vector")]), Terms(), [], INCONCLUSIVE),
+    (facts(verdict=FINDINGS, findings=[finding("A")], untold=[untold("one_server", "s1")]), facts(findings=[finding("A")]),
+     Terms(), [], INCONCLUSIVE),
+    (facts(untold=[untold("down", "s3")]), facts(), Terms(), [], INCONCLUSIVE),
     (facts(servers=[server("s1")]), facts(servers=[server("s1"), server("s2")]), Terms(), [WORSE], FINDINGS),
     (facts(servers=[server("s1"), server("s2")]), facts(servers=[server("s1")]), Terms(), [BETTER], CLEAN),
-    (facts(servers=[server("s1")], compared=False), facts(servers=[server("s1"), server("s2")]), Terms(), [WORSE], INCONCLUSIVE),
+    (facts(servers=[server("s1")], untold=[untold("one_server", "s1")]), facts(servers=[server("s1"), server("s2")]), Terms(),
+     [WORSE], INCONCLUSIVE),
     (facts(servers=[server("s1")], verdict=INCONCLUSIVE), facts(servers=[server("s1"), server("s2")]), Terms(),
      [WORSE], INCONCLUSIVE),
     (facts(verdict=FINDINGS, cases=[case("findings"), case("inconclusive", "y")]),
      facts(verdict=FINDINGS, cases=[case("findings"), case("inconclusive", "y")]), Terms(), [], INCONCLUSIVE),
-    (facts(cases=[case("failed")]), facts(cases=[case("failed")]), Terms(), [], FINDINGS),
+    (facts(cases=[case("failed")]), facts(cases=[case("failed")]), Terms(), [], FAILED),
     (facts(cases=[case("findings"), case("clean")]), facts(cases=[case("clean")]), Terms(), [WORSE], FINDINGS),
     (facts(counts=[count("missing", 12), count("missing", 1)]), facts(counts=[count("missing", 1)]), Terms(), [WORSE], FINDINGS),
+    # what is unknown was accepted, and is unknown
+    (facts(counts=[count("unknown", 1)]), facts(counts=[count("unknown", 1)]), Terms(), [], INCONCLUSIVE),
+    (facts(verdict=FINDINGS, findings=[finding("A")], counts=[count("unknown", 1)]),
+     facts(findings=[finding("A")], counts=[count("unknown", 1)]), Terms("error"), [], INCONCLUSIVE),
+    (facts(verdict=FINDINGS, findings=[finding("A")], counts=[count("unknown", 1)]), facts(),
+     Terms(acknowledged=[Acknowledged("A", TODAY, "known")]), [NEW, NEW], INCONCLUSIVE),
+    # other changes in the place of those that were accepted
+    (facts(counts=[count("missing", 2, first=5)]), facts(counts=[count("missing", 2)]), Terms(), [WORSE], FINDINGS),
+    (facts(counts=[count("stranded", 1, first=1)]), facts(counts=[count("stranded", 2)]), Terms(), [BETTER], CLEAN),
+    (facts(counts=[count("missing", 1, first=5)]), facts(counts=[count("missing", 2)]), Terms(), [WORSE], FINDINGS),
+    (facts(counts=[count("missing", 2, first=5)]), facts(counts=[count("missing", 2)]), Terms(tolerances={"missing": 2}),
+     [WORSE], CLEAN),
+    (facts(counts=[count("missing", 2000, first=1)]), facts(counts=[count("missing", 2000)]), Terms(), [WORSE], FINDINGS),
+    (facts(counts=[count("missing", 2000)]), facts(counts=[count("missing", 2000)]), Terms(), [], CLEAN),
+    (facts(counts=[count("missing", 1999)]), facts(counts=[count("missing", 2000)]), Terms(), [BETTER], CLEAN),
+    # links; and sessions of servers without one
+    (facts(servers=[server("s1")]), facts(servers=[server("s1")], links=[link()]), Terms(), [WORSE], FINDINGS),
+    (facts(links=[link()]), facts(), Terms(), [BETTER], CLEAN),
+    (facts(links=[link()]), facts(links=[link(consumer="s3")]), Terms(), [WORSE], FINDINGS),
+    (facts(links=[link()]), facts(links=[link(consumer=None)]), Terms(), [], CLEAN),
+    (facts(sessions=[session("anchor_not_found", link=None)]), facts(sessions=[session("send", "b", None)]), Terms(), [], CLEAN),
+    (facts(sessions=[session("send", "a", None)]), facts(sessions=[session("send", "b", None)]), Terms(), [], CLEAN),
 ]  # fmt: skip
 
 
@@ -150,7 +186,7 @@ def test_without_a_baseline_every_finding_counts_and_unknown_is_no_pass() -> Non
     assert judged(facts(findings=[finding("A")]), None, Terms(), TODAY).outcome == FINDINGS
     assert judged(facts(counts=[count("unknown", 1)]), None, Terms(), TODAY).outcome == INCONCLUSIVE
     assert judged(facts(verdict=INCONCLUSIVE), None, Terms(), TODAY).outcome == INCONCLUSIVE
-    assert judged(facts(cases=[{"case": "x", "outcome": "failed"}]), None, Terms(), TODAY).outcome == FINDINGS
+    assert judged(facts(cases=[{"case": "x", "outcome": "failed"}]), None, Terms(), TODAY).outcome == FAILED
 
 
 def test_an_acknowledgement_holds_for_its_scope_until_its_day() -> None:
@@ -204,7 +240,7 @@ def test_that_nobody_can_tell_is_no_pass_unless_it_is_acknowledged_for_today() -
     of_s1 = Acknowledged("INCONCLUSIVE", TODAY, "of s1", {"server": "s1"})
     unknown = facts(verdict=INCONCLUSIVE, counts=[count("unknown", 4, "s1")])
     two = facts(verdict=INCONCLUSIVE, counts=[count("unknown", 4, "s1"), count("unknown", 1, "s2")])
-    alone = facts(verdict=INCONCLUSIVE, compared=False)
+    alone = facts(verdict=INCONCLUSIVE, untold=[untold("no_vector")])
     for now, known_by in ((unknown, (known, of_s1)), (two, (known,)), (alone, (known,))):
         for before in (None, facts(), now):
             for one in (known, of_s1):
@@ -322,6 +358,12 @@ def test_what_is_accepted_is_what_later_runs_are_held_against(tmp_path: Path) ->
     accept([(asked, [bad])], "still")
     assert [one["reason"] for one in read_baseline(path)["accepted"]] == ["known, s3 is rebuilt on Monday", "still"]
     (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), NOW)
+    assert (held.outcome, held.why) == (INCONCLUSIVE, ["the evidence does not go far enough"]), (
+        "it is accepted, and unknown"
+    )
+    known = {"code": "INCONCLUSIVE", "until": "2026-12-31", "reason": "the logs begin later"}
+    asked = orders(tmp_path, acknowledged=[known])
+    (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), NOW)
     assert (held.outcome, held.why) == (CLEAN, [])
     worse = deepcopy(dict(bad.facts))
     next(row for row in worse["counts"] if row["list"] == "missing")["count"] += 1
@@ -365,19 +407,23 @@ def test_two_files_of_one_stem_have_two_baselines(tmp_path: Path) -> None:
         "[]",
         '{"baseline": 1}',
         '{"baseline": 7, "runs": {}}',
-        '{"baseline": 2, "accepted": [], "runs": {"a": 1}}',
-        '{"baseline": 2, "accepted": [1], "runs": {}}',
-        '{"baseline": 2, "accepted": [], "runs": []}',
-        '{"baseline": 2, "accepted": [], "runs": {"a": {"facts": 2}}}',
-        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(verdict="great")}}),
-        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": {**facts(), "sessions": None}}}),
-        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(findings=[{"code": "A"}])}}),
-        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(findings=[finding("A", "grave")])}}),
-        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(counts=[count("odd", 1)])}}),
+        '{"baseline": 3, "accepted": [], "runs": {"a": 1}}',
+        '{"baseline": 3, "accepted": [1], "runs": {}}',
+        '{"baseline": 3, "accepted": [], "runs": []}',
+        '{"baseline": 3, "accepted": [], "runs": {"a": {"facts": 3}}}',
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(verdict="great")}}),
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": {**facts(), "sessions": None}}}),
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(findings=[{"code": "A"}])}}),
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(findings=[finding("A", "grave")])}}),
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(untold=[untold("{0.__class__}")])}}),
         json.dumps(
-            {"baseline": 2, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "count": "1"}])}}
+            {"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "positions": "0"}])}}
         ),
-        json.dumps({"baseline": 2, "accepted": [], "runs": {"a": facts(evidence_at="soon")}}),
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[count("odd", 1)])}}),
+        json.dumps(
+            {"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "count": "1"}])}}
+        ),
+        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(evidence_at="soon")}}),
         "[" * 100_000,
     ],
 )
@@ -446,7 +492,7 @@ def test_old_evidence_makes_a_clean_run_inconclusive(tmp_path: Path) -> None:
 def test_a_case_tells_who_was_collected_and_how_new_its_evidence_is() -> None:
     made = facts_of(incident_of(LOST))
     assert {row["server"] for row in made["servers"]} == {"s1", "s2", "s3"}
-    assert (made["compared"], made["evidence_at"][:16]) == (True, "2026-11-20T15:05")
+    assert (made["untold"], made["evidence_at"][:16], made["evidence_of"]) == ([], "2026-11-20T15:04", "s2")
     assert are_facts(json.loads(json.dumps(made)))
     for key in made:
         assert not are_facts({name: value for name, value in made.items() if name != key}), key
@@ -464,12 +510,15 @@ def test_cases_of_one_name_do_not_hide_each_other(tmp_path: Path) -> None:
     )
     assert {row["case"] for row in told["servers"]} == set(places)
     assert are_facts(json.loads(json.dumps(told)))
-    assert told["evidence_at"] == min(newest_evidence(Case.open(place)) or "" for place in places)
+    assert told["evidence_at"] == min(oldest_evidence(Case.open(place))[0] or "" for place in places)
     assert facts_of_checks(check_all([places[0], str(tmp_path / "gone")]))["evidence_at"] is not None
 
 
-@pytest.mark.parametrize(("servers", "outcome"), [("s1 s2 s3", CLEAN), ("s1 s2", FINDINGS), ("s1", INCONCLUSIVE)])
-def test_a_server_that_is_collected_no_more_is_no_pass(servers: str, outcome: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("servers", "outcome", "known"),
+    [("s1 s2 s3", INCONCLUSIVE, CLEAN), ("s1 s2", FINDINGS, FINDINGS), ("s1", INCONCLUSIVE, FINDINGS)],
+)
+def test_a_server_that_is_collected_no_more_is_no_pass(servers: str, outcome: str, known: str, tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")
     case.load([INCIDENT / "2-during"])
     accepted = facts_of(Incident(case))
@@ -480,6 +529,8 @@ def test_a_server_that_is_collected_no_more_is_no_pass(servers: str, outcome: st
     case.load([tmp_path / "next"])
     held = judged(facts_of(Incident(case)), accepted, Terms(), TODAY)
     assert held.outcome == outcome, held.because
+    terms = Terms(acknowledged=[Acknowledged("INCONCLUSIVE", TODAY, "the logs begin later")])
+    assert judged(facts_of(Incident(case)), accepted, terms, TODAY).outcome == known
     for gone in {"s2", "s3"} - set(servers.split()):
         about = f"worse: evidence server {gone}, suffix dc=example,dc=com: collected before, not collected now"
         assert about in held.because

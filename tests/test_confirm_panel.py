@@ -21,10 +21,11 @@ from widgets.confirm import NOTHING_WAS_CHANGED
 from workbench import Case
 from workbench.case_plan import keep, plan_for
 from workbench.cli import main
+from workbench.incident import RECORD
 from workbench.journal import owned
 from workbench.model import Problem
 from workbench.planning import models_of
-from workbench.plans import NAME, Plan, as_json
+from workbench.plans import NAME, Plan, as_json, read_plan
 from workbench.reaching import PASSWORD, REPLICATION_PASSWORD, Reach
 from workbench.rehearsal import Rehearsal
 from workbench.repairing import FINISHED, apply
@@ -430,6 +431,30 @@ def test_the_command_says_all_that_was_given(tmp_path: Path) -> None:
     assert {word for word in said if word.startswith("--")} <= known
     known = {text for option in main.commands["verify"].params for text in (*option.opts, *option.secondary_opts)}
     assert {word for word in reach.command("verify", tmp_path).split() if word.startswith("--")} <= known
+
+
+def test_a_run_without_a_person_replaces_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load(SNAPSHOTS)
+    told: list[str] = []
+    monkeypatch.setenv(RECORD, str(tmp_path / "facts.json"))
+    first = plan_for(case, told=told.append)
+    file = case.folder / "plan.json"
+    assert read_plan(file).id == first.id, "there was none"
+    monkeypatch.delenv(RECORD)
+    other = next(one for one in first.courses if one.proven and not one.refused and not one.chosen)
+    mine = plan_for(case, ways=[other.way], told=told.append)
+    assert mine.steps != first.steps
+    before = file.read_bytes()
+    monkeypatch.setenv(RECORD, str(tmp_path / "facts.json"))
+    assert told == []
+    shown = plan_for(case, told=told.append)
+    assert shown.steps == first.steps
+    (sentence,) = told
+    assert f"another plan is kept with the case, and stays: {file}" in sentence
+    assert plan_for(case, ways=[other.way], told=told.append).id == mine.id
+    assert len(told) == 1
+    assert file.read_bytes() == before
 
 
 def test_a_plan_that_is_done_stays_until_something_new_was_collected(tmp_path: Path) -> None:

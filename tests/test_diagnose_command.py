@@ -84,7 +84,7 @@ def test_what_a_session_would_send_is_told(behind: Path) -> None:
 def test_json_csv_and_text_tell_the_same(behind: Path, tmp_path: Path) -> None:
     found = diagnosed(behind)
     assert set(found) == {
-        "schema", "case", "servers", "links", "pairs", "missing", "stranded", "pending", "unknown", "findings",
+        "schema", "case", "servers", "links", "not_collected", "pairs", "missing", "stranded", "pending", "unknown", "findings",
         "coverage", "rejects", "run",
     }  # fmt: skip
     assert (found["schema"], found["case"]) == (1, {"name": "now", "system": "ds389", "snapshots": ["now"]})
@@ -262,7 +262,10 @@ def test_a_server_alone_is_not_called_clean(tmp_path: Path) -> None:
     alone = write(tmp_path / "alone", {name: text for name, text in files.items() if name.startswith("s1.")})
     shown = run("diagnose", alone)
     assert shown.exit_code == 3
-    assert "Only s1 was collected: of which changes are missing, nothing can be said." in shown.stdout
+    said = (
+        "Only s1 was collected: of which changes are missing, nothing can be said; localhost:38902 was not collected."
+    )
+    assert said in shown.stdout
     shown = run("diagnose", write(tmp_path / "both", files))
     assert (shown.exit_code, "No change is missing" in shown.stdout) == (0, True)
 

@@ -15,7 +15,7 @@ from collected import SHARED, needs_collected_files
 
 from workbench import Case, diagnose
 from workbench.cli import main
-from workbench.diagnosis_text import nothing_to_compare
+from workbench.diagnosis_text import untold
 from workbench.model import SEVERITIES
 
 HERE = Path(__file__).parent / "incidents"
@@ -109,7 +109,7 @@ def exit_code(found: Found) -> int:
     """How `workbench diagnose` ends by what it found."""
     if any(one["severity"] != "info" for one in found["findings"]):
         return 1
-    return 3 if found["unknown"] or nothing_to_compare(found) else 0
+    return 3 if found["unknown"] or untold(found) else 0
 
 
 @pytest.mark.parametrize(("folders", "run"), [*runs(HERE)])

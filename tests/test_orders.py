@@ -75,7 +75,7 @@ def test_a_run_is_called_by_its_case_as_it_is_written_and_by_its_notebook(tmp_pa
     assert [one.name for one in orders.runs] == [
         f"{case}/{name}" for name in ("20_overview", "by-hand") for case in places
     ]
-    assert {one.file for one in orders.runs} == {"it.yaml"}
+    assert {one.file for one in orders.runs} == {"../../../it.yaml", "../it.yaml"}
     # What is added changes no name.
     more = (
         text.replace("[a/eu", "[other, a/eu")
@@ -99,6 +99,9 @@ def test_a_run_is_called_by_its_case_as_it_is_written_and_by_its_notebook(tmp_pa
         ("notebook: 50_checks\nparameters: {case_folders: [eu, link]}", "one case is named twice"),
         ("notebook: 50_checks\ncases: [eu, us, ./eu]", "one case is named twice"),
         ("name: x\ncases: [eu]\nruns: [{notebook: 20_overview}]", "a name for several runs"),
+        ("cases: [eu]\nparameters: {server: s3}\nruns: [{notebook: 20_overview}]", "parameters for several runs"),
+        ("cases: [eu, us]\nruns: [{notebook: 50_checks, parameters: {case_folders: [eu]}}]", "cases are named twice"),
+        ("cases: [eu, us]\nnotebook: 50_checks\nparameters: {case_folders: []}", "cases are named twice"),
         ("notebook: 20_overview\nname: ../x\ncases: [eu]", "is no name of a run"),
         ("notebook: 20_overview\nname: [x]\ncases: [eu]", "not text"),
         ("notebook: 20_overview\nname: ''\ncases: [eu]", "is no name of a run"),

@@ -142,6 +142,72 @@ def test_names_are_found_by_their_shape(text: str, gone: list[str]) -> None:
     assert [one for one in gone if one in shown["says"]] == [], shown
 
 
+@pytest.mark.parametrize(
+    ("text", "gone", "stays"),
+    [
+        ("the entry cn=John Doe was added", ["John", "Doe"], " was added"),
+        ("the entry cn=john doe has 2 values", ["john", "doe"], " has 2 values"),
+        ("cn=Conor O'Brien, and others", ["Conor", "Brien"], ", and others"),
+        ("it is in l=Berlin,st=BE, too", ["Berlin", "BE"], ", too"),
+        ("see o=Acme Ltd.", ["Acme", "Ltd"], "see o="),
+        (r"of cn=Doe\, John,ou=staff,dc=acme", ["Doe", "John", "staff", "acme"], "of cn="),
+        ("(sn=Doe)", ["Doe"], "(sn="),
+    ],
+)
+def test_an_entry_that_nobody_knows_is_found_whole(text: str, gone: list[str], stays: str) -> None:
+    made = fresh()
+    shown = made.text(text)
+    assert stays in shown and [one for one in gone if one in shown] == [], shown
+    made.learn_from({"says": text})
+    shown = made.redacted({"says": text})["says"]
+    assert stays in shown and [one for one in gone if one in shown] == [], shown
+
+
+def test_what_every_installation_has_is_no_name() -> None:
+    made = fresh()
+    for text in (
+        "cn=directory manager may do that",
+        "cn=Directory Manager has, and the directory manager does",
+        "cn=mapping tree of cn=config was read",
+    ):
+        made.learn_from({"says": text})
+        assert made.text(text) == text
+    made.learn_from({"says": "version 1.4.4.19 at 10.4.4.19"})
+    assert made.text("version 1.4.4.19 at 10.4.4.19") == "version 1.4.4.19 at address-1"
+    made.learn("link", ["to berlin"])
+    assert made.text("cn=to berlin waits") == "cn=link-1 waits"
+
+
+def test_a_command_can_be_run_but_for_the_names() -> None:
+    made = fresh()
+    made.learn("host", ["ldap.acme.org", "dsconf.acme.org", "s1.acme.org"])
+    made.learn("host", ["ldap", "dsconf", "s1"])
+    made.learn("link", ["init", "s1-to-s3"])
+    made.learn("domain", ["acme"])
+    for command, shown in (
+        ("dsconf s1 repl-agmt init --suffix dc=acme s1-to-s3", "dsconf host-6 repl-agmt init --suffix dc=domain-1 link-2"),
+        ("ldapsearch -H ldap://ldap.acme.org:389 -b dc=acme", "ldapsearch -H ldap://host-2:port-1 -b dc=domain-1"),
+        ("ldapmodify -Y EXTERNAL -H ldapi://%2Frun%2Fslapd-s1.socket", "ldapmodify -Y EXTERNAL -H ldapi://%2Frun%2Fslapd-host-6.socket"),
+    ):  # fmt: skip
+        assert re.sub("host-[0-9]", "host", made.text(command)) == re.sub("host-[0-9]", "host", shown)
+
+
+def test_an_entry_that_is_called_like_a_word_of_ours_leaves_our_sentences_alone() -> None:
+    made = Pseudonyms(KEY, None, NAMING, None, ours=["its data was restored from a backup of its own", "ANCHOR_PURGED"])
+    data = {
+        "target": "uid=backup,ou=anchor,dc=x1",
+        "says": "restored from a backup: the anchor is gone from uid=backup",
+    }
+    made.learn_from(data)
+    shown = made.redacted(data)
+    code = made.names()["backup"]
+    assert shown["target"].startswith(f"uid={code},ou=unit-")
+    assert shown["says"] == f"restored from a backup: the anchor is gone from uid={code}"
+    made.check(shown)
+    made.learn("server", ["restored"])
+    assert made.text("restored has it") == "server-1 has it"
+
+
 def test_what_is_no_name_stays() -> None:
     text = "12 changes of origin 1, 6b006176000000010000 to 6b006176000f00010000 at 2026-11-20 15:04:22, version 2.3.1"
     made = fresh()
@@ -165,6 +231,34 @@ def test_a_code_of_which_a_part_is_a_name_stays_a_code() -> None:
     assert made.text("ANCHOR_PURGED of purged, Purged_ANCHOR") == "ANCHOR_PURGED of snapshot-1, snapshot-1_ANCHOR"
     assert made.text("see ANCHOR_PURGED-acme") == "see snapshot-2"
     assert made.survivors("ANCHOR_PURGED of purged") == ["purged"]
+
+
+def test_a_name_that_is_a_day_is_not_replaced_within_a_time() -> None:
+    made = fresh()
+    made.learn("snapshot", ["2026-11-20", "11-20", "15-04"])
+    data = {
+        "at": "2026-11-20 15:04:22",
+        "snapshots": ["2026-11-20", "11-20"],
+        "says": "made 2026-11-20T15:04:22Z, 2026-11-20 15:04 UTC and 15:04:22; see 2026-11-20/s1.log, 11-20 and 1999-11-20",
+    }
+    made.learn_from(data)
+    shown = made.redacted(data)
+    assert (shown["at"], shown["snapshots"]) == (data["at"], ["snapshot-1", "snapshot-2"])
+    assert shown["says"] == (
+        "made 2026-11-20T15:04:22Z, 2026-11-20 15:04 UTC and 15:04:22; see snapshot-1/s1.log, snapshot-2 and 1999-11-20"
+    )
+    made.check(shown)
+
+
+def test_what_stands_in_place_of_a_time_and_is_none_is_a_text() -> None:
+    made = fresh()
+    made.learn("server", ["ldap1"])
+    assert made.redacted({"at": "when ldap1 fell"}) == {"at": "when server-1 fell"}
+    with pytest.raises(Problem, match="would be left"):
+        made.check({"at": "ldap1"})
+    made.learn("snapshot", ["2026-11-20 15:04:22"])
+    data = {"at": "2026-11-20 15:04:22", "snapshot": "2026-11-20 15:04:22"}
+    assert made.redacted(data) == {**data, "snapshot": "snapshot-1"}
 
 
 def test_free_text_of_others_is_left_out() -> None:

@@ -8,18 +8,16 @@ import json
 import re
 import shutil
 import zipfile
-from html import unescape as html_unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import mistune
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from hostile import MARKUP, PAYLOADS, poisoned_incident
 from incident_samples import FOLDER, LOST, NAMES, case_of
 from report_samples import HOSTILE, called, loaded, oddly_named, of_two_suffixes, three
+from test_report_forms import Seen, as_read
 from test_secrets import CANARY, NAMED, PACKED, SHAPED
 
 from workbench import Case
@@ -31,11 +29,13 @@ from workbench.journal import Journal
 from workbench.model import Problem
 from workbench.plans import NAME as PLAN
 from workbench.plans import as_json, read_plan
+from workbench.report import packing
+from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
 from workbench.report.markdown import markdown
 from workbench.report.packing import COLUMN_RULES, export_case
-from workbench.report.page import network, page, style
-from workbench.report.redaction import DROPPED, Pseudonyms, speaks
+from workbench.report.page import page
+from workbench.report.redaction import BY_KEY, DROPPED, TIME, Pseudonyms, speaks
 from workbench.standing import BEGINS, JOURNAL
 from workbench.systems.ds389.naming import NAMING
 from workbench.tables import COLUMNS
@@ -152,11 +152,6 @@ def test_a_damaged_plan_or_journal_is_told_and_the_rest_is_there(tmp_path: Path)
 # --- what it never says
 
 
-def as_read(text: str) -> str:
-    """Markdown without its escapes."""
-    return html_unescape(re.sub(r"\\(.)", r"\1", text))
-
-
 def named_in(folder: Path) -> set[str]:
     """The names in collected files, whatever the program knows of them: of entries, hosts, links, servers, files, folders."""
     names = {path.name for path in folder.rglob("*")}
@@ -260,6 +255,49 @@ def test_the_suffix_of_another_database_does_not_change_our_sentences(tmp_path: 
     assert "so the other servers will not send them again" in " ".join(made["plain"])
 
 
+@pytest.mark.parametrize(("label", "name"), [("2026-11-20", "case"), ("11-20", "case"), ("now", "2026-11-20")])
+def test_a_case_and_its_snapshots_may_be_called_by_days(tmp_path: Path, label: str, name: str) -> None:
+    shutil.copytree(FOLDER / LOST / "2-during", tmp_path / label)
+    case = Case.create(tmp_path / name)
+    case.load([tmp_path / label])
+    made = json.loads(run(case.folder, "--json", "-").stdout)
+    whole_one = whole_report(Incident(case))
+    assert (made["case"]["name"], made["case"]["snapshot"]) == ("case-1", "snapshot-1")
+    assert [one["at"] for one in made["timeline"]["events"]] == [one["at"] for one in whole_one["timeline"]["events"]]
+    assert "2026-11-20 15:04:22 UTC" in " ".join(made["plain"])
+    assert run(case.folder).exit_code == 0 and (case.folder / "report.html").exists()
+
+
+def times_in(value: Any, kind: str = "", within: str = "") -> Any:
+    """The kind under which a time stands in data, of each that is nothing else."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from times_in(one, BY_KEY.get(f"{within}.{key}") or BY_KEY.get(key, f"no kind: {key}"), key)
+    elif isinstance(value, list):
+        for one in value:
+            yield from times_in(one, kind, within)
+    elif isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S{0,6}", value):
+        yield kind
+
+
+def test_every_time_of_ours_is_known_as_one(tmp_path: Path) -> None:
+    case = copied(tmp_path, "restored_from_own_backup")
+    plan = plan_for(case)
+    Journal(case.folder / JOURNAL, BEGINS).append("begun", plan.id, steps=len(plan.steps))
+    kinds = list(times_in(gathered(Incident(case))))
+    assert len(kinds) > 50 and set(kinds) == {TIME}
+
+
+def test_a_time_in_the_journal_that_is_none_is_shown_as_it_is(tmp_path: Path) -> None:
+    for number, at in enumerate(["yesterday", "2026-13-45 99:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59"]):
+        (tmp_path / str(number)).mkdir()
+        case = copied(tmp_path / str(number))
+        record = {"n": 1, "at": at, "what": "given_up", "plan": "x"}
+        (case.folder / JOURNAL).write_text(json.dumps(record) + "\n")
+        assert run(case.folder).exit_code == 0
+        assert at in (case.folder / "report.html").read_text()
+
+
 def test_names_of_files_tell_nobody(tmp_path: Path) -> None:
     files = {
         name.replace("x1", "acmecorp-berlin-kd4711"): text for name, text in three(20, {5}, ("x1", "x2", "x3")).items()
@@ -309,9 +347,30 @@ def test_an_export_keeps_what_a_supporter_needs(tmp_path: Path) -> None:
     assert {row["position"] for row in found["missing"]} == {row["position"] for row in incident.found["missing"]}
     assert len(tables["changes"]) == sum(part["rows"] for part in case.parts("changes"))
     assert {row["body"] for row in tables["changes"]} == {row["value"] for row in tables["entry_states"]} == {None}
+    ports = {row["consumer_port"] for row in case.arrow("links").to_pylist()}
+    assert None not in ports and {row["consumer_port"] for row in tables["links"]} == {None}
     assert {row["server"] for row in tables["changes"]} == {"server-1", "server-2", "server-3"}
     targets = {row["target"] for row in found["missing"]}
     assert targets <= {row["target"] for row in tables["changes"]}, "the same name has the same pseudonym everywhere"
+
+
+def test_a_name_that_is_left_in_a_table_is_found_and_nothing_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = copied(tmp_path)
+    monkeypatch.setattr(packing, "_of", lambda rule, text, names: text)
+    done = run(case.folder, "--case-export", tmp_path / "out.zip")
+    assert done.exit_code == 2 and "names would be left in it" in done.output
+    assert not (tmp_path / "out.zip").exists()
+
+
+def test_what_is_kept_as_it_is_is_looked_at_too() -> None:
+    made = Pseudonyms(b"k" * 32)
+    made.learn("server", ["berlin"])
+    packing._check(pa.array(["6b006176000000010000", None]), "position", "x", made)
+    for text in ("berlin", "6b006176000000010000 at berlin"):
+        with pytest.raises(Problem, match="1 names would be left"):
+            packing._check(pa.array(["6b006176000000010000", None, text]), "position", "x", made)
 
 
 def test_every_column_of_text_has_a_rule() -> None:
@@ -363,146 +422,3 @@ def _id_of(path: Path) -> str:
     found = json.loads(path.read_text())
     about = {key: value for key, value in found.items() if key not in ("schema", "id")}
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-
-
-# --- text stays text
-
-LIVE = {
-    "script",
-    "img",
-    "iframe",
-    "object",
-    "embed",
-    "form",
-    "base",
-    "video",
-    "audio",
-    "math",
-    "template",
-    "input",
-    "image",
-}
-
-
-class Seen(HTMLParser):
-    """The elements of a page, and their attributes."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.said = ""
-        self.feed(re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL))
-
-    def handle_data(self, data: str) -> None:
-        self.said += data
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-
-def poisoned(value: Any, payload: str, key: str = "") -> Any:
-    """The report with the payload for every text that comes from data, of each list a few rows."""
-    if isinstance(value, dict):
-        return {name: poisoned(one, payload, name) for name, one in value.items()}
-    if isinstance(value, list):
-        return [poisoned(one, payload, key) for one in value[:2]]
-    return payload if isinstance(value, str) and key not in ("at", "from", "to") else value
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A report in which something stands everywhere."""
-    case = copied(tmp_path_factory.mktemp("whole"), "restored_from_own_backup")
-    plan = plan_for(case)
-    Journal(case.folder / JOURNAL, BEGINS).append("begun", plan.id, steps=len(plan.steps))
-    return whole_report(Incident(case))
-
-
-def test_no_payload_becomes_an_element_of_the_page(whole: dict[str, Any]) -> None:
-    assert len(PAYLOADS) >= 60
-    plain = Seen(page(poisoned(whole, "x")))
-    shape = [tag for tag, _ in plain.tags]
-    assert not LIVE & set(shape)
-    for payload in PAYLOADS:
-        seen = Seen(page(poisoned(whole, payload)))
-        known = ("b", "i", "u", "a", "link", "marquee", "details", "summary")
-        extra = [tag for tag, _ in seen.tags if tag in LIVE or tag in known]
-        assert extra == [tag for tag in shape if tag in known], payload
-        for _, attributes in seen.tags:
-            assert not [name for name in attributes if name.startswith("on") or name in ("style", "src", "srcdoc")], (
-                payload
-            )
-            assert (attributes.get("href") or "#").startswith("#")
-            assert re.fullmatch(r"[a-z -]*", attributes.get("class") or ""), payload
-
-
-def test_no_payload_becomes_an_element_of_the_markdown(whole: dict[str, Any]) -> None:
-    shown = mistune.create_markdown(escape=False, plugins=["table", "url", "strikethrough", "math", "footnotes"])
-    base = Seen(str(shown(markdown(poisoned(whole, "x")))))
-    ours = {tag for tag, _ in base.tags}
-    assert not ours & {"a", "img", "script"}
-    more = [
-        "https://evil.example/",
-        "www.evil.example",
-        "mail@evil.example",
-        "<https://evil.example>",
-        "[x]: http://e.example",
-    ]
-    for payload in [
-        *MARKUP,
-        *PAYLOADS,
-        *more,
-        "# head",
-        "- item\n- item",
-        "~~~\ncode",
-        "***",
-        "`code`",
-        "a | b",
-        "1. one",
-    ]:
-        seen = Seen(str(shown(markdown(poisoned(whole, payload)))))
-        assert {tag for tag, _ in seen.tags} <= ours, (payload, {tag for tag, _ in seen.tags} - ours)
-        assert len(seen.tags) <= len(base.tags) + 2, payload
-
-
-def test_the_check_of_the_markdown_sees_what_it_is_to_see() -> None:
-    shown = mistune.create_markdown(escape=False, plugins=["table", "url"])
-    live = [one for one in MARKUP if Seen(str(shown(f"text {one}"))).tags[1:]]
-    assert len(live) > 20
-
-
-def test_names_that_want_to_be_markup(tmp_path: Path) -> None:
-    case = Case.create(tmp_path / "case")
-    case.load(poisoned_incident(FOLDER / LOST, tmp_path / "in"))
-    incident = Incident(case)
-    html = page(whole_report(incident))
-    assert "&lt;img src=x onerror" in html
-    assert not LIVE & {tag for tag, _ in Seen(html).tags}
-    assert "onerror" not in page(redacted_report(incident, pseudonyms_of(incident)))
-
-
-def test_the_page_asks_for_nothing_and_runs_nothing(whole: dict[str, Any]) -> None:
-    html = page(whole)
-    assert "<script" not in html and "http" not in html.replace("http-equiv", "")
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
-    assert policy and "default-src &#39;none&#39;" in policy[1] and "unsafe" not in policy[1]
-    assert style() in html
-
-
-def test_a_mesh_of_many_servers_is_drawn_within_its_frame() -> None:
-    servers = [
-        {"name": f"s{n}", "origin": str(n), "collected": True, "verdict": "present", "says": ""} for n in range(40)
-    ]
-    links = [
-        {"supplier": f"s{n}", "consumer": f"s{(n + 1) % 40}", "name": "l", "enabled": n % 2 == 0, "verdict": "pending",
-         "label": "1,000,000 behind", "says": ""}
-        for n in range(40)
-    ]  # fmt: skip
-    servers[33]["verdict"] = "missing"
-    drawn = network({"suffix": None, "servers": servers, "links": links})
-    assert drawn["left"] == 24 and any(one["name"] == "s33" for one in drawn["boxes"])
-    x, top, wide, high = map(float, drawn["view"].split())
-    for one in drawn["boxes"]:
-        assert x <= one["x"] and one["x"] + drawn["width"] <= wide
-        assert top <= one["y"] and one["y"] + drawn["height"] <= top + high
-    assert all(one["left"] >= 0 and one["left"] + one["width"] <= wide for one in drawn["arrows"])

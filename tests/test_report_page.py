@@ -16,7 +16,7 @@ import pytest
 from conftest import CHROMIUM, ROOT, need
 from hostile import PAYLOADS
 from incident_samples import LOST, case_of
-from test_report import poisoned
+from test_report_forms import poisoned
 
 from workbench import Case
 from workbench.case_plan import plan_for
@@ -123,6 +123,19 @@ def test_the_page_is_whole_and_asks_for_nothing(browser: Browser, html: str, siz
         "one.getBoundingClientRect().height))"
     )
     assert small > 9, "letters of pictures can be read"
+    opened.context.close()
+
+
+def test_a_reason_in_a_column_of_numbers_stays_on_the_page(
+    browser: Browser, incident: Incident, tmp_path: Path
+) -> None:
+    made = redacted_report(incident, pseudonyms_of(incident))
+    why = "of some changes the collected files do not tell whether it has them"
+    made["verification"] = [{**one, "found": None, "why": why} for one in made["verification"]]
+    file = tmp_path / "report.html"
+    file.write_text(page(made), encoding="utf-8")
+    opened = browser.open(file, "phone")
+    assert opened.get_by_text(why).count() == 3 and opened.evaluate(_OUTSIDE) == []
     opened.context.close()
 
 

@@ -15,6 +15,7 @@ import pytest
 from conftest import ROOT
 from fleet_files import write_suffixes
 from incident_samples import LOST, case_of
+from mesh_samples import write
 from report_samples import loaded, of_two_suffixes, three
 from test_suffixes import two_fleets
 
@@ -24,6 +25,7 @@ from workbench.diagnosis import diagnose
 from workbench.diagnosis_text import diagnosis_text, headline, summed
 from workbench.incident import Incident
 from workbench.journal import Journal
+from workbench.overview import mesh
 from workbench.plans import NAME as PLAN
 from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
@@ -106,7 +108,7 @@ def test_each_cause_counts_the_changes_that_it_explains(tmp_path: Path) -> None:
     (why,) = [one for one in made["plain"] if one.startswith("Why:")]
     assert "can no longer be delivered to it (41 of 45); " in why and "goes on without it, for good (3 of 45); " in why
     assert "for the others the collected files do not tell the cause" in why
-    assert "APPLY_SKIPPED</code> (1 of 2" in page(made) and "APPLY\\_SKIPPED (1 of 2)" in markdown(made)
+    assert "APPLY_SKIPPED</code> (1 of 2" in page(made) and "APPLY\\_SKIPPED (1 of 2, from " in markdown(made)
 
 
 def test_a_finding_proves_the_cause_of_its_own_origin_alone(tmp_path: Path) -> None:
@@ -207,7 +209,14 @@ def test_what_waits_and_what_nobody_sends_are_told_apart() -> None:
         return {"server": server, "suffix": None, "origin": "1", "count": count, "suppliers": [*suppliers]}
 
     servers = [{"name": name, "suffix": None, "vector": {"1": {}}, "changes": 1} for name in ("a", "b")]
-    found = {"missing": [], "stranded": [], "unknown": [], "servers": servers, "run": {"truncated": {}}}
+    found = {
+        "missing": [],
+        "stranded": [],
+        "unknown": [],
+        "servers": servers,
+        "run": {"truncated": {}},
+        "not_collected": [],
+    }
     found["pending"] = [row("a", 4, "b"), row("b", 6), row("c", 2)]
     assert headline(found) == (
         "No change is missing; 4 are on the way to a; up to 6 have not arrived at b, c, and nobody would send them now."
@@ -284,6 +293,98 @@ def test_a_repair_that_was_given_up_is_not_recommended_again(tmp_path: Path) -> 
     assert "given up after 0 of 1" in made["plain"][-1] and "collect anew" in made["plain"][-1]
 
 
+def finished(case: Case) -> None:
+    plan = plan_for(case)
+    journal = Journal(case.folder / JOURNAL, BEGINS)
+    journal.append("begun", plan.id, steps=len(plan.steps))
+    for step in plan.steps:
+        journal.append("intent", plan.id, step=step.key, memo={})
+        journal.append("applying", plan.id, step=step.key)
+        journal.append("done", plan.id, step=step.key, vectors=[])
+    journal.append("finished", plan.id)
+
+
+def later(case: Case, folder: Path, files: dict[str, str]) -> Case:
+    case.load([write(folder / "in" / "2-two", files)])
+    return case
+
+
+def verified(made: dict[str, Any]) -> dict[str, Any]:
+    return {one["server"]: one["why"] or one["found"] for one in made["verification"]}
+
+
+def test_of_a_server_that_nobody_looked_at_no_verification_is_claimed(tmp_path: Path) -> None:
+    case = loaded(tmp_path, ("1-one", three(20, {5, 6})))
+    finished(case)
+    since = "nothing was collected since"
+    assert verified(report_of(case)) == {"s1": since, "s2": since, "s3": since}
+    assert report_of(case)["plain"][-1].endswith("whether it held is not known: nothing was collected since.")
+    files = {name: text for name, text in three(25, set()).items() if not name.startswith("s3")}
+    incident = Incident(later(case, tmp_path, files))
+    made = whole_report(incident)
+    assert verified(made) == {"s1": 0, "s2": 0, "s3": "it was not collected"}
+    assert made["plain"][-2:] == [
+        "Of s3 nothing was collected: what it has, these files do not tell.",
+        "The plan of repair was carried out; whether it held is under “Applied and verified”; "
+        "of s3 it is not known: it was not collected.",
+    ]
+    assert "not known: it was not collected" in page(made)
+    assert "not known: it was not collected" in markdown(made)
+    shown = redacted_report(incident, pseudonyms_of(incident))["verification"]
+    assert [one["why"] for one in shown] == ["", "", "it was not collected"]
+
+
+def test_where_it_cannot_be_judged_no_verification_is_claimed(tmp_path: Path) -> None:
+    case = loaded(tmp_path, ("1-one", three(20, {5, 6})))
+    finished(case)
+    incident = Incident(later(case, tmp_path, three(40, {5, 6, 30})))
+    assert verified(whole_report(incident)) == {"s1": 0, "s2": 0, "s3": 3}
+    incident.found = diagnose(case, limit=2)
+    assert set(verified(whole_report(incident)).values()) == {"the list of missing changes was cut"}
+
+    (tmp_path / "alone").mkdir()
+    case = loaded(tmp_path / "alone", ("1-one", three(20, {5, 6})))
+    finished(case)
+    files = three(25, set())
+    del files["s3.changelog.ldif"]
+    open_ = "of some changes the collected files do not tell whether it has them"
+    assert verified(report_of(later(case, tmp_path / "alone", files)))["s3"] == open_
+    case.load([write(tmp_path / "alone" / "in" / "3-three", {"s3.replica.ldif": three(25, set())["s3.replica.ldif"]})])
+    assert verified(report_of(case)) == {
+        "s1": "it was not collected",
+        "s2": "it was not collected",
+        "s3": "no other server was collected to compare it with",
+    }
+
+
+def test_a_plan_of_an_earlier_snapshot_is_not_recommended(tmp_path: Path) -> None:
+    case = loaded(tmp_path, ("1-one", three(20, {5, 6})))
+    plan_for(case)
+    assert "What to do next: initialise s3 from s1" in report_of(case)["plain"][-1]
+    made = report_of(later(case, tmp_path, three(25, set())))
+    assert made["headline"].startswith("No change is missing")
+    assert not [one for one in made["plain"] if "initialise" in one or "plan" in one.lower()]
+    (tmp_path / "again").mkdir()
+    case = loaded(tmp_path / "again", ("1-one", three(20, {5, 6})))
+    plan_for(case)
+    made = report_of(later(case, tmp_path / "again", three(25, {5, 6})))
+    assert made["plain"][-1].startswith("The plan of repair is of an earlier snapshot: plan again")
+    plan_for(case)
+    assert "another snapshot: plan again" in whole_report(Incident(case, "1-one"))["plain"][-1]
+
+
+def test_behind_a_damaged_journal_no_plan_is_recommended(tmp_path: Path) -> None:
+    case = copied(tmp_path)
+    finished(case)
+    lines = (case.folder / JOURNAL).read_text().splitlines()
+    (case.folder / JOURNAL).write_text("\n".join([lines[0], "garbage", *lines[2:]]) + "\n")
+    made = report_of(case)
+    assert made["plain"][-1].startswith("Before anything else: the journal is damaged")
+    assert not [one for one in made["plain"] if "next" in one or "workbench plan" in one]
+    text = markdown(made)
+    assert "the journal is damaged" in text and "is empty" not in text and "is empty" not in page(made)
+
+
 def test_why_nobody_can_tell_is_said_whatever_the_servers_are_called(tmp_path: Path) -> None:
     """The reason is the name of a rule in the data, and a server may bear the same."""
     files = three(6, [3], names=("s1", "s2", "not_shown"))
@@ -301,6 +402,19 @@ def test_sentences_are_made_after_the_names_are_replaced(tmp_path: Path) -> None
     assert not {"headline", "plain", "glossary"} & told.keys()
     assert not [one for one in told["timeline"]["events"] if "says" in one]
     assert not [one for drawn in told["topology"] for one in [*drawn["servers"], *drawn["links"]] if "says" in one]
+
+
+def test_maps_and_reports_use_the_same_words(tmp_path: Path) -> None:
+    incident = Incident(copied(tmp_path))
+    (told,) = whole_report(incident)["topology"]
+    drawn = mesh(incident, told["suffix"])
+    for of in ("servers", "links"):
+        words = [
+            [(one[key]) for one in some[of] for key in ("name", "says", "label") if key in one]
+            for some in (told, drawn)
+        ]
+        assert words[0] == words[1] and len(words[0]) > 5
+    assert {"12 lost", ""} <= {one["label"] for one in drawn["links"]}
 
 
 @pytest.mark.parametrize("name", ["lag_behind_disabled_links", "purged_changelog"])

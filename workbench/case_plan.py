@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from workbench.boundary import printable
 from workbench.case import Case
+from workbench.incident import RECORD
 from workbench.journal import owned, write_whole
 from workbench.model import Problem
 from workbench.planning import models_of
@@ -33,11 +35,13 @@ def keep(plan: Plan, folder: Path) -> None:
         raise Problem(f"the plan cannot be kept: {error.strerror}", printable(str(folder)), do) from None
 
 
-def plan_for(case: Case, only: Sequence[str] = (), ways: Sequence[str] = ()) -> Plan:
+def plan_for(
+    case: Case, only: Sequence[str] = (), ways: Sequence[str] = (), told: Callable[[str], None] = print
+) -> Plan:
     """The plan to go on with: the half-done one of the case, whatever is asked for, else a new one that is kept with it.
 
     A plan that is done stays the plan of the case until there is evidence of what came of it: what was collected before it
-    asks for the same steps again.
+    asks for the same steps again. A run without a person replaces no plan: somebody may be about to apply the one that is kept.
     """
     only, ways = ([one] if isinstance(one, str) else one for one in (only, ways))
     if begun := half_done(case.folder):
@@ -51,6 +55,12 @@ def plan_for(case: Case, only: Sequence[str] = (), ways: Sequence[str] = ()) -> 
     same = kept_before is not None and (made.snapshot, made.steps) == (kept_before.snapshot, kept_before.steps)
     if kept_before and same and state_of(case.folder, kept_before).state == FINISHED:
         return kept_before
+    if kept_before and os.environ.get(RECORD):
+        if same:
+            return kept_before
+        stays = f"another plan is kept with the case, and stays: {case.folder / NAME}, made at {kept_before.made_at}"
+        told(printable(f"{stays}. The one that is shown here is not kept: `workbench plan {case.folder}` keeps it"))
+        return made
     keep(made, case.folder)
     return made
 

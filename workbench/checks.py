@@ -3,7 +3,8 @@
 What a case is held against here is a diagnosis that lies in it (`CASE/baseline.json`, as `diagnose --json` writes one). The
 baseline of `workbench check` is another: it lies beside a parameters file and holds the facts of its runs (`runs/checking.py`).
 
-A check that could not look is no pass: what cannot be opened has failed, what the evidence cannot tell is inconclusive.
+A check that could not look is no pass: what cannot be opened has failed, what the evidence cannot tell is inconclusive, also
+if it could not when the baseline was made.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.case import Case
-from workbench.diagnosis import diagnose
-from workbench.diagnosis_text import headline, nothing_to_compare
+from workbench.case_facts import NAMED, facts_of_case
+from workbench.diagnosis_text import headline, untold
 from workbench.differences import difference, differences_text, read_diagnosis, worst_new
-from workbench.incident import open_case
+from workbench.incident import Incident, open_case
 from workbench.model import SEVERITIES, Problem
 from workbench.timeline import Timeline
+from workbench.topology import DOWN
 
 CLEAN, FINDINGS, INCONCLUSIVE, FAILED = "clean", "findings", "inconclusive", "failed"
 OUTCOMES = (CLEAN, INCONCLUSIVE, FINDINGS, FAILED)
 """From the best to the worst."""
 
 BASELINE = "baseline.json"
+_WHOLE = ("servers", "pairs", "missing", "stranded", "pending", "unknown", "findings")
+"""Lists without which a diagnosis is no baseline: what it does not have, nothing would be new against."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class Checked:
     counts       severity -> findings
     changes      `new`, `gone`, `changed`: findings against the baseline; empty without one
     details      the differences from the baseline, as text
-    servers      server and suffix of each that tells what it has seen
-    evidence_at  the newest time that the evidence tells
+    facts        list -> rows, as `facts_of_case` gives them
+    evidence_at  what is oldest of the newest times that each server's evidence tells; `evidence_of` is the server
     """
 
     case: str
@@ -50,22 +54,30 @@ class Checked:
     counts: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, int] = field(default_factory=dict)
     details: str = ""
-    servers: Sequence[tuple[str, str | None]] = ()
+    facts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
     evidence_at: str | None = None
+    evidence_of: str | None = None
 
 
-def collected(found: Mapping[str, Any]) -> list[tuple[str, str | None]]:
-    """Server and suffix of each that tells, by its vector or its log, what it has seen."""
-    return [(one["name"], one["suffix"]) for one in found["servers"] if one["vector"] or one["changes"]]
+def oldest_evidence(case: Case) -> tuple[str | None, str | None]:
+    """What is oldest of the newest times that each server's evidence tells in the last snapshot, and the server; (None, None):
+    there is nothing in it. Without any time it is when the server's files were written.
 
-
-def newest_evidence(case: Case) -> str | None:
-    """The newest time that the last snapshot tells, else when its files were written; None: there is nothing in it."""
+    Of several servers the new ones must not hide the one whose collector has died. What did not answer tells no time.
+    """
     label, line = next(reversed(case.snapshots), ""), Timeline(case)
     mine = [one for one in case.inputs if one.snapshot == label]
-    times = [at for server in {one.server for one in mine} if (at := line.about(label, server))]
-    times = times or [datetime.fromtimestamp(one.changed // 10**9, UTC) for one in mine]
-    return f"{max(times).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if times else None
+    down = {one.server for one in mine if one.file.endswith(DOWN)}
+    servers = {one.server for one in mine if one.kind} - down
+    times = {server: at for server in servers if (at := line.about(label, server))}
+    for one in () if times else mine:
+        if one.server in servers:
+            written = datetime.fromtimestamp(one.changed // 10**9, UTC)
+            times[one.server] = max(written, times.get(one.server, written))
+    if not times:
+        return None, None
+    server = min(times, key=lambda name: (times[name], name))
+    return f"{times[server].astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}", server
 
 
 def outcome_of(found: Mapping[str, Any], threshold: str = "warning") -> str:
@@ -73,7 +85,7 @@ def outcome_of(found: Mapping[str, Any], threshold: str = "warning") -> str:
     worst = max((SEVERITIES.index(one["severity"]) for one in found["findings"]), default=-1)
     if worst >= SEVERITIES.index(threshold):
         return FINDINGS
-    return INCONCLUSIVE if found["unknown"] or nothing_to_compare(found) else CLEAN
+    return INCONCLUSIVE if found["unknown"] or untold(found) else CLEAN
 
 
 def check(case_folder: str | Path, threshold: str = "warning", baseline: str = BASELINE) -> Checked:
@@ -84,23 +96,37 @@ def check(case_folder: str | Path, threshold: str = "warning", baseline: str = B
     try:
         case = open_case(case_folder)
         named = named or str(case.folder)
-        found = diagnose(case)
+        incident = Incident(case)
+        found = incident.found
         counts = {name: sum(one["severity"] == name for one in found["findings"]) for name in SEVERITIES}
         known = case.folder / baseline
         if not known.exists():
             outcome, changes, details = outcome_of(found, threshold), dict[str, int](), ""
         else:
-            differing = difference(read_diagnosis(known), found)
+            differing = difference(_whole(known), found)
             changes = {kind: len(differing["findings"][kind]) for kind in ("new", "gone", "changed")}
             details = differences_text(differing)
-            if worst_new(differing) >= SEVERITIES.index(threshold):
-                outcome = FINDINGS
-            else:
-                outcome = INCONCLUSIVE if differing["unknown"]["new"] or nothing_to_compare(found) else CLEAN
-        dated = newest_evidence(case)
-        return Checked(named, outcome, headline(found), counts, changes, details, collected(found), dated)
+            outcome = _outcome_since(differing, found, threshold)
+        about = counts, changes, details, facts_of_case(incident, named)
+        return Checked(named, outcome, headline(found), *about, *oldest_evidence(case))
     except Problem as problem:
         return Checked(named, FAILED, str(problem))
+
+
+def _whole(path: Path) -> dict[str, Any]:
+    """The baseline; Problem if it is a part of a diagnosis, against which nothing would be new."""
+    known = read_diagnosis(path)
+    if absent := [name for name in _WHOLE if known.get(name) is None]:
+        do = "write it anew: `workbench diagnose CASE --json CASE/baseline.json`"
+        raise Problem(f"this baseline is no whole diagnosis: it has no {', '.join(absent)}", printable(str(path)), do)
+    return known
+
+
+def _outcome_since(differing: Mapping[str, Any], found: Mapping[str, Any], threshold: str) -> str:
+    """Whether a diagnosis is as its baseline. A finding that is known may speak of more changes than it did: they are new."""
+    if worst_new(differing) >= SEVERITIES.index(threshold) or any(differing[name]["new"] for name in NAMED):
+        return FINDINGS
+    return INCONCLUSIVE if differing["not_compared"] or found["unknown"] or untold(found) else CLEAN
 
 
 def check_all(

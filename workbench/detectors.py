@@ -39,9 +39,6 @@ from workbench.topology import Row, Topology
 REFUSED = "refused"
 """The decision of a pair that may exchange nothing."""
 
-_DOWN = ".DOWN"
-"""How the name of the file ends that says of a server: it could not be reached."""
-
 WAITS = timedelta(seconds=300)
 """Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
 
@@ -138,7 +135,6 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
     shown = situation.topology
     telling = {one.server for one in situation.inputs if format_with(one.kind).tells_links}
     links = situation.statuses()
-    down = {one.server for one in situation.case.inputs if one.snapshot == shown.snapshot and one.file.endswith(_DOWN)}
     for suffix in sorted({one.suffix for one in shown.replicas}, key=lambda suffix: suffix or ""):
         # A server of which only a log was collected, or that was down, may be any origin of any suffix.
         mine = [one for one in shown.replicas if one.suffix == suffix or (one.suffix is None and not one.claims)]
@@ -152,7 +148,7 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
         )
         # Who makes the changes of a read-only server is told by links to it alone: where only such were collected, anybody may.
         made_here = any(one.origin for one in mine)
-        if not known or not made_here or down - there or any(link.consumer not in there for link in led):
+        if not known or not made_here or shown.down - there or any(link.consumer not in there for link in led):
             continue
         alive = {one.origin for one in mine} | {
             row["consumer_origin"] for key, row in links.items() if key[1] == suffix and "consumer_origin" in row

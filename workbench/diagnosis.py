@@ -29,7 +29,7 @@ from workbench.model import SEVERITIES, Finding, Problem
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, Talk, plan
 from workbench.situation import Situation
 from workbench.timeline import Timeline
-from workbench.topology import Link, Replica, Topology, topology
+from workbench.topology import Link, Replica, Topology, not_collected, topology
 from workbench.verdicts import Verdicts, verdicts
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def diagnose(
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
         "servers": [_server(replica) for replica in shown.replicas],
         "links": [_link(link) for link in shown.links],
+        "not_collected": not_collected(shown),
         "pairs": pairs,
         **{name: rows[:limit] for name, rows in lists.items()},
         "findings": [_finding(one) for one in findings],

@@ -10,11 +10,14 @@ from workbench.matrix_text import matrix_text, outside_text
 from workbench.model import System
 from workbench.plain import aligned, one_cell
 from workbench.rules.verdicts import MISSING, UNKNOWN
+from workbench.topology import NO_VECTOR
 
 Row = Mapping[str, Any]
 
 _LISTED = 10
 """Missing changes that are named; all of them are in the JSON."""
+_NAMED = 5
+"""Servers of which nothing tells what they have seen, and that are named."""
 
 
 def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
@@ -29,7 +32,7 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-NO_VECTOR, ONE_SERVER, ONE_OF_EACH = "no_vector", "one_server", "one_of_each"
+ONE_SERVER, ONE_OF_EACH = "one_server", "one_of_each"
 
 
 def summed(found: Row) -> dict[str, Any]:
@@ -41,7 +44,8 @@ def summed(found: Row) -> dict[str, Any]:
     cut = found["run"].get("truncated", {})
 
     def told(name: str, rows: Sequence[Row]) -> dict[str, Any]:
-        return {"count": cut.get(name) or len(rows), "on": _on(rows)}
+        unseen = {server for server, _, _ in beyond_the_cut(found, name)}
+        return {"count": cut.get(name) or len(rows), "on": sorted({*_on(rows), *unseen})}
 
     counted = {name: told(name, found[name]) for name in ("missing", "stranded", "unknown")}
     if "missing" not in cut:
@@ -57,32 +61,79 @@ def summed(found: Row) -> dict[str, Any]:
             "on": sorted(lacks),
             "same": len(set(lacks.values())) < 2,
         }
-    return {**counted, "nothing_to_compare": _nothing_to_compare(found)}
+    return {
+        **counted,
+        "pending_cut": "pending" in cut,
+        "nothing_to_compare": _nothing_to_compare(found),
+        "alone": _alone(found),
+        "not_collected": {"on": _on(one for one in found["not_collected"] if one["why"] != NO_VECTOR)},
+        "no_vector": _no_vector(found),
+    }
+
+
+_TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
+"""Findings that are made whatever rows are shown: where a list was cut, they still tell of which servers it spoke."""
+
+
+def beyond_the_cut(found: Row, name: str) -> set[tuple[str, str, str | None]]:
+    """Server, origin and suffix of what a list that was cut spoke of as well, and no shown row is of; empty of a whole one."""
+    if name not in found["run"].get("truncated", {}):
+        return set()
+    shown = {(row["server"], row["origin"], row["suffix"]) for row in found[name]}
+    told = [one for one in found["findings"] if _TOLD_BY.get(one["code"]) == name and one["origin"]]
+    return {(one["server"], one["origin"], one["suffix"]) for one in told} - shown
 
 
 def _on(rows: Iterable[Row]) -> list[str]:
     return sorted({row["server"] for row in rows})
 
 
+def collected(found: Row) -> list[tuple[str, str | None]]:
+    """Server and suffix of each that tells, by its vector or its log, what it has seen."""
+    return [(one["name"], one["suffix"]) for one in found["servers"] if one["vector"] or one["changes"]]
+
+
 def _nothing_to_compare(found: Row) -> dict[str, Any]:
-    telling = {(one["suffix"], one["name"]) for one in found["servers"] if one["vector"] or one["changes"]}
-    names = sorted({name for _, name in telling})
+    telling = set(collected(found))
+    names = sorted({name for name, _ in telling})
     if not telling:
         return {"why": NO_VECTOR, "on": []}
-    if len(telling) == len({suffix for suffix, _ in telling}):
+    if len(telling) == len({suffix for _, suffix in telling}):
         return {"why": ONE_SERVER if len(telling) == 1 else ONE_OF_EACH, "on": names}
     return {"why": "", "on": []}
 
 
-def nothing_to_compare(found: Row) -> str:
-    """Why nothing can be said of missing changes; empty if two servers of a suffix tell what they have seen.
+def _alone(found: Row) -> list[dict[str, Any]]:
+    """Suffixes of which one server alone tells what it has seen: nobody can say what it misses."""
+    of: dict[str | None, list[str]] = {}
+    for name, suffix in sorted(set(collected(found))):
+        of.setdefault(suffix, []).append(name)
+    return [{"suffix": suffix, "on": names} for suffix, names in of.items() if len(names) == 1]
 
-    A server tells that by its vector, or by its log, which claims what it holds.
+
+def _no_vector(found: Row) -> list[dict[str, Any]]:
+    """Servers that do not tell what they have seen: of one suffix, or of any (suffix None)."""
+    telling = {name for name, _ in collected(found)}
+    of: dict[str | None, list[str]] = {}
+    for one in found["not_collected"]:
+        if one["why"] == NO_VECTOR:
+            of.setdefault(one["suffix"] if one["server"] in telling else None, []).append(one["server"])
+    return [{"suffix": suffix, "on": sorted({*names})} for suffix, names in of.items()]
+
+
+def untold(found: Row) -> list[dict[str, Any]]:
+    """Why a diagnosis without findings is no clean one, beside stretches that are unknown: server, suffix (None: any), why.
+
+    What one server alone tells of a suffix cannot be compared, and of some nothing tells what they have seen.
     """
-    return _not_compared(_nothing_to_compare(found))
+    told = [{"server": one["on"][0], "suffix": one["suffix"], "why": ONE_SERVER} for one in _alone(found)]
+    if not collected(found):
+        told.append({"server": None, "suffix": None, "why": NO_VECTOR})
+    return [*told, *found["not_collected"]]
 
 
 def _not_compared(told: Row) -> str:
+    """Why nothing can be said of missing changes; empty if two servers of a suffix tell what they have seen."""
     return {
         "": "",
         NO_VECTOR: "No vector was collected",
@@ -98,7 +149,7 @@ def headline(found: Row) -> str:
 
 def verdict_line(told: Row) -> str:
     """The verdict in one line, of what `summed` counted."""
-    missing, stranded, unknown = (told[name] for name in ("missing", "stranded", "unknown"))
+    missing, stranded = told["missing"], told["stranded"]
     said: list[str] = []
     if count := missing["count"]:
         least, where = "" if missing["exact"] else "up to ", ", ".join(missing["on"])
@@ -107,27 +158,46 @@ def verdict_line(told: Row) -> str:
     if count := stranded["count"]:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
     if told["waiting"]["count"]:
-        count, on, least = _most(told["waiting"])
+        count, on, least = _most(told["waiting"], told["pending_cut"])
         said.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["stuck"]["count"]:
-        count, on, least = _most(told["stuck"])
+        count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
         said.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
-    open_ = ""
-    if count := unknown["count"]:
-        open_ = f"{count:,} {'stretch' if count == 1 else 'stretches'} cannot be judged by what was collected"
+    open_ = list(_open(told))
     if reason := _not_compared(told["nothing_to_compare"]):
         said.insert(
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
         said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
-    return one_cell("; ".join([*said, *([open_] if open_ else [])]) + ".")
+    line = one_cell("; ".join([*said, *open_]) + ".")
+    return line[0].upper() + line[1:]
 
 
-def _most(told: Row) -> tuple[int, str, str]:
+def _open(told: Row) -> Iterator[str]:
+    """What nobody can tell, and why."""
+    if count := told["unknown"]["count"]:
+        yield f"{count:,} {'stretch' if count == 1 else 'stretches'} cannot be judged by what was collected"
+    if not told["nothing_to_compare"]["why"]:
+        for one in told["alone"]:
+            yield f"of {one['suffix'] or 'a suffix without a name'} only {one['on'][0]} was collected"
+    for one in told["no_vector"] if told["nothing_to_compare"]["why"] != NO_VECTOR else ():
+        of = f" of {one['suffix']}" if one["suffix"] else ""
+        yield f"of {_named_few(one['on'])} neither a vector nor a log{of} was collected"
+    if absent := told["not_collected"]["on"]:
+        yield f"{_named_few(absent)} {'was' if len(absent) == 1 else 'were'} not collected"
+
+
+def _named_few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    few = [*names[:_NAMED], *([f"{more} other {'server' if more == 1 else 'servers'}"] if more > 0 else [])]
+    return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))
+
+
+def _most(told: Row, cut: bool) -> tuple[int, str, str]:
     """Of several servers each may wait for another number, and for the same changes as another one."""
-    return told["count"], ", ".join(told["on"]), "" if told["same"] else "up to "
+    return told["count"], ", ".join(told["on"]), "at least " if cut else "" if told["same"] else "up to "
 
 
 def findings_text(findings: Iterable[Row]) -> str:

@@ -240,6 +240,21 @@ def owned(folder: Path, dead_owner: str | None = None) -> Iterator[Owner | None]
                 file.truncate(0)
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold this lock, a file that is there only meanwhile; raises BlockingIOError if somebody else does. The kernel ends it with
+    its process."""
+    with open(path, "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _same_file(file.fileno(), path):  # its holder has just ended and taken it away: this lock guards nothing
+            raise BlockingIOError
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink()
+
+
 def _same_file(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())

@@ -165,7 +165,8 @@ class Naming:
     """What names look like in one system, so that a report can do without them. Kinds are those of `workbench.report.redaction`.
 
     parts     the name of a target -> its pieces, which joined are the name again: ("", literal text) and (kind, name)
-    in_text   finds names of targets within a sentence; None: only those that are known are found there
+    in_text   finds names of targets within a sentence, with the words behind them that may belong to them, of which those are
+              taken that are no words of any sentence; None: only names that are known are found there
     patterns  (kind, pattern): names in the system's own lines of logs; the first group is the name
     common    names that every installation has: they say nothing of whose data it is; lower case
     ordinary  words of the system's own sentences, which are no names there; lower case

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.diagnosis_text import beyond_the_cut
 from workbench.incident import Incident
 from workbench.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN, worst
 from workbench.matrix_text import decision_words
+from workbench.mesh_text import cell_says, link_says, server_says
 from workbench.rules.sending import NOTHING as NOTHING_TO_SEND
 from workbench.rules.sending import SEND
 
@@ -22,10 +24,16 @@ LISTS = (("missing", MISSING), ("stranded", STRANDED), ("unknown", UNKNOWN), ("p
 
 
 def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
-    """The servers with their verdicts, and the links with what would go over each now.
+    """The servers with their verdicts, and the links with what would go over each now, in words for pictures."""
+    drawn = mesh_data(incident, suffix)
+    servers = [{**one, "says": server_says(one)} for one in drawn["servers"]]
+    return {**drawn, "servers": servers, "links": [{**one, **link_says(one)} for one in drawn["links"]]}
 
-    Servers that a link leads to and that were not collected are there too, without a verdict. `says` and `label` are words for
-    pictures; who has other readers words what stands beside them: `counts` and `claims` of a server, `over` of a link.
+
+def mesh_data(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
+    """The same without a word: `counts` and `claims` of a server, `over` of a link are what words are made of.
+
+    Servers that a link leads to and that were not collected are there too, without a verdict.
     """
     found = incident.found
     counts = _counts(found)
@@ -34,11 +42,12 @@ def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
             "name": one["name"],
             "origin": one["origin"],
             "collected": True,
-            **_said(one["name"], None, one["suffix"], counts, claims=bool(one["vector"])),
+            **_counted(one["name"], None, one["suffix"], counts, claims=bool(one["vector"])),
         }
         for one in found["servers"]
         if one["suffix"] == suffix
     }
+    absent: dict[str, Any] = {"origin": None, "collected": False, "verdict": NOTHING, "counts": [], "claims": False}
     pairs = {(row["supplier"], row["consumer"]): row for row in found["pairs"] if row["suffix"] == suffix}
     links = []
     for link in found["links"]:
@@ -46,40 +55,21 @@ def mesh(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
             continue
         consumer = link["consumer"] or link["address"] or "?"
         for name in (link["supplier"], consumer):
-            servers.setdefault(
-                name,
-                {
-                    "name": name,
-                    "origin": None,
-                    "collected": False,
-                    "verdict": NOTHING,
-                    "says": "not collected",
-                    "counts": [],
-                    "claims": False,
-                },
-            )
-        pair = pairs.get((link["supplier"], link["consumer"]))
-        links.append(
-            {
-                "supplier": link["supplier"],
-                "consumer": consumer,
-                "name": link["name"],
-                "enabled": link["enabled"],
-                **_over(incident, link, pair),
-            }
-        )
+            servers.setdefault(name, {"name": name, **absent})
+        over = _over(incident, link, pairs.get((link["supplier"], link["consumer"])))
+        about = {"supplier": link["supplier"], "consumer": consumer, "name": link["name"], "enabled": link["enabled"]}
+        links.append({**about, **over})
     return {"suffix": suffix, "servers": sorted(servers.values(), key=lambda one: one["name"]), "links": links}
 
 
 def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
-    """What goes over a link: a verdict, a few words for the picture, a sentence, and what these say as data.
+    """What goes over a link: a verdict, and `over`, which is None without a pair.
 
-    `over` is None without a pair; else stuck (why nothing is sent, in a word; empty: it can be) and why, waiting and oldest (what
-    would be sent now), never (what the consumer lacks, the supplier holds and will not send), exact (False: at least so many).
+    Else stuck (why nothing is sent, in a word; empty: it can be) and why, waiting and oldest (what would be sent now), never
+    (what the consumer lacks, the supplier holds and will not send), exact (False: at least so many).
     """
     if pair is None:
-        says = "its consumer was not collected, or has no vector"
-        return {"verdict": NOTHING, "label": "", "says": says, "over": None}
+        return {"verdict": NOTHING, "over": None}
     waiting = sum(one["count"] for one in pair["to_send"].values())
     first = min(
         (one["first"] for one in pair["to_send"].values()),
@@ -92,6 +82,12 @@ def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
         if row["server"] == link["consumer"] and row["suffix"] == pair["suffix"] and link["supplier"] in row["held_by"]
     )
     stuck = pair["decision"] not in (SEND, NOTHING_TO_SEND)
+    if stuck:
+        verdict = UNKNOWN if pair["decision"] == UNKNOWN else MISSING
+    elif link["enabled"] is False:
+        verdict = STRANDED if waiting else NOTHING
+    else:
+        verdict = MISSING if never else PENDING if waiting else PRESENT
     over = {
         "stuck": decision_words(pair) if stuck else "",
         "why": pair["reasons"][-1]["says"] if stuck and pair["reasons"] else "",
@@ -100,34 +96,7 @@ def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
         "never": never,
         "exact": "missing" not in incident.found["run"]["truncated"],
     }
-    return {**_worded(link, pair, over), "over": over}
-
-
-def _worded(link: Row, pair: Row, over: Row) -> dict[str, str]:
-    waiting, never = over["waiting"], over["never"]
-    oldest = f", the oldest of {over['oldest']}" if over["oldest"] else ""
-    if over["stuck"]:
-        shade = UNKNOWN if pair["decision"] == UNKNOWN else MISSING
-        return {"verdict": shade, "label": over["stuck"], "says": f"{over['stuck']}: {over['why']}"}
-    if link["enabled"] is False:
-        says = f"switched off; {waiting:,} changes would go over it{oldest}" if waiting else "switched off"
-        return {
-            "verdict": STRANDED if waiting else NOTHING,
-            "label": f"off, {waiting:,}" if waiting else "off",
-            "says": says,
-        }
-    if never:
-        least = "" if over["exact"] else "at least "
-        says = f"{link['consumer']} lacks {least}{never:,} changes that {link['supplier']} holds and will not send"
-        says += f"; {waiting:,} wait{oldest}" if waiting else ""
-        return {"verdict": MISSING, "label": f"{never:,} never", "says": says}
-    if waiting:
-        return {"verdict": PENDING, "label": f"{waiting:,} behind", "says": f"{waiting:,} changes to send{oldest}"}
-    return {
-        "verdict": PRESENT,
-        "label": "",
-        "says": "nothing to send: the consumer claims all that the supplier claims",
-    }
+    return {"verdict": verdict, "over": over}
 
 
 def grid(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
@@ -151,12 +120,14 @@ def grid(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
 
 def _cell(incident: Incident, server: Row, origin: str, counts: _Counts) -> Row:
     span = server["vector"].get(origin) or {"min": None, "max": None}
+    counted = _counted(server["name"], origin, server["suffix"], counts, claims=span["max"] is not None)
     return {
         "min": span["min"],
         "min_at": incident.when(span["min"]),
         "max": span["max"],
         "max_at": incident.when(span["max"]),
-        **_said(server["name"], origin, server["suffix"], counts, claims=span["max"] is not None),
+        **counted,
+        "says": cell_says(counted),
     }
 
 
@@ -167,14 +138,8 @@ class _Count:
     number: int = 0
     exact: bool = True
 
-    def __str__(self) -> str:
-        return f"{self.number:,}" if self.exact else f"at least {self.number:,}" if self.number else "some"
-
 
 _Counts = dict[tuple[Any, ...], dict[str, _Count]]
-
-_TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
-"""Findings that are made whatever rows are shown: where a list was cut, they still tell of which servers it spoke."""
 
 
 def _counts(found: Row) -> _Counts:
@@ -191,21 +156,17 @@ def _counts(found: Row) -> _Counts:
     for name, verdict in LISTS:
         for row in found[name]:
             add(row, verdict, 1 if name in ("missing", "stranded") else row["count"], name not in cut)
-    for one in found["findings"]:
-        told = _TOLD_BY.get(one["code"], "")
-        if told in cut and one["origin"] and (one["server"], one["origin"], one["suffix"]) not in counts:
-            add(one, dict(LISTS)[told], None, False)
+    for name, verdict in LISTS:
+        for server, origin, suffix in beyond_the_cut(found, name):
+            add({"server": server, "origin": origin, "suffix": suffix}, verdict, None, False)
     return counts
 
 
-def _said(server: str, origin: str | None, suffix: str | None, counts: _Counts, claims: bool) -> dict[str, Any]:
+def _counted(server: str, origin: str | None, suffix: str | None, counts: _Counts, claims: bool) -> dict[str, Any]:
+    """The verdict of a server, of all origins or of one, and what it is made of."""
     mine = counts.get((server, origin, suffix), {})
-    words = [f"{mine[verdict]} {verdict}" for _, verdict in LISTS if verdict in mine]
-    otherwise = PRESENT if claims else NOTHING
-    nothing = "claims nothing" if origin is not None else "no vector was collected"
     return {
-        "verdict": worst(list(mine)) if mine else otherwise,
-        "says": ", ".join(words) or ("all present" if claims else nothing),
+        "verdict": worst(list(mine)) if mine else PRESENT if claims else NOTHING,
         "counts": [
             {"verdict": verdict, "count": mine[verdict].number, "exact": mine[verdict].exact}
             for _, verdict in LISTS

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 VECTOR, EARLIER_SNAPSHOT = "vector", "snapshot"
 """Kinds of evidence that hold for every system; the others are named by the formats."""
 
+DOWN = ".DOWN"
+"""How the name of a file ends that says that its server did not answer when it was to be collected."""
+
 _LINK = ["snapshot", "file", "server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin", "enabled"]
 _VECTOR = [
     "snapshot",
@@ -81,6 +84,11 @@ class Replica:
         return seen
 
     @property
+    def tells(self) -> bool:
+        """True if its vector or its log tells what it has seen."""
+        return self.claims or bool(self.log and self.log.facts.get("by_origin"))
+
+    @property
     def claims(self) -> bool:
         """True if its vector was collected. One without elements is a vector: the server claims to hold nothing."""
         return VECTOR in self.evidence
@@ -101,12 +109,13 @@ class Link:
 
 @dataclass(frozen=True)
 class Topology:
-    """The replicas of one snapshot, by suffix and server, and the links between them."""
+    """The replicas of one snapshot, by suffix and server, and the links between them. `down`: servers that did not answer."""
 
     system: System
     snapshot: str
     replicas: list[Replica]
     links: list[Link]
+    down: frozenset[str] = frozenset()
 
     @property
     def supplying(self) -> Supplying:
@@ -137,6 +146,34 @@ class Topology:
                 one_suffix = supplier.suffix == consumer.suffix and supplier.server != consumer.server
                 if one_suffix and supplier.claims and consumer.claims:
                     yield supplier, consumer, links.get((supplier.server, consumer.server, supplier.suffix))
+
+
+def not_collected(shown: Topology) -> list[dict[str, Any]]:
+    """Servers that there are, and of which the snapshot does not tell what they have seen: server, suffix (None: all), why.
+
+    Where a link leads nobody may know: then it leads to none that was collected only if each of these is known to be led to.
+    """
+    rows: dict[Key, str] = {
+        (server, None): IS_DOWN for server in shown.down - {one.server for one in shown.replicas if one.claims}
+    }
+    suppliers = {(link.supplier, link.suffix) for link in shown.links}
+    telling = {(one.server, one.suffix) for one in shown.replicas if one.tells}
+    for server, suffix in ({(one.server, one.suffix) for one in shown.replicas} | suppliers) - telling:
+        # A file that names no suffix is about one that is told of.
+        if server not in shown.down and (suffix or not any(name == server for name, _ in telling)):
+            rows[server, suffix] = NO_VECTOR
+    servers = {one.server for one in shown.replicas} | {server for server, _ in suppliers} | shown.down
+    for link in shown.links:
+        led = {other.consumer for other in shown.links if other.suffix == link.suffix}
+        name = link.consumer or (None if servers - led - {link.supplier} else link.address)
+        if name and name not in servers:
+            rows[name, link.suffix] = NOT_COLLECTED
+    order = sorted(rows, key=lambda key: (key[1] or "", key[0]))
+    return [{"server": server, "suffix": suffix, "why": rows[server, suffix]} for server, suffix in order]
+
+
+IS_DOWN, NO_VECTOR, NOT_COLLECTED = "down", "no_vector", "not_collected"
+"""Why the evidence does not tell what a server has seen."""
 
 
 def topology(case: Case, snapshot: str | None = None) -> Topology:
@@ -170,7 +207,8 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
         for key in sorted(held, key=lambda key: (key[1] or "", key[0]))
     ]
     links = _links(links_of(case.inputs, rows, vectors), of_replica, _said_consumers(about), _said_consumers(case.told))
-    return Topology(system_named(case.system), label, replicas, links)
+    down = frozenset(one.server for one in case.inputs if one.snapshot == label and one.file.endswith(DOWN))
+    return Topology(system_named(case.system), label, replicas, links, down)
 
 
 def _held(inputs: Iterable[Input], vectors: Rows) -> dict[Key, set[str]]:

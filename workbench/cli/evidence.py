@@ -199,7 +199,7 @@ def demo(case_folder: Path) -> None:
     """Load a small real incident that comes with the project, say which changes were missed, and write the report of it."""
     from workbench.diagnosis_text import diagnosis_text
     from workbench.incident import Incident
-    from workbench.report.making import keep_pseudonyms, pseudonyms_of, redacted_report
+    from workbench.report.making import report_without_names
     from workbench.report.page import page
 
     snapshots = demo_snapshots()
@@ -219,9 +219,10 @@ def demo(case_folder: Path) -> None:
         f"  {command} diagnose FOLDER ...   does the same with the files of your own servers\n"
         "  make lab   opens the notebooks: 00_tour goes through this case"
     )
-    names = pseudonyms_of(incident)
-    give(page(redacted_report(incident, names)), str(case.folder / "report.html"))
-    keep_pseudonyms(names, case.folder)
+    made, told = report_without_names(incident)
+    if told:
+        click.echo(f"workbench: {printable(told)}", err=True)
+    give(page(made), str(case.folder / "report.html"))
     click.echo(f"\nThe report for people who were not there: {case.folder / 'report.html'}")
 
 

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from workbench.boundary import printable
 from workbench.cli.servers import ended_in_order, reach_of, reaching
-from workbench.cli.terminal import JSON, check_outputs, give, main
+from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
 from workbench.plan_text import file_of, plan_text, step_text
@@ -104,7 +104,7 @@ def _applying(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=click.Path(path_type=Path, exists=True, dir_okay=False),
                 help=f"For a temporary link: its first line is the password; else {REPLICATION_PASSWORD}, else asked for.",
             ),
-            click.option("--dead-owner", metavar="HOST:PID", help="The owner on another machine, known to have ended."),
+            DEAD_OWNER,
         )
     ):
         command = option(command)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,7 @@ from workbench.model import Problem
 
 if TYPE_CHECKING:
     from workbench.case import Case
+    from workbench.report.redaction import Pseudonyms
 
 _IN_THE_CASE = ("report.html", "report.pdf", "report.md", "report.json", "report.zip")
 """What may be written into the case itself."""
@@ -50,13 +51,7 @@ def report(
     """
     from workbench.case import Case
     from workbench.incident import Incident
-    from workbench.report.making import (
-        keep_pseudonyms,
-        note_unredacted,
-        pseudonyms_of,
-        redacted_report,
-        whole_report,
-    )
+    from workbench.report.making import note_unredacted, report_without_names, whole_report
     from workbench.report.markdown import markdown
     from workbench.report.packing import browser, export_case, write_pdf
     from workbench.report.page import page
@@ -78,12 +73,14 @@ def report(
         made = whole_report(incident)
         note_unredacted(incident, str(reason), [one for one in outputs if one])
     else:
-        names = pseudonyms_of(incident)
-        made = redacted_report(incident, names)
-        if export:
-            with _writing(export):
-                export_case(incident, made, names, Path(export))
-        if told := keep_pseudonyms(names, case.folder):
+
+        def pack(made: dict[str, Any], names: Pseudonyms) -> None:
+            if export:
+                with _writing(export):
+                    export_case(incident, made, names, Path(export))
+
+        made, told = report_without_names(incident, pack)
+        if told:
             click.echo(f"workbench: {printable(told)}", err=True)
     give(page(made), to)
     if json_to:

@@ -18,7 +18,8 @@ from workbench.case import Case
 from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
 from workbench.checks import FAILED as NOT_CHECKED
 from workbench.cli.diagnosis import case_around, kept_of
-from workbench.cli.terminal import JSON, check_outputs, give, main
+from workbench.cli.servers import ended_in_order
+from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main
 from workbench.model import Problem
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ EXIT = {CLEAN: 0, FINDINGS: 1, NOT_CHECKED: 2, INCONCLUSIVE: 3}
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@DEAD_OWNER
 @JSON
 @click.pass_context
-def run(context: click.Context, files: tuple[Path, ...], json_to: str | None) -> None:
+def run(context: click.Context, files: tuple[Path, ...], dead_owner: str | None, json_to: str | None) -> None:
     """Run the notebooks that parameters FILEs name, each in its case, without a person.
 
     All files are checked before anything is run. What each run shows is in CASE/runs. A run that does not come to the end of
@@ -52,7 +54,7 @@ def run(context: click.Context, files: tuple[Path, ...], json_to: str | None) ->
     for orders in asked:
         for order in orders.runs:
             with Cells() as cells:
-                made.append(ran(order, cells, orders.keep))
+                made.append(ran(order, cells, orders.keep, dead_owner))
             click.echo(told(made[-1]), err=json_to == "-")
     if json_to:
         give(json.dumps({"schema": 1, "runs": [as_json(one) for one in made]}, indent=1) + "\n", json_to)
@@ -72,7 +74,7 @@ def told(one: Run) -> str:
 
 def as_json(one: Run) -> dict[str, Any]:
     """A run as `--json` has it."""
-    return {**vars(one), "folder": str(one.folder) if one.folder else None}
+    return {**vars(one), "file": one.file_name, "folder": str(one.folder) if one.folder else None}
 
 
 class Cells:
@@ -118,6 +120,7 @@ def _check_outputs(json_to: str | None, junit_to: str | None, files: Sequence[Pa
 @click.option("--no-run", is_flag=True, help="Run nothing: look at the last runs, and whether they are recent enough.")
 @click.option("--accept", "accepting", is_flag=True, help="Make what is found now the baseline; needs --reason.")
 @click.option("--reason", default="", metavar="TEXT", help="Why what is found now is as it should be.")
+@DEAD_OWNER
 @JSON
 @click.option("--junit", "junit_to", metavar="FILE", help="Write JUnit XML there; - is standard output.")
 @click.pass_context
@@ -127,6 +130,7 @@ def check(
     no_run: bool,
     accepting: bool,
     reason: str,
+    dead_owner: str | None,
     json_to: str | None,
     junit_to: str | None,
 ) -> None:
@@ -134,23 +138,48 @@ def check(
 
     What counts is what is new or worse than the baseline beside the file (FILE.baseline.json); where nothing was accepted
     yet, every finding. A run that failed or could not tell is never a pass, also if it could not before. A file that cannot be
-    used, or a case that is not there, has failed; the others are run. Exit codes: 0 clean, 1 new or worse, 2 a run failed, or
-    somebody could not be told, 3 inconclusive.
+    used, or a case that is not there, has failed; the others are run. Ctrl-C and being told to end count what was not run as
+    failed, write and tell that. Exit codes: 0 clean, 1 new or worse, 2 a run failed, or somebody could not be told, 3
+    inconclusive.
     """
     from workbench.runs import checking, told
 
     if accepting and not reason.strip():
         raise click.UsageError("--accept needs --reason: somebody will ask why this was taken for good")
-    nights = [Night(path, accepting) for path in files]
+    nights = [Night(path, no_run, accepting) for path in files]
     _check_outputs(json_to, junit_to, files, [one.orders for one in nights])
-    problems: list[Problem] = []
+    # A check that is killed must not leave the pass of last night.
+    kept = [
+        to if to and to != "-" and (Path(to).is_file() or not Path(to).exists()) else None for to in (json_to, junit_to)
+    ]
+    problems = _write([checked for one in nights for checked in one.begun()], *kept)
+    try:
+        with ended_in_order():
+            for one in nights:
+                one.run(no_run, dead_owner)
+    except KeyboardInterrupt:
+        click.echo("workbench: the check is ended; what was not run counts as failed", err=True)
     for one in nights:
-        one.run(no_run)
+        one.judge()
     not_accepted = _accepted(nights, reason) if accepting else []
-    for one in nights:
-        problems += one.tell()
     found = [checked for one in nights for checked in one.checked]
     found += [checking.not_begun(nights[0].orders.path, str(problem), "baseline") for problem in not_accepted]
+    problems += _write(found, json_to, junit_to)
+    for one in nights:
+        problems += one.tell()
+    for each in dict.fromkeys(str(one) for one in [*not_accepted, *problems]):
+        click.echo(f"workbench: {printable(each)}", err=True)
+    if "-" not in (json_to, junit_to):
+        click.echo(told.checked_text(found), nl=False)
+    # Whoever waits for a message would take silence for a pass.
+    context.exit(EXIT[NOT_CHECKED if problems else told.worst(found)])
+
+
+def _write(found: Sequence[CheckedRun], json_to: str | None, junit_to: str | None) -> list[Problem]:
+    """Write the outputs; gives what could not be written: then the other one is, all the same."""
+    from workbench.runs import told
+
+    problems = []
     for text, to in (
         (json.dumps(told.checked_json(found), indent=1) + "\n", json_to),
         (told.checked_junit(found), junit_to),
@@ -158,20 +187,15 @@ def check(
         try:
             if to:
                 give(text, to)
-        except Problem as problem:  # the other one is written all the same
+        except Problem as problem:
             problems.append(problem)
-    for each in [*not_accepted, *problems]:
-        click.echo(f"workbench: {printable(str(each))}", err=True)
-    if "-" not in (json_to, junit_to):
-        click.echo(told.checked_text(found), nl=False)
-    # Whoever waits for a message would take silence for a pass.
-    context.exit(EXIT[NOT_CHECKED if problems else told.worst(found)])
+    return problems
 
 
 class Night:
     """What a check does about one parameters file. Whatever is wrong with it is a failed run of it, for all who look."""
 
-    def __init__(self, path: Path, accepting: bool) -> None:
+    def __init__(self, path: Path, no_run: bool, accepting: bool) -> None:
         from workbench.runs import checking, notices, orders
 
         self.orders, self.demands, self.notify = orders.Orders(path, []), checking.Demands(), notices.Notify()
@@ -183,33 +207,52 @@ class Night:
             self.orders = orders.only_notify(path)  # first: others have to learn of what is wrong below
             self.notify = notices.notify_of(self.orders)
             self.orders = orders.read_orders(path)
-            self.demands = checking.demands_of(self.orders)
+            self.demands = checking.demands_of(self.orders, no_run and not accepting)
             if not accepting:
                 self.baseline = checking.read_baseline(checking.baseline_of(self.orders))
         except Problem as problem:
             self.wrong = str(problem)
 
-    def run(self, no_run: bool) -> None:
-        """Run all that can be, or look at the last runs; and hold them against what was accepted."""
+    def begun(self) -> list[CheckedRun]:
+        """What stands for its runs until they have ended."""
+        from workbench.runs import checking
+
+        return self._unusable() or checking.not_ended(self.orders)
+
+    def run(self, no_run: bool, dead_owner: str | None) -> None:
+        """Run all that can be, or look at the last runs."""
         from workbench.runs import checking
         from workbench.runs.running import run as ran
 
-        if no_run and not self.wrong:
+        if self.wrong:
+            return
+        if no_run:
             self.runs = checking.last_runs(self.orders, self.demands, datetime.now(UTC))
-        for order in [] if no_run or self.wrong else self.orders.runs:
+        for order in [] if no_run else self.orders.runs:
             with Cells() as cells:
-                self.runs.append(ran(order, cells, self.orders.keep))
-        self.runs += [checking.failed(one.order, one.why) for one in self.orders.refused]
-        self.judge()
+                self.runs.append(ran(order, cells, self.orders.keep, dead_owner))
 
     def judge(self) -> None:
-        """Hold the runs against the baseline."""
+        """Hold the runs against the baseline; those that were not made have failed."""
         from workbench.runs import checking
 
-        if self.wrong:
-            self.checked = [checking.not_begun(self.orders.path, self.wrong)]
-        else:
+        self.checked = self._unusable()
+        if not self.wrong:
+            made = {one.name for one in self.runs}
+            left = [one for one in self.orders.runs if one.name not in made]
+            self.runs += [checking.failed(one, "the check was ended before this run was done") for one in left]
+            refused = [one for one in self.orders.refused if one.order.name not in made]
+            self.runs += [checking.failed(one.order, one.why) for one in refused]
             self.checked = checking.checked(self.orders, self.runs, self.demands, self.baseline, datetime.now(UTC))
+        if self.notify.wrong:
+            whys = "; ".join(self.notify.wrong)
+            self.checked.append(checking.not_begun(self.orders.path, whys, checking.NOT_TOLD))
+
+    def _unusable(self) -> list[CheckedRun]:
+        """What stands for the runs of a file that cannot be used; nothing, if it can be."""
+        from workbench.runs import checking
+
+        return [checking.not_begun(self.orders.path, self.wrong)] if self.wrong else []
 
     def tell(self) -> list[Problem]:
         """Tell people what they do not know yet; gives what did not work."""

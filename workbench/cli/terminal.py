@@ -67,6 +67,7 @@ def main() -> None:
 
 JSON = click.option("--json", "json_to", metavar="FILE", help="Write JSON there; - is standard output.")
 CSV = click.option("--csv", "csv_to", metavar="FILE", help="Write the table as CSV there; - is standard output.")
+DEAD_OWNER = click.option("--dead-owner", metavar="HOST:PID", help="The owner on another machine, known to have ended.")
 MASTER = click.option(
     "--master", metavar="URL", help="Spark master or Connect address; default: SPARK_REMOTE, MASTER, else this machine."
 )

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 
 import workbench
 from workbench.case_plan import kept_plan
-from workbench.diagnosis_text import summed
+from workbench.diagnosis_text import beyond_the_cut, summed, untold
 from workbench.engine.reading import read_part
 from workbench.incident import Incident
 from workbench.inputs import Input
 from workbench.journal import records_of
 from workbench.look import MISSING, PRESENT, UNKNOWN, worst
 from workbench.model import Problem
-from workbench.overview import LISTS, mesh, pair_of, suffixes
+from workbench.overview import LISTS, mesh_data, pair_of, suffixes
 from workbench.plan_page import journal_rows, page_of
 from workbench.standing import BEGINS, JOURNAL, half_done, state_of
 from workbench.systems import format_with
@@ -57,7 +57,7 @@ def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
     journal, damaged = _journal(incident)
     return {
         "summary": summary,
-        "verdict": UNKNOWN if summary["nothing_to_compare"]["why"] and not found["missing"] else verdict,
+        "verdict": worst([verdict, UNKNOWN]) if untold(found) else verdict,
         "case": {
             "name": found["case"]["name"],
             "system": incident.system.title,
@@ -67,7 +67,7 @@ def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
         "half_done": _half_done(incident),
         "kept_by": [{"suffix": suffix, "servers": _keepers(incident, suffix)} for suffix in suffixes(incident)],
         "timeline": _timeline(incident, line, groups, journal),
-        "topology": [_mesh(incident, suffix) for suffix in suffixes(incident)],
+        "topology": [mesh_data(incident, suffix) for suffix in suffixes(incident)],
         "missing": groups,
         "open": _open(incident),
         "causes": [cause for one in groups for cause in _causes(incident, one)],
@@ -85,14 +85,6 @@ def _keepers(incident: Incident, suffix: str | None) -> list[str]:
     return sorted({one["name"] for one in incident.found["servers"] if one["suffix"] == suffix})
 
 
-def _mesh(incident: Incident, suffix: str | None) -> dict[str, Any]:
-    """The servers and links without the words that others make of them."""
-    drawn = mesh(incident, suffix)
-    servers = [{key: one[key] for key in one if key != "says"} for one in drawn["servers"]]
-    links = [{key: one[key] for key in one if key not in ("says", "label")} for one in drawn["links"]]
-    return {"suffix": suffix, "servers": servers, "links": links}
-
-
 # --- what is missing
 
 
@@ -101,6 +93,7 @@ def _groups(incident: Incident, line: Timeline, shown: int) -> Iterator[dict[str
     for row in incident.found["missing"]:
         rows.setdefault((row["suffix"] or "", row["server"], row["origin"]), []).append(row)
     total = incident.found["run"]["truncated"].get("missing")
+    alone = len(rows) == 1 and not beyond_the_cut(incident.found, "missing")
     makers = {(one["suffix"] or "", one["origin"]): one["name"] for one in incident.found["servers"] if one["origin"]}
     for (suffix, server, origin), mine in sorted(rows.items()):
         held = Counter(name for row in mine for name in row["held_by"])
@@ -110,8 +103,8 @@ def _groups(incident: Incident, line: Timeline, shown: int) -> Iterator[dict[str
             "suffix": suffix or None,
             "origin": origin,
             "made_on": makers.get((suffix, origin)),
-            "count": total if total and len(rows) == 1 else len(mine),
-            "at_least": total is not None and len(rows) > 1,
+            "count": total if total and alone else len(mine),
+            "at_least": total is not None and not alone,
             "listed": len(mine),
             "first": mine[0]["position"],
             "first_at": incident.when(mine[0]["position"]),
@@ -126,7 +119,7 @@ def _groups(incident: Incident, line: Timeline, shown: int) -> Iterator[dict[str
             ],
             "replaced": list(_replaced_after(incident, line, server, suffix or None, mine[0]["position"])),
             "changes": [_change(incident, row) for row in mine[:shown]],
-            "more": max(0, (total if total and len(rows) == 1 else len(mine)) - shown),
+            "more": max(0, (total if total and alone else len(mine)) - shown),
             "proofs": [_proof(incident, row) for row in mine[:PROVEN]],
         }
 
@@ -457,7 +450,8 @@ def _plan(incident: Incident) -> dict[str, Any] | None:
         standing = state_of(incident.case.folder, plan)
     except Problem as problem:
         return {"problem": f"{problem.what}. {problem.do}"}
-    return {**page_of(plan), "standing": str(standing), "standing_state": standing.state, "done": list(standing.done)}
+    stands = {"standing": str(standing), "standing_state": standing.state, "done": list(standing.done)}
+    return {**page_of(plan), **stands, "of": _of_snapshot(incident, plan.snapshot)}
 
 
 def _half_done(incident: Incident) -> bool:
@@ -474,34 +468,61 @@ def _journal(incident: Incident) -> tuple[list[dict[str, Any]], str]:
         return [], f"{problem.what}. {problem.do}"
 
 
+THIS, EARLIER, OTHER = "this", "earlier", "other"
+NOTHING_SINCE, NOT_COLLECTED, NO_VECTOR, ALONE, CUT, NOT_JUDGED = (
+    "nothing_since", "not_collected", "no_vector", "alone", "cut", "not_judged"
+)  # fmt: skip
+"""Why nobody can tell how many changes a server misses."""
+
+
 def _verification(incident: Incident, plan: Row | None) -> Iterator[dict[str, Any]]:
-    """What the plan promised for each server, and what the snapshot of the report shows.
+    """What the plan promised for each server, and what the snapshot of the report shows: `found`, or None and `why`.
 
     `judged` is what the diagnosis says of the snapshot that the plan was made on: the plan counts what its model of the servers
     can play, which may be less or more.
     """
     now = incident.found
-    counted: dict[tuple[str, str], int] = {}
-    for row in now["missing"]:
-        key = row["server"], row["suffix"] or ""
-        counted[key] = counted.get(key, 0) + 1
+    counted = Counter((row["server"], row["suffix"] or "") for row in now["missing"])
+    cut = "missing" in now["run"]["truncated"]
     for one in (plan or {}).get("states", ()):
         assert plan
-        newer, same = _later(incident, plan["snapshot"]), incident.then_label == plan["snapshot"]
+        key = one["server"], one["suffix"]
+        why = _untold(incident, *key, counted[key]) if plan["of"] == EARLIER else NOTHING_SINCE
         yield {
             "server": one["server"],
             "suffix": one["suffix"],
             "before": one["missing"],
             "promised": one["then_missing"],
-            "found": counted.get((one["server"], one["suffix"]), 0) if newer else None,
-            "judged": counted.get((one["server"], one["suffix"]), 0) if same else None,
+            "found": None if why else counted[key],
+            "why": why,
+            "judged": counted[key] if plan["of"] == THIS and not cut else None,
         }
 
 
-def _later(incident: Incident, snapshot: str) -> bool:
-    """True if the report is about a snapshot behind the one that the plan was made on."""
+def _untold(incident: Incident, server: str, suffix: str, missing: int) -> str:
+    """Why it cannot be told how many changes a server misses in this snapshot; empty if it can."""
+    now = incident.found
+    telling = {
+        one["name"]: one["vector"] or one["changes"] for one in now["servers"] if (one["suffix"] or "") == suffix
+    }
+    if server not in telling:
+        return NOT_COLLECTED
+    if not telling[server]:
+        return NO_VECTOR
+    if sum(map(bool, telling.values())) < 2:
+        return ALONE
+    if "missing" in now["run"]["truncated"]:
+        return CUT
+    open_ = any((row["server"], row["suffix"] or "") == (server, suffix) for row in now["unknown"])
+    return NOT_JUDGED if open_ and not missing else ""
+
+
+def _of_snapshot(incident: Incident, snapshot: str) -> str:
+    """Whether a plan on this snapshot is of the one that the report is about, or of one before it."""
     labels = list(incident.case.snapshots)
-    return snapshot in labels and labels.index(incident.then_label) > labels.index(snapshot)
+    if snapshot == incident.then_label:
+        return THIS
+    return EARLIER if snapshot in labels[: labels.index(incident.then_label)] else OTHER
 
 
 def _inventory(incident: Incident) -> Iterator[dict[str, Any]]:

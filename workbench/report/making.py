@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from workbench.report.redaction import (
     without_secrets,
 )
 from workbench.report.wording import worded
+from workbench.report.words import WORDS
 from workbench.rules.verdicts import SAYS
 from workbench.standing import by_whom
 from workbench.verdicts import NOT_COVERED
@@ -70,7 +71,7 @@ def _ours(incident: Incident) -> Iterator[str]:
         yield from codes
     system = incident.system
     rule_sets = incident.topology.supplying.rule_sets.values()
-    sentences = [system.title, *system.milestones.values(), *SAYS.values(), NOT_COVERED]
+    sentences = [system.title, *system.milestones.values(), *SAYS.values(), *WORDS.values(), NOT_COVERED]
     sentences += [says for make in rule_sets for says in make().says.values()]
     yield from (one for one in sentences if one.count(" ") > 1)
 
@@ -84,6 +85,19 @@ def whole_report(incident: Incident) -> dict[str, Any]:
     """The report with all names, without secrets."""
     told = without_secrets(gathered(incident), secrets_of(incident))
     return {**worded(told, incident.system), "redacted": False}
+
+
+def report_without_names(
+    incident: Incident, pack: Callable[[dict[str, Any], Pseudonyms], None] = lambda made, names: None
+) -> tuple[dict[str, Any], str]:
+    """The report with pseudonyms, which are kept before a page is written that has them, and what went wrong with keeping them.
+
+    `pack` makes what needs the pseudonyms themselves: it may add some, and comes before they are kept.
+    """
+    names = pseudonyms_of(incident)
+    made = redacted_report(incident, names)
+    pack(made, names)
+    return made, keep_pseudonyms(names, incident.case.folder)
 
 
 def redacted_report(incident: Incident, names: Pseudonyms) -> dict[str, Any]:

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.boundary import printable
+from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import LISTED, absence, holders, judged_otherwise
 
 Row = Mapping[str, Any]
 
-_SIGNS = re.compile(r"[\\`*_{}\[\]()#+!|~$^=<>&\"'@:/]|(?<=www)\.|-(?=-)|^[ \t]*[-0-9]", re.MULTILINE)
+_SIGNS = re.compile(r"[\\`*_{}\[\]()#+!|~$^=<>&\"'@:/]|(?<=www)\.|-(?=-)|^-|^[0-9]+\.(?=\s|$)")
 _ENTITIES = frozenset("<>&\"'@$:/.|`\\")
-_HARMLESS = re.compile(r"(?<=[0-9]):(?=[0-9]{2})|(?<=\w)[:/](?=\s)")
+_HARMLESS = re.compile(r"(?<=[0-9]):(?=[0-9]{2})|(?<=[\w)])[:/](?=\s)")
 """Times, and the end of a word: no viewer makes a link of those."""
-_LINES = 60
 
 
 def markdown(report: Row) -> str:
@@ -36,7 +36,8 @@ def escaped(value: Any) -> str:
 
 def _escape(sign: str) -> str:
     # Most viewers take a backslash for what it is meant; for links, quotes and tables only an entity is safe in all.
-    return "".join(f"&#{ord(one)};" if one in _ENTITIES or one.isalnum() else f"\\{one}" for one in sign)
+    # Digits stand here before a point alone, which would begin a list.
+    return "".join(one if one.isdecimal() else f"&#{ord(one)};" if one in _ENTITIES else f"\\{one}" for one in sign)
 
 
 def _code(value: Any) -> str:
@@ -64,13 +65,19 @@ def _parts(report: Row) -> Iterator[str]:
     yield f"# {escaped(report['headline'])}"
     yield ""
     shown = "Names are replaced by pseudonyms." if report["redacted"] else "All names are shown."
-    named = ", ".join((escaped(about["name"]), escaped(about["system"]), f"snapshot {escaped(about['snapshot'])}"))
-    yield f"Incident report: {named}. Times are UTC. {shown}"
+    of = f" (of {_listed(about['snapshots'])})" if len(about["snapshots"]) > 1 else ""
+    named = ", ".join((escaped(about["name"]), escaped(about["system"]), f"snapshot {escaped(about['snapshot'])}{of}"))
+    yield f"Incident report: {named}. Times are UTC, by the clock of the server concerned. {shown}"
     yield ""
     yield from (f"> {escaped(one)}\n>" for one in report["plain"])
     yield "\n## What happened when"
-    events = report["timeline"]["events"]
-    yield from _table(("when", "server", "what"), [_cells(one["at"], one["server"], one["says"]) for one in events])
+    events = [
+        (*_cells(one["at"], one["server"]), f"{escaped(one['says'])}{_aside(one['snapshot'])}")
+        for one in report["timeline"]["events"]
+    ]
+    yield from _table(("when", "server", "what"), events)
+    if more := report["timeline"]["more"]:
+        yield f"{more:,} lesser events are left out.\n"
     yield "## Servers and links"
     for drawn in report["topology"]:
         yield f"\n### {escaped(drawn['suffix'] or 'suffix not named')}"
@@ -79,28 +86,22 @@ def _parts(report: Row) -> Iterator[str]:
         links = [_cells(one["supplier"], one["consumer"], one["name"], one["says"]) for one in drawn["links"]]
         yield from _table(("from", "to", "link", "what goes over it now"), links)
     yield from _missed(report)
+    yield from _open(report["open"])
     yield from _causes(report)
-    yield "\n## Findings\n"
-    for one in report["findings"]:
-        yield f"- **{escaped(one['severity'])}** {escaped(one['code'])}: {escaped(one['summary'])}"
-        yield from (f"  - {escaped(fix['repair'])} ({escaped(fix['why'])})" for fix in one["fix"])
-    yield from _plan(report)
+    yield from _findings(report)
+    yield from _plan(report["plan"])
+    yield from _applied(report)
     yield "\n## What all this rests on"
+    heads = ("file", "server", "format", "bytes", "rows", "set aside", "SHA-256")
     files = [
         (
-            *_cells(
-                f"{one['snapshot']}/{one['file']}",
-                one["server"],
-                one["format"],
-                one["bytes"],
-                one["rows"],
-                one["rejected"],
-            ),
+            escaped(f"{one['snapshot']}/{one['file']}"),
+            *_cells(one["server"], one["format"], one["bytes"], one["rows"], one["rejected"]),
             _code(one["sha256"]),
         )
         for one in report["inventory"]
     ]
-    yield from _table(("file", "server", "format", "bytes", "rows", "set aside", "SHA-256"), files)
+    yield from _table(heads, files)
     yield "## Glossary"
     words = [_cells(one["word"], one["means"], one["there"]) for one in report["glossary"]]
     yield from _table(("word", "means", f"{escaped(about['system'])} calls it"), words)
@@ -109,6 +110,14 @@ def _parts(report: Row) -> Iterator[str]:
 
 def _cells(*values: Any) -> tuple[str, ...]:
     return tuple(escaped(one) for one in values)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return escaped(", ".join(names))
+
+
+def _aside(value: Any) -> str:
+    return f" ({escaped(value)})" if value else ""
 
 
 def _changes(count: int) -> str:
@@ -121,110 +130,191 @@ def _missed(report: Row) -> Iterator[str]:
         yield "\nNo change is known to be missing on any server.\n"
     for group in report["missing"]:
         least = "at least " if group["at_least"] else ""
-        yield f"\n### {escaped(group['about'])}: {least}{_changes(group['count'])}\n"
+        made = f", made on {escaped(group['made_on'])}" if group["made_on"] else ""
+        yield f"\n### {escaped(group['about'])}: {least}{_changes(group['count'])} missing{made}\n"
         upto = f" to {_at(group['last'], group['last_at'])}" if group["last"] else " on; the list was cut"
         yield f"From {_at(group['first'], group['first_at'])}{upto}. {escaped(holders(group))}"
         rows = [
-            (_at(one["position"], one["at"]), *_cells(one["operation"] or "?", one["target"] or "?", one["says"]))
+            (
+                _at(one["position"], one["at"]),
+                escaped(" ".join(filter(None, (one["operation"] or "?", one["attribute"])))),
+                escaped(one["target"] or "?"),
+                _listed(one["held_by"]) or "no log",
+                escaped(one["says"]),
+            )
             for one in group["changes"]
         ]
-        yield from _table(("change", "what", "target", "known because"), rows)
+        yield from _table(("change", "what", "target", "held by", "known because"), rows)
         if group["more"]:
-            more = "at least " if group["at_least"] else ""
-            yield f"and {more}{group['more']:,} more: {escaped(LISTED)}"
+            yield f"and {least}{group['more']:,} more: {escaped(LISTED)}"
         for proof in group["proofs"]:
             yield f"\nProof for {_at(proof['position'], proof['at'])}:\n"
             for one in proof["servers"]:
                 yield f"- {escaped(one['server'])}: **{escaped(one['verdict'])}**, {escaped(one['says'])}"
-                for row in one["rows"]:
-                    where = escaped(f"{row['snapshot']}/{row['file']}:{row['offset']}")
-                    yield f"  - {where}: {escaped(row['says'])}"
+                yield from (f"  - {_row(row)}" for row in one["rows"])
+                if one["more"]:
+                    yield f"  - and {one['more']:,} more rows"
                 yield from (f"  - {escaped(line)}" for line in absence(one))
+
+
+def _row(row: Row) -> str:
+    """One row of evidence: where it stands, and what it says."""
+    told = [row["says"], row["target"], f"link {row['link']}" if row["link"] else "", row["at"]]
+    if row["text"] != LEFT_OUT:
+        told.append(row["text"])
+    said = ", ".join(filter(None, told))
+    return escaped(f"{row['snapshot']}/{row['file']}:{row['offset']}: {said}")
+
+
+def _open(found: Row) -> Iterator[str]:
     pending = [
         (
             *_cells(one["server"], one["origin"], one["count"]),
             _at(one["first"], one["first_at"]),
             _at(one["last"], one["last_at"]),
+            _listed(one["suppliers"]) or "nobody now",
         )
-        for one in report["open"]["pending"]
+        for one in found["pending"]
     ]
     if pending:
         yield "\n### Not arrived yet"
-        yield from _table(("server", "origin", "changes", "first", "last"), pending)
+        yield from _table(("server", "origin", "changes", "first", "last", "would be sent by"), pending)
+    stranded = [
+        (*_cells(one["server"], one["origin"]), _at(one["position"], one["at"]), escaped(one["target"] or "?"))
+        for one in found["stranded"]
+    ]
+    if stranded:
+        yield "\n### Stranded"
+        yield from _table(("held by", "origin", "change", "target"), stranded)
+        yield f"{found['counts']['stranded']:,} in all."
     unknown = [
         (
-            *_cells(one["server"], one["origin"]),
+            *_cells(one["server"], one["origin"], "not known" if one["count"] is None else one["count"]),
             _at(one["from"], one["from_at"]),
             _at(one["to"], one["to_at"]),
             escaped(one["why"]),
         )
-        for one in report["open"]["unknown"]
+        for one in found["unknown"]
     ]
     if unknown:
         yield "\n### What nobody can tell from the collected files"
-        yield from _table(("server", "origin", "from", "to", "why"), unknown)
+        yield from _table(("server", "origin", "changes", "from", "to", "why"), unknown)
+        yield f"{found['counts']['unknown']:,} in all."
 
 
 def _causes(report: Row) -> Iterator[str]:
     yield "\n## Cause, and the replay that shows it"
     if not report["causes"]:
-        yield "\nNothing is missing, so there is no cause to tell.\n"
+        yield "\nNothing is missing, so there is no cause to tell; the findings say what else is wrong.\n"
     for one in report["causes"]:
-        of = f" ({one['count']:,} of {one['of']:,})" if one["count"] < one["of"] else ""
+        of = f" ({one['count']:,} of {one['of']:,}, from {_code(one['first'])} on)" if one["count"] < one["of"] else ""
         yield f"\n### {escaped(one['about'])}: {escaped(one['code'] or 'open')}{of}\n"
         yield f"{escaped(one['says'])}\n"
-        yield from (f"- {escaped(reason)}" for reason in one["reasons"])
-        yield from (f"- {escaped(proof['summary'])}" for proof in one["proofs"])
+        if not one["code"]:
+            yield from (f"- {escaped(reason)}" for reason in one["reasons"])
+        for proof in one["proofs"]:
+            yield f"- {escaped(proof['summary'])}"
+            for row in proof["rows"]:
+                said = (f"{key.replace('_', ' ')}: {told}" for key, told in row.items() if told != LEFT_OUT)
+                yield f"  - {escaped(', '.join(said))}"
         records = [
             (_at(row["position"], row["at"]), *_cells(row["origin"], row["verdict"], row["says"]))
             for row in one["records"]
         ]
-        yield from _table(("record", "origin", "there", "because"), records)
+        if records:
+            yield f"\nThe records around the first of them, in the log of {escaped(one['records'][0]['supplier'])}:"
+        yield from _table(("record", "origin", f"and {escaped(one['server'])}", "because"), records)
         for session in one["sessions"]:
-            judged = escaped(session["outcome"]) if session["outcome"] else "not read"
-            pair = f"{escaped(session['supplier'])} with {escaped(session['consumer'])}"
-            yield f"Replayed, {pair}: {escaped(session['does'])}; the first of these changes is {judged}.\n"
-            yield from (f"- {escaped(why['says'])} {escaped(why['compared'])}".rstrip() for why in session["why"])
-            yield ""
+            yield from _session(session)
 
 
-def _plan(report: Row) -> Iterator[str]:
-    plan = report["plan"]
+def _session(session: Row) -> Iterator[str]:
+    judged = escaped(session["outcome"].replace("_", " ")) if session["outcome"] else "not read"
+    pair = f"{escaped(session['supplier'])} with {escaped(session['consumer'])}"
+    begins = f", beginning at {_at(session['anchor'], session['anchor_at'])}" if session["anchor"] else ""
+    yield f"\nReplayed, {pair}: {escaped(session['does'])}{begins}; the first of these changes is {judged}.\n"
+    yield from (f"- {escaped(why['says'])}{_aside(why['compared'])}" for why in session["why"])
+    yield from (f"- {one['count']:,} records: {escaped(one['outcome'])}" for one in session["counts"])
+    yield from (
+        f"- By the rule set {escaped(one['rules'])} it would differ: {escaped(one['does'])}."
+        for one in session["others"]
+    )
+
+
+def _findings(report: Row) -> Iterator[str]:
+    yield "\n## Findings\n"
+    if not report["findings"]:
+        yield "None."
+    for one in report["findings"]:
+        where = "".join((f", {escaped(one['server'])}" if one["server"] else "", _link(one["link"])))
+        yield f"- **{escaped(one['severity'])}** {escaped(one['code'])}{where}: {escaped(one['summary'])}"
+        for fix in one["fix"]:
+            beware = f"; **beware**: {escaped(fix['caution'])}" if fix["caution"] else ""
+            yield f"  - {escaped(fix['repair'])} ({escaped(fix['why'])}{beware})"
+
+
+def _link(name: Any) -> str:
+    return f", link {escaped(name)}" if name else ""
+
+
+def _plan(plan: Row | None) -> Iterator[str]:
     yield "\n## Plan"
-    if not plan or "problem" in plan:
-        yield f"\n{escaped(plan['problem']) if plan else 'No plan was made yet.'}\n"
-    else:
-        yield f"\nPlan {escaped(plan['id'])} on snapshot {escaped(plan['snapshot'])}: {escaped(plan['standing'])}."
-        for need in plan["needs"]:
-            yield f"\n### {escaped(need['need'])}"
-            ways = [_cells(one["way"], one["verdict"], one["says"], one["why"]) for one in need["courses"]]
-            yield from _table(("way", "verdict", "what", "why"), ways)
-        for step in plan["steps"]:
-            yield f"\n### Step {escaped(step['key'])}\n"
-            yield f"{escaped(step['says'])}\n"
-            for word in ("stands_on", "expects", "risk", "undo", "cannot_undo"):
-                if step[word]:
-                    yield f"- {word.replace('_', ' ')}: {escaped(step[word])}"
-            for line in [*step["commands"], *step["sends"].splitlines()][:_LINES]:
-                yield f"- command: {escaped(line)}"
-        yield from (f"- not mended: {escaped(one)}" for one in plan["open"])
+    if not plan:
+        yield "\nNo plan was made yet: `workbench plan CASE` makes one, and writes to no server.\n"
+        return
+    if "problem" in plan:
+        yield f"\nThe plan of the case cannot be read: {escaped(plan['problem'])}\n"
+        return
+    made = escaped(plan["made_at"].replace("T", " ").replace("Z", " UTC"))
+    on = f"made {made} on snapshot {escaped(plan['snapshot'])}"
+    yield f"\nPlan {escaped(plan['id'])}, {on}: {escaped(plan['standing'])}."
+    for need in plan["needs"]:
+        yield f"\n### {escaped(need['need'])}: the ways compared"
+        ways = [
+            (
+                *_cells(one["way"], one["verdict"]),
+                escaped(". ".join(filter(None, (one["says"], one["why"], *one["also"])))),
+                *_cells(one["restored"], one["lost"]),
+            )
+            for one in need["courses"]
+        ]
+        yield from _table(("way", "verdict", "what, and why", "restores", "loses"), ways)
+    for step in plan["steps"]:
+        yield f"\n### Step {escaped(step['key'])}{' — done' if step['key'] in plan['done'] else ''}\n"
+        yield f"{escaped(step['says'])}\n"
+        loses = f"; **{escaped(step['loses'])}**" if step["loses"] else ""
+        yield f"- changes: {escaped(step['server'])}, done on {escaped(step['on'])}{loses}"
+        yield from (f"- {word.replace('_', ' ')}: {escaped(step[word])}" for word in ("stands_on", "expects", "risk"))
+        yield f"- undo: {escaped(step['undo'] or 'cannot be undone: ' + step['cannot_undo'])}"
+        yield from (f"- command: {escaped(line)}" for line in step["commands"])
+        if step["sends"]:
+            yield "- sends:"
+            yield from (f"  - {escaped(line)}" for line in step["sends"].splitlines() if line.strip())
+    if plan["open"]:
+        yield "\n### Not mended by this plan\n"
+        yield from (f"- {escaped(one)}" for one in plan["open"])
+
+
+def _applied(report: Row) -> Iterator[str]:
     yield "\n## Applied and verified"
     if report["journal_problem"]:
         yield f"\n{escaped(report['journal_problem'])}"
-    if not report["journal"]:
-        yield "\nThe journal of the case is empty.\n"
-    journal = [_cells(one["at"], one["what"], one["step"], one["says"]) for one in report["journal"]]
-    yield from _table(("when", "what", "step", "says"), journal)
+    elif not report["journal"]:
+        yield "\nNothing was applied: the journal of the case is empty.\n"
+    journal = [_cells(one["at"], one["plan"], one["what"], one["step"], one["says"]) for one in report["journal"]]
+    yield from _table(("when", "plan", "what", "step", "says"), journal)
     rows = [
         _cells(
             one["server"],
             one["suffix"],
             one["before"],
             one["promised"],
-            "not collected since" if one["found"] is None else one["found"],
+            f"not known: {one['why']}" if one["found"] is None else one["found"],
         )
         for one in report["verification"]
     ]
-    yield from _table(("server", "suffix", "missing when planned", "promised", "found"), rows)
+    if rows:
+        yield "\n### Verification: changes missing on each server"
+    yield from _table(("server", "suffix", "when planned", "promised", "found in this snapshot"), rows)
     if told := judged_otherwise(report["verification"]):
         yield f"{escaped(told)}\n"

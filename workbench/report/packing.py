@@ -172,11 +172,13 @@ COLUMN_RULES: Mapping[str, str] = {
     "excerpt": DROPPED,
     "format": KEPT,
     "sha256": KEPT,
+    "consumer_port": DROPPED,  # no pseudonym fits into a number
 }
-"""Column of text -> what becomes of it in an export. A column that is not here is dropped."""
+"""Column -> what becomes of it in an export. A column of text that is not here is dropped, one of numbers is kept."""
 
 _OWN_WORDS = frozenset({"position", "min", "max", "generation", "sha256"})
-"""Kept columns that hold no words, of which every value differs: they are not looked through one by one."""
+"""Kept columns that hold no words, of which every value differs: only what is no hexadecimal number is looked through."""
+_NUMBER = r"^[0-9A-Fa-f]{12,}$"
 
 _ROWS = 65_536
 _THEN = (1980, 1, 1, 0, 0, 0)
@@ -214,7 +216,7 @@ _ABOUT = """A case of the replication workbench without names, for a support tic
 
 report.json      what the report says
 findings.json    the diagnosis
-evidence/        the tables it rests on (Parquet), without values, modifications and free text
+evidence/        the tables it rests on (Parquet), without values, modifications, ports and free text
 
 Servers, hosts, links and files have numbers, entries have codes; the same name has the same one everywhere. What they
 stand for stays with those who have the case. Names of attributes, positions and times are as they were.
@@ -233,15 +235,28 @@ def _write_redacted(source: str, table: str, names: Pseudonyms, to: Path) -> Non
     with pq.ParquetFile(source) as read, pq.ParquetWriter(to, schema, compression="zstd") as writer:
         for batch in read.iter_batches(_ROWS):
             columns = [_redacted(batch.column(name), name, schema.field(name).type, names) for name in schema.names]
+            for name, column in zip(schema.names, columns, strict=True):
+                _check(column, name, f"{table}.{name}", names)
             writer.write_batch(pa.record_batch(columns, schema=schema))
 
 
+def _check(column: pa.Array, name: str, where: str, names: Pseudonyms) -> None:
+    """Raises Problem if a known name is in a column of text that is about to leave; a batch at a time."""
+    if not pa.types.is_string(column.type):
+        return
+    if name in _OWN_WORDS:
+        column = column.filter(pc.invert(pc.match_substring_regex(column, _NUMBER)))
+    for text in pc.unique(column.drop_null()).to_pylist():
+        names.check(text, where=where)
+
+
 def _redacted(column: pa.Array, name: str, kind: pa.DataType, names: Pseudonyms) -> pa.Array:
-    if not (pa.types.is_string(kind) or pa.types.is_map(kind)):
-        return column.cast(kind)
-    rule = COLUMN_RULES.get(name, DROPPED)
+    texts = pa.types.is_string(kind) or pa.types.is_map(kind)
+    rule = COLUMN_RULES.get(name, DROPPED if texts else KEPT)
     if rule == DROPPED or pa.types.is_map(kind):
         return pa.nulls(len(column), kind)
+    if not texts:
+        return column.cast(kind)
     plain = column.cast(pa.string())
     if rule == KEPT and name in _OWN_WORDS:
         return plain

@@ -229,25 +229,26 @@ def _round(number: float) -> float:
 
 def time_line(told: Row) -> dict[str, Any] | None:
     """One lane for each server of which something is told, one mark for each event. None: there is nothing to draw."""
-    events = [one for one in told["events"] if one["at"]]
-    times = [_seconds(one["at"]) for one in events]
+    placed = [(one, at) for one in told["events"] if (at := _seconds(one["at"])) is not None]
+    events, times = [one for one, _ in placed], [at for _, at in placed]
     if not events or min(times) == max(times):
         return None
     begin, end = _reach(times)
     near = (one for one, at in zip(events, times, strict=True) if begin <= at <= end)
-    names = sorted({one["server"] for one in near if one["server"]})[:_LANES]
+    told_of = sorted({one["server"] for one in near if one["server"]})
+    names = told_of[:_LANES]
     across = (WIDE - _LEFT - _RIGHT) / (end - begin)
 
     def x(at: float) -> float:
         return _round(_LEFT + (at - begin) * across)
 
     lanes = [
-        {"name": _cut(name, 40), "fits": _fit(_cut(name, 40), 14, WIDE - 4), "y": 34 + 46 * number}
+        {"name": _cut(name, 40), "fits": _fit(_cut(name, 40), 14, WIDE - 4), "y": _lane(number)}
         for number, name in enumerate(names)
     ]
-    low = 34 + 46 * len(names)
+    low = _lane(len(names))
     marks = [
-        {"x": x(at), "y": 34 + 46 * names.index(one["server"]) + 18, "kind": one["kind"]}
+        {"x": x(at), "y": _lane(names.index(one["server"])) + 18, "kind": one["kind"]}
         for one, at in zip(events, times, strict=True)
         if one["server"] in names and one["kind"] in _KINDS and begin <= at <= end
     ]
@@ -265,8 +266,14 @@ def time_line(told: Row) -> dict[str, Any] | None:
         "marks": [dict(zip(("x", "y", "kind"), one, strict=True)) for one in seen],
         "whole": [dict(one) for one in dict.fromkeys(tuple(one.items()) for one in whole)],
         "ticks": list(_ticks(begin, end, x)),
+        "left": len(told_of) - len(names),
         "outside": sum(not begin <= at <= end for at in times),
     }
+
+
+def _lane(number: int) -> float:
+    """Where a lane begins; like all numbers of pictures none of `int`, for these get signs between their thousands."""
+    return 34.0 + 46 * number
 
 
 def _reach(times: Sequence[float]) -> tuple[float, float]:
@@ -298,8 +305,13 @@ def _ticks(begin: float, end: float, x: Any) -> Iterator[dict[str, Any]]:
         at += step
 
 
-def _seconds(at: str) -> float:
-    return datetime.fromisoformat(f"{at}+00:00").timestamp()
+def _seconds(at: str) -> float | None:
+    """None for what is no time that has a place on a line: a journal is a file that anybody may have written."""
+    try:
+        moment = datetime.fromisoformat(f"{at}+00:00")
+    except ValueError:
+        return None
+    return moment.timestamp() if 1900 < moment.year < 9000 else None
 
 
 _UTC = datetime.fromisoformat("2000-01-01T00:00:00+00:00").tzinfo

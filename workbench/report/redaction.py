@@ -37,6 +37,8 @@ ORIGIN, MAIL, FILE = "origin", "mail", "file"
 TARGET = "target"
 """The name of an entry, made of parts: each part has a pseudonym of its own, so that the structure stays readable."""
 DROPPED, KEPT = "dropped", "kept"
+TIME = "time"
+"""A time of ours: it stays as it is, if it is one."""
 LEFT_OUT = "(left out)"
 
 KINDS = (SERVER, LINK, HOST, ADDRESS, PORT, USER, DOMAIN, UNIT, ENTRY, FOLDER, CASE, SNAPSHOT, ORIGIN, MAIL, FILE)
@@ -71,7 +73,7 @@ RULES = (
     Rule(HOST, ("host",)),
     Rule(HOST, pattern=rf"--(?:[a-z]+-)?host[= ]+({_HOST})"),
     Rule(HOST, pattern=rf"(?<!\w)\w{{1,30}}://(?:[^/@\n]{{0,256}}@)?({_HOST})(?=[:/\s]|$)", why="the host of a URL"),
-    Rule(ADDRESS, pattern=r"(?<![\w.])((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
+    Rule(ADDRESS, pattern=r"(?<![\w.])(?<![Vv]ersion )(?<![Rr]elease )((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
     Rule(
         ADDRESS,
         pattern=r"(?<![\w:.])((?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]{1,4}|(?=[0-9A-Fa-f:]*::)[0-9A-Fa-f:]{3,45})(?![\w:])",
@@ -85,16 +87,20 @@ RULES = (
     Rule(FOLDER, pattern=r"(?<![\w/:.<])((?:/[\w.@+~-]+){2,}/?)", why="paths tell users, customers and instances"),
     Rule(ORIGIN, ("origin",), why="a number stays; where origins are names, they are names"),
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
-    Rule(
-        KEPT,
-        ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does", "unknown.why"),
-        why="our own words",
-    ),
+    Rule(KEPT, ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does"), why="our own words"),
+    Rule(KEPT, ("unknown.why", "verification.why", "plan.standing_state", "plan.of")),
+    Rule(TIME, ("at", "first_at", "last_at", "from_at", "to_at", "made_at", "anchor_at", "oldest")),
+    Rule(TIME, ("after", "by", "timeline.from", "timeline.to"), why="people name cases and snapshots by days"),
 )
 """What is not said here is text: every known name in it is replaced."""
 
 BY_KEY: Mapping[str, str] = {key: rule.kind for rule in RULES for key in rule.keys}
 _PATTERNS = [(rule.kind, re.compile(rule.pattern)) for rule in RULES if rule.pattern]
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_MOMENT = rf"{_DAY}[ T]{_CLOCK}(?: ?UTC|Z|[+-][0-9]{{2}}:?[0-9]{{2}})?"
+_TIME = re.compile(_MOMENT)
+_TIMES = re.compile(rf"(?<![0-9])(?:{_MOMENT}|{_DAY}|{_CLOCK})(?![0-9])")
 _CLOSED = re.compile(r"[\w .:()/+-]{0,64}")
 """What may stand where words of the program are kept."""
 
@@ -170,6 +176,7 @@ class Pseudonyms:
         files: Mapping[str, str] | None = None,
     ) -> None:
         self.ours = frozenset(ours)
+        self._vocabulary = {word for one in self.ours for word in re.findall(rf"{_WORD}+", one.lower())}
         self.naming = naming or WHOLE
         self.key, self.common, self.position = key, self.naming.common, position
         self._patterns = [*_PATTERNS, *self.naming.patterns]
@@ -264,17 +271,17 @@ class Pseudonyms:
         elif isinstance(value, (list, tuple)):
             for one in value:
                 yield from self._seen(one, kind, within)
-        elif isinstance(value, str) and kind not in (KEPT, DROPPED):
+        elif isinstance(value, str) and kind not in (KEPT, DROPPED) and not _ours(kind, value):
             text = _plain(value)
             if kind == TARGET:
                 yield from self.parts_of(text)
-            elif kind and not re.fullmatch(rf"{_HOST}:[0-9]+", text):
+            elif kind in KINDS and not re.fullmatch(rf"{_HOST}:[0-9]+", text):
                 # Rows of evidence hold several servers in one text.
                 yield from ((kind, one) for one in (text.split(", ") if kind == SERVER else [text]))
             for of, pattern in self._patterns:
                 yield from ((of, found[1]) for found in pattern.finditer(text))
             for found in self.naming.in_text.finditer(text) if self.naming.in_text else ():
-                yield from self.parts_of(found[0])
+                yield from self.parts_of(self._cut(found[0])[0])
 
     def parts_of(self, target: str) -> Iterator[tuple[str, str]]:
         """Kind and name of every named part of a target's name."""
@@ -307,8 +314,31 @@ class Pseudonyms:
             return text
         flat = self._replaced(_plain(text))
         if self.naming.in_text:  # numbers and letters are names there
-            flat = self.naming.in_text.sub(lambda found: self.target(found[0]), flat)
+            flat = self.naming.in_text.sub(self._target_in_text, flat)
         return _PORT.sub(lambda found: f"{found[0][: -len(found[1])]}{self.of(PORT, found[1])}", flat)
+
+    def _target_in_text(self, found: re.Match[str]) -> str:
+        name, rest = self._cut(found[0])
+        return f"{self.target(name)}{rest}"
+
+    def _cut(self, found: str) -> tuple[str, str]:
+        """The name of a target that was found in a sentence, and the words behind it: a name ends where a sentence goes on.
+
+        Of words that are in no list it is not known whether they are the end of the name: they are taken for it.
+        """
+        (_, last), begin = [*self.naming.parts(found)][-1], 0
+        words = list(re.finditer(r"\S+", last))
+        ends = [last[: one.end()] for one in words]
+        whole = max((one for one in ends if fold(one) in self.common), key=len, default="")
+        if not whole and words:
+            whole = ends[0]
+            for word, upto in zip(words[1:], ends[1:], strict=True):
+                known = _ALREADY.fullmatch(whole[begin:]) or _ALREADY.fullmatch(word[0])
+                if known or fold(word[0]) in ORDINARY or fold(word[0]) in self.naming.ordinary:
+                    break
+                whole, begin = upto, word.start()
+        end = len(found) - len(last) + len(whole)
+        return found[:end], found[end:]
 
     def survivors(self, text: str) -> list[str]:
         """The known names that a text still holds, pseudonyms left aside."""
@@ -329,12 +359,15 @@ class Pseudonyms:
         """
         low, done, names = _small(text), 0, self.names()
         begins = self._by_first_word()
+        times = [found.span() for found in _TIMES.finditer(text)]
         for word in _WORDS.finditer(low):
             begin = word.start()
             for name in begins.get(word[0], ()) if begin >= done else ():
                 end = begin + len(name)
                 if not low.startswith(name, begin) or (_ONE.match(name[-1]) and _ONE.match(low, end)):
                     continue
+                if any(first <= begin and end <= last and end - begin < last - first for first, last in times):
+                    continue  # a snapshot may be called by a day, and a time of that day tells nothing of it
                 meant = name if name in names else self._spellings.get(name, name)
                 ours = text[begin:end] in self.ours
                 if ours or (meant in names and self._speaks(meant)):
@@ -343,7 +376,9 @@ class Pseudonyms:
                     break
 
     def _speaks(self, name: str) -> bool:
-        return speaks(name) and name not in self.naming.ordinary
+        """False for what is replaced only where a name stands; of entries, which may be called anything, also our own words."""
+        ours = name in self.coded and name in self._vocabulary
+        return speaks(name) and name not in self.naming.ordinary and not ours
 
     def _by_first_word(self) -> dict[str, list[str]]:
         if self._begins is None:
@@ -368,7 +403,7 @@ class Pseudonyms:
             return [self.redacted(one, kind, within) for one in value]
         if not isinstance(value, str):
             return value
-        if kind == KEPT and _CLOSED.fullmatch(value):
+        if _ours(kind, value):
             return value
         if kind == DROPPED:
             return LEFT_OUT if value.strip() else value
@@ -392,16 +427,19 @@ class Pseudonyms:
         elif isinstance(value, (list, tuple)):
             for one in value:
                 self.check(one, kind, within, where)
-        elif isinstance(value, str):
-            ours = kind == KEPT and _CLOSED.fullmatch(value)
-            if not ours and (left := self.survivors(value)):
-                do = "this is a fault of the workbench; `--unredacted --reason TEXT` writes one with all names"
-                raise Problem(f"the report is not written: {len(left)} names would be left in it", where, do)
+        elif isinstance(value, str) and not _ours(kind, value) and (left := self.survivors(value)):
+            do = "this is a fault of the workbench; `--unredacted --reason TEXT` writes one with all names"
+            raise Problem(f"the report is not written: {len(left)} names would be left in it", where, do)
 
 
 def _kind_under(within: str, key: str) -> str:
     """What stands under this key of a mapping which stands under the key `within`."""
     return BY_KEY.get(f"{within}.{key}") or BY_KEY.get(key, "")
+
+
+def _ours(kind: str, value: str) -> bool:
+    """True for words and times of the program. What stands in their place and is neither may name anybody."""
+    return bool(_CLOSED.fullmatch(value) if kind == KEPT else kind == TIME and _TIME.fullmatch(value))
 
 
 def fold(name: str) -> str:

@@ -8,7 +8,18 @@ from typing import Any
 from workbench.codes import all_codes
 from workbench.diagnosis_text import verdict_line
 from workbench.look import PRESENT
+from workbench.mesh_text import link_says, server_says
 from workbench.model import System
+from workbench.report.gathering import (
+    ALONE,
+    CUT,
+    EARLIER,
+    NO_VECTOR,
+    NOT_COLLECTED,
+    NOT_JUDGED,
+    NOTHING_SINCE,
+    THIS,
+)
 from workbench.report.words import glossary
 from workbench.rules.verdicts import SAYS
 from workbench.standing import FINISHED, GIVEN_UP, HALF_DONE
@@ -30,7 +41,8 @@ def worded(told: Row, system: System) -> dict[str, Any]:
     open        what is stranded, on its way, or cannot be told
     causes      why changes were missed, a row for each cause: its proof, the sessions played again, the records around
     findings    as in findings.json, without rows of evidence
-    plan        the plan that the case keeps (null: none), journal: what was done, verification: promised and found
+    plan        the plan that the case keeps (null: none), `of`: this snapshot, an earlier or an other one; journal: what was done
+    verification  of each server what was promised and what is found (null: not known, for the reason in `why`)
     half_done   a repair was begun and has not ended
     inventory   every file: snapshot, server, format, bytes, rows, rejected, sha256
     glossary    words, each in a sentence, with the word of the system
@@ -48,6 +60,7 @@ def worded(told: Row, system: System) -> dict[str, Any]:
         "topology": [_drawn(one) for one in told["topology"]],
         "missing": [{**one, "about": _about(one, several)} for one in told["missing"]],
         "open": _open(told["open"]),
+        "verification": [{**one, "why": _UNTOLD.get(one["why"], "")} for one in told["verification"]],
         "causes": [{**one, "about": _about(one, several), **_cause(one, says)} for one in told["causes"]],
         "glossary": glossary(system),
     }
@@ -92,7 +105,15 @@ def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
             if why
             else "As far as the collected files show, all of them did."
         )
+    if absent := _absent(told["topology"]):
+        has = "it has" if len(absent) == 1 else "they have"
+        yield f"Of {_names(absent)} nothing was collected: what {has}, these files do not tell."
     yield from _next(told)
+
+
+def _absent(topology: Iterable[Row]) -> list[str]:
+    """Servers that links lead to and of which there are no files."""
+    return sorted({one["name"] for drawn in topology for one in drawn["servers"] if not one["collected"]} - {"?"})
 
 
 def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> Iterator[str]:
@@ -245,19 +266,50 @@ def _half_done(plan: Row | None) -> str:
 def _next(told: Row) -> Iterator[str]:
     plan = told["plan"] or {}
     ways = [course for need in plan.get("needs", ()) for course in need["courses"] if course["verdict"] == "chosen"]
-    state = plan.get("standing_state")
+    state, of = plan.get("standing_state"), plan.get("of", THIS)
+    lacking = any(told["summary"][name]["count"] for name in ("missing", "stranded"))
     if told["half_done"]:
         return
+    if told["journal_problem"]:  # what was done is not known, and a step done twice may do harm
+        yield f"Before anything else: {told['journal_problem']}."
+        return
     if state == FINISHED:
-        yield "The plan of repair was carried out; whether it held is under “Applied and verified”."
-    elif state == GIVEN_UP:
+        yield _held(told["verification"])
+    if of != THIS and plan.get("steps") and lacking:
+        which = "an earlier" if of == EARLIER else "another"
+        yield f"The plan of repair is of {which} snapshot: plan again, by “workbench plan”, before anything is applied."
+    elif state == GIVEN_UP and of == THIS:
         yield f"The plan of repair was {plan['standing']}. What to do next: collect anew, and plan from there."
-    elif ways:
+    elif state == FINISHED:
+        return
+    elif of == THIS and ways:
         yield f"What to do next: {'; '.join(dict.fromkeys(one['says'] for one in ways))}. The exact steps are under “Plan”."
     else:
         first = next((one for one in told["findings"] if one["severity"] != "info" and one["fix"]), None)
         if first:
             yield f"What to do next: {first['fix'][0]['repair']}. The command “workbench plan” makes the exact steps."
+
+
+_UNTOLD = {
+    NOTHING_SINCE: "nothing was collected since",
+    NOT_COLLECTED: "it was not collected",
+    NO_VECTOR: "neither a vector nor a log of it was collected",
+    ALONE: "no other server was collected to compare it with",
+    CUT: "the list of missing changes was cut",
+    NOT_JUDGED: "of some changes the collected files do not tell whether it has them",
+}
+
+
+def _held(rows: Sequence[Row]) -> str:
+    """Whether a plan that was carried out did what it promised, or why that is not known."""
+    of: dict[str, list[str]] = {}
+    for row in rows:
+        if row["found"] is None:
+            of.setdefault(_UNTOLD[row["why"]], []).append(row["server"])
+    if of.keys() == {_UNTOLD[NOTHING_SINCE]}:
+        return f"The plan of repair was carried out; whether it held is not known: {_UNTOLD[NOTHING_SINCE]}."
+    told = "; ".join(f"of {_names(servers)} it is not known: {why}" for why, servers in of.items())
+    return f"The plan of repair was carried out; whether it held is under “Applied and verified”{f'; {told}' if told else ''}."
 
 
 def _names(names: Iterable[str]) -> str:
@@ -302,49 +354,13 @@ def _happened(one: Row, several: bool) -> str:
 
 
 def _drawn(drawn: Row) -> dict[str, Any]:
-    servers = [{**_without(one, "counts", "claims"), "says": _has(one)} for one in drawn["servers"]]
-    links = [{**_without(one, "over"), **_goes(one)} for one in drawn["links"]]
+    servers = [{**_without(one, "counts", "claims"), "says": server_says(one)} for one in drawn["servers"]]
+    links = [{**_without(one, "over"), **link_says(one)} for one in drawn["links"]]
     return {"suffix": drawn["suffix"], "servers": servers, "links": links}
 
 
 def _without(row: Row, *keys: str) -> dict[str, Any]:
     return {key: one for key, one in row.items() if key not in keys}
-
-
-def _has(server: Row) -> str:
-    if not server["collected"]:
-        return "not collected"
-    if not server["counts"]:
-        return "all present" if server["claims"] else "no vector was collected"
-    return ", ".join(f"{_counted(one)} {one['verdict']}" for one in server["counts"])
-
-
-def _counted(one: Row) -> str:
-    return f"{one['count']:,}" if one["exact"] else f"at least {one['count']:,}" if one["count"] else "some"
-
-
-def _goes(link: Row) -> dict[str, str]:
-    """What goes over a link: some words for the picture, and a sentence."""
-    over = link["over"]
-    if over is None:
-        return {"label": "", "says": "its consumer was not collected, or has no vector"}
-    waiting, never = over["waiting"], over["never"]
-    what = _changes(waiting)
-    oldest = f", the oldest made at {over['oldest']}" if over["oldest"] else ""
-    if over["stuck"]:
-        word = over["stuck"].partition(":")[0].lower()
-        return {"label": word, "says": f"{word}: {over['why']}" if over["why"] else word}
-    if link["enabled"] is False:
-        label = f"off, {waiting:,} wait" if waiting else "off"
-        return {"label": label, "says": f"switched off; {what} would go over it{oldest}" if waiting else "switched off"}
-    if never:
-        lacks = f"{'' if over['exact'] else 'at least '}{_changes(never)}"
-        wait = f"; {what} to send{oldest}" if waiting else ""
-        says = f"{link['consumer']} lacks {lacks} that {link['supplier']} holds and will not send{wait}"
-        return {"label": f"{never:,}{'' if over['exact'] else '+'} lost", "says": says}
-    if waiting:
-        return {"label": f"{waiting:,} behind", "says": f"{what} to send{oldest}"}
-    return {"label": "", "says": "nothing to send: the consumer claims all that the supplier claims"}
 
 
 # --- why

@@ -6,8 +6,8 @@
     check:
       threshold: warning
       tolerances: {pending: 1000, lag: 300}
-      max_age: 26h               # of the last run that was done, for `--no-run`
-      max_evidence_age: 36h      # of the newest evidence: a collector that died leaves a case that stays as clean as it was
+      max_age: 26h               # of the last run that was done; `--no-run` demands it
+      max_evidence_age: 36h      # of the server whose evidence is oldest: a collector that died leaves a case as clean as it was
       acknowledged:
         - code: LINK_DISABLED
           server: s3
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -31,16 +32,19 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.checks import CLEAN, FAILED, INCONCLUSIVE
 from workbench.codes import all_codes
-from workbench.journal import write_together
+from workbench.journal import alone, write_together
 from workbench.model import SEVERITIES, Problem
 from workbench.runs.comparing import AHEAD, SAYS, Acknowledged, Judged, Terms, judged, too_old
 from workbench.runs.facts import VERSION, are_facts
-from workbench.runs.orders import Order, Orders
+from workbench.runs.orders import CASE_PARAMETER, Order, Orders, home_of
 from workbench.runs.running import DONE, Run, runs_in
 from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_of
 
 NOT_BEGUN = "parameters"
 """The name of what stands for all runs of a parameters file that cannot be used."""
+
+NOT_TOLD = "notify"
+"""The name of what stands for those who are to be told by a way that cannot be used."""
 
 _KEYS = ("threshold", "tolerances", "max_age", "max_evidence_age", "acknowledged")
 _NUMBERS = ("missing", "stranded", "pending", "unknown", "lag")
@@ -71,7 +75,7 @@ class Demands:
     """The section `check:` of a parameters file.
 
     max_age           seconds since the last run that was done; None: any
-    max_evidence_age  seconds since the newest evidence of a run; None: any
+    max_evidence_age  seconds since the newest evidence of the server that was left behind; None: any
     """
 
     terms: Terms = field(default_factory=Terms)
@@ -79,8 +83,10 @@ class Demands:
     max_evidence_age: int | None = None
 
 
-def demands_of(orders: Orders) -> Demands:
-    """What the file demands of its runs. Raises Problem for what would not be compared as it is written."""
+def demands_of(orders: Orders, only_look: bool = False) -> Demands:
+    """What the file demands of its runs. Raises Problem for what would not be compared as it is written, and where nobody
+    says how old a run may be that is only looked at: one of last year would pass.
+    """
     said, where = orders.check, f"{orders.path}: check"
     check_names(said, _KEYS, where)
     threshold = text_of(said.get("threshold", "warning"), f"{where}: threshold")
@@ -92,6 +98,9 @@ def demands_of(orders: Orders) -> Demands:
     if any(value < 0 for value in tolerances.values()):
         raise Problem("a tolerance is less than 0", where, "say how much higher the number may be")
     acknowledged = [_acknowledged(one, where) for one in list_of(said.get("acknowledged", []), where)]
+    if only_look and "max_age" not in said:
+        do = "write for example `max_age: 26h` under `check:`"
+        raise Problem("nothing says how old a run may be that is only looked at", where, do)
     ages = [seconds_of(said[key], f"{where}: {key}") if key in said else None for key in _KEYS[2:4]]
     return Demands(Terms(threshold, tolerances, acknowledged), *ages)
 
@@ -162,7 +171,9 @@ def baseline_if_any(orders: Orders) -> dict[str, Any]:
 def accept(made: Sequence[tuple[Orders, Sequence[Run]]], reason: str) -> list[Path]:
     """Make these runs what later ones of their files are held against: all of them, or none.
 
-    Raises Problem if one of them failed, if no reason is given, or if the earlier reasons cannot be read.
+    Raises Problem if one of them failed, if no reason is given, if the earlier reasons cannot be read, or if somebody else
+    accepts runs of one of these files at this moment. The names of the files change one after the other: a kill just then
+    leaves the first of them new and the others old, each of them whole.
     """
     if not reason.strip():
         raise Problem("no reason is given", "--reason", "say why this is as it should be: somebody will ask")
@@ -173,15 +184,22 @@ def accept(made: Sequence[tuple[Orders, Sequence[Run]]], reason: str) -> list[Pa
                 raise Problem(f"{one} failed: {one.why}", "--accept", do)
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     texts = {}
-    for orders, runs in made:
-        path = baseline_of(orders)
-        said = {
-            "baseline": VERSION,
-            "accepted": [*_baseline(path)[1]["accepted"], {"at": now, "reason": reason.strip()}],
-            "runs": {one.name: one.facts for one in runs},
-        }
-        texts[path] = json.dumps(said, indent=1) + "\n"
-    write_together(texts)
+    with ExitStack() as locks:
+        for path in sorted({home_of(baseline_of(orders)) for orders, _ in made}):
+            try:
+                locks.enter_context(alone(path.with_name(f".{path.name}.lock")))
+            except BlockingIOError:
+                do = "look at what they accept, then start again"
+                raise Problem("somebody else accepts at this moment", printable(str(path)), do) from None
+        for orders, runs in made:
+            path = baseline_of(orders)
+            said = {
+                "baseline": VERSION,
+                "accepted": [*_baseline(path)[1]["accepted"], {"at": now, "reason": reason.strip()}],
+                "runs": {one.name: one.facts for one in runs},
+            }
+            texts[path] = json.dumps(said, indent=1) + "\n"
+        write_together(texts)
     return list(texts)
 
 
@@ -189,11 +207,18 @@ def last_runs(orders: Orders, demands: Demands, now: datetime) -> list[Run]:
     """The last run of each order, as it was published; one that is too old, or is not there, has failed."""
     found = []
     for order in orders.runs:
-        mine = _runs_of(order)
+        try:
+            mine = _runs_of(order)
+        except OSError as error:
+            where = printable(str(error.filename or order.case_folder))
+            found.append(failed(order, f"its runs cannot be read: {error.strerror} ({where})"))
+            continue
         done = [one for one in mine if one.outcome == DONE]
         age = (now - datetime.fromisoformat(done[-1].began)).total_seconds() if done else 0
         if not mine:
             found.append(failed(order, "it has never been run. Run it with `workbench check`"))
+        elif not _as_asked(mine[-1], order):
+            found.append(failed(order, "it has not been run with these parameters. Run it with `workbench check`"))
         elif demands.max_age is not None and not done:
             found.append(failed(order, "no run was ever done. Look whether it is still scheduled"))
         elif demands.max_age is not None and not -AHEAD <= age <= demands.max_age:
@@ -202,6 +227,15 @@ def last_runs(orders: Orders, demands: Demands, now: datetime) -> list[Run]:
         else:
             found.append(mine[-1])
     return found
+
+
+def _as_asked(one: Run, order: Order) -> bool:
+    """True if the run was made of what is asked for now. The case itself may have been moved, and its runs with it."""
+    given, asked = (
+        {name: value for name, value in some.items() if name != CASE_PARAMETER}
+        for some in (one.parameters, order.parameters)
+    )
+    return (one.notebook, given) == (order.notebook.stem, asked)
 
 
 def _runs_of(order: Order) -> list[Run]:
@@ -218,6 +252,13 @@ def not_begun(path: Path, why: str, what: str = NOT_BEGUN) -> CheckedRun:
     return CheckedRun(Run(what, "", "failed", why, file=path.name), FAILED, [why])
 
 
+def not_ended(orders: Orders) -> list[CheckedRun]:
+    """What its runs are while they are made: whoever looks meanwhile, or after a check that was killed, sees no old pass."""
+    why = "the check has not come to its end"
+    asked = [*orders.runs, *(each.order for each in orders.refused)]
+    return [CheckedRun(failed(one, why), FAILED, [why]) for one in asked]
+
+
 def checked(
     orders: Orders, runs: Iterable[Run], demands: Demands, baseline: Mapping[str, Any], now: datetime
 ) -> list[CheckedRun]:
@@ -226,7 +267,9 @@ def checked(
     made = []
     for one in runs:
         accepted = baseline["runs"].get(one.name)
-        earlier = [other for other in _runs_of(asked[one.name]) if not one.number or other.number < one.number]
+        earlier = list[Run]()
+        with suppress(OSError):  # of a case that cannot be read: the run has failed for that, and the others go on
+            earlier = [other for other in _runs_of(asked[one.name]) if not one.number or other.number < one.number]
         was = _held(earlier[-1], accepted, demands)[0] if earlier else None
         if one.outcome != DONE:
             made.append(CheckedRun(one, FAILED, [one.why], was=was))

@@ -6,15 +6,17 @@ before that counts; an acknowledgement takes findings, and the numbers that say 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
+from workbench.case_facts import NAMED, SCOPE
 from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, OUTCOMES
+from workbench.diagnosis_text import ONE_SERVER
 from workbench.model import SEVERITIES
 from workbench.rules.sending import NOTHING, SEND
-from workbench.runs.facts import SCOPE
+from workbench.topology import IS_DOWN, NO_VECTOR, NOT_COLLECTED
 
 NEW, WORSE, CLEARED, BETTER = "new", "worse", "cleared", "better"
 
@@ -29,8 +31,8 @@ class Difference(NamedTuple):
     """One fact that is not as it was.
 
     kind    new, worse, cleared or better
-    fact    findings, evidence, lag, sessions, anchors, cases, or the list that was counted
-    about   of what: the code and its scope, server and origin, supplier and consumer
+    fact    findings, evidence, lag, links, sessions, anchors, cases, or the list that was counted
+    about   of what: the case, the code and its scope, server and origin, supplier and consumer
     counts  it is a reason not to pass
     """
 
@@ -94,7 +96,7 @@ class Terms:
 class Judged:
     """What a run comes to when it is held against another, or against nothing.
 
-    outcome      clean, findings or inconclusive
+    outcome      clean, findings, inconclusive or failed
     differences  from the other run; None: there was none to hold it against
     because      the reasons for the outcome, a sentence each
     expired      acknowledgements that have run out and whose findings are there
@@ -119,45 +121,61 @@ SAYS |= dict.fromkeys(NOT_COMPARED, "PENDING_CHANGES")
 def judged(now: Mapping[str, Any], before: Mapping[str, Any] | None, terms: Terms, today: date) -> Judged:
     """Hold the facts of a run against those of an earlier one. Without one, every finding that counts is a reason.
 
-    Where the evidence does not go far enough nothing else makes up for that: also if it never went farther.
+    Where the evidence does not go far enough nothing else makes up for that: also if it never went farther. The same is true
+    of a case that could not be looked at.
     """
     found = list(differences(now, before, terms, today)) if before is not None else None
-    open_ = list(_not_told(now, terms, today, before is None))
+    failed = [f"{row['case']}: {FAILED}" for row in now["cases"] if row["outcome"] == FAILED]
+    open_ = list(_not_told(now, terms, today))
     if found is None:
-        strong = [
-            ", ".join(_told(SCOPE, [row[key] for key in SCOPE])) for row in now["findings"] if terms.counts(row, today)
-        ]
-        strong += [f"{row['case']}: {row['outcome']}" for row in now["cases"] if row["outcome"] in (FINDINGS, FAILED)]
+        strong = list(_found(now, terms, today))
     else:
         # Servers that are gone are the reason why nothing can be told, where nothing can be.
-        weak = ("unknown", "evidence") if open_ else ("unknown",)
+        nothing = now["verdict"] == INCONCLUSIVE or any(row["why"] in (ONE_SERVER, NO_VECTOR) for row in now["untold"])
+        weak = ("unknown", "evidence") if open_ and nothing else ("unknown",)
         reasons = [one for one in found if one.counts]
-        soft = [one for one in reasons if one.fact in weak or (one.fact == "cases" and one.now == INCONCLUSIVE)]
+        soft = [one for one in reasons if one.fact in weak]
         strong = [str(one) for one in reasons if one not in soft]
         open_ = [str(one) for one in soft] + open_
-        # That a case could not be looked at before, either, makes it no pass.
-        strong = strong or [f"{row['case']}: {FAILED}" for row in now["cases"] if row["outcome"] == FAILED]
-    outcome = FINDINGS if strong else INCONCLUSIVE if open_ else CLEAN
-    return Judged(outcome, found, list(dict.fromkeys([*strong, *open_])), _expired(now, terms, today))
+    outcome = FAILED if failed else FINDINGS if strong else INCONCLUSIVE if open_ else CLEAN
+    return Judged(outcome, found, list(dict.fromkeys([*failed, *strong, *open_])), _expired(now, terms, today))
 
 
-def _not_told(now: Mapping[str, Any], terms: Terms, today: date, first: bool) -> Iterator[str]:
-    """Why nobody can tell whether it is clean, but for what is acknowledged. Beside findings that were accepted, stretches
-    that are unknown count when there are more: `first` is for a run that is held against nothing.
-    """
-    unknown = [row for row in _numbers(now) if row["code"] == INCONCLUSIVE.upper()]
-    if not now["compared"] and not terms.known(_NOBODY_CAN_TELL, today):
-        yield "fewer than two servers of each suffix tell what they have seen: of missing changes nothing can be said"
-    elif (now["verdict"] == INCONCLUSIVE or (first and unknown)) and not all(
-        terms.known(row, today) for row in unknown or [_NOBODY_CAN_TELL]
-    ):
-        yield "the evidence does not go far enough"
-    for row in now["cases"]:
-        if row["outcome"] == INCONCLUSIVE and not terms.known(_NOBODY_CAN_TELL, today):
-            yield f"{row['case']}: {INCONCLUSIVE}"
+def _found(now: Mapping[str, Any], terms: Terms, today: date) -> Iterator[str]:
+    """What counts of a run that is held against nothing. A case of several was held against its own baseline already."""
+    bad = [row["case"] for row in now["cases"] if row["outcome"] == FINDINGS]
+    for case in bad if now["cases"] else [None]:
+        rows = [row for row in now["findings"] if row["case"] == case]
+        counting = [row for row in rows if terms.counts(row, today)]
+        for row in counting:
+            yield ", ".join(_told(_FINDING, [row[key] for key in _FINDING]))
+        if case is not None and not counting and not any(terms.known(row, today) for row in rows):
+            yield f"{case}: {FINDINGS}"
 
 
-_NOBODY_CAN_TELL = {"code": INCONCLUSIVE.upper()}
+def _not_told(now: Mapping[str, Any], terms: Terms, today: date) -> Iterator[str]:
+    """Why nobody can tell whether it is clean, but for what is acknowledged: whatever else was found, and was accepted."""
+    verdicts = {row["case"]: row["outcome"] for row in now["cases"]} or {None: now["verdict"]}
+    for case, verdict in verdicts.items():
+        of = f"{case}: " if case is not None else ""
+        unknown, untold = ([row for row in rows if row["case"] == case] for rows in (_unknown(now), _untold(now)))
+        if not unknown and not untold and verdict == INCONCLUSIVE:  # whatever it could not be held against
+            unknown = [_NOBODY_CAN_TELL]
+        if not all(terms.known(row, today) for row in unknown):
+            yield f"{of}the evidence does not go far enough"
+        for row in untold:
+            if not terms.known(row, today):
+                about = f"{row['server'] or ''}{' of ' + row['suffix'] if row['suffix'] else ''}".strip()
+                yield f"{of}{_UNTOLD[row['why']].format(about or 'the servers')}"
+
+
+_UNTOLD = {
+    ONE_SERVER: "only {} tells what it has seen: of missing changes nothing can be said",
+    NO_VECTOR: "no vector or log of {} was collected: of missing changes nothing can be said",
+    IS_DOWN: "{} was not collected: it did not answer",
+    NOT_COLLECTED: "{} was not collected: a link leads there",
+}
+_NOBODY_CAN_TELL: dict[str, Any] = {"code": INCONCLUSIVE.upper()}
 
 
 def _numbers(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -165,8 +183,18 @@ def _numbers(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**row, "code": SAYS[row["list"]]} for row in facts["counts"]]
 
 
+def _unknown(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in _numbers(facts) if row["list"] == "unknown"]
+
+
+def _untold(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the evidence does not tell, as what can be acknowledged."""
+    return [{**row, **_NOBODY_CAN_TELL} for row in facts["untold"]]
+
+
 def _expired(now: Mapping[str, Any], terms: Terms, today: date) -> list[Acknowledged]:
-    there = [*now["findings"], *_numbers(now), *([_NOBODY_CAN_TELL] if now["verdict"] == INCONCLUSIVE else [])]
+    nobody = now["verdict"] == INCONCLUSIVE or any(row["outcome"] == INCONCLUSIVE for row in now["cases"])
+    there = [*now["findings"], *_numbers(now), *_untold(now), *([_NOBODY_CAN_TELL] if nobody else [])]
     return [one for one in terms.acknowledged if today > one.until and any(one.covers(row) for row in there)]
 
 
@@ -177,13 +205,16 @@ def too_old(facts: Mapping[str, Any], most: int | None, now: datetime) -> str:
     if facts["evidence_at"] is None:
         return "nothing tells how old the evidence is"
     age = (now - datetime.fromisoformat(facts["evidence_at"])).total_seconds()
+    of = f"the newest evidence{' of ' + facts['evidence_of'] if facts['evidence_of'] else ''} is of {facts['evidence_at']}"
     if age < -AHEAD:
-        return f"the newest evidence is of {facts['evidence_at']}: a clock is wrong"
-    return f"the newest evidence is of {facts['evidence_at']}. Look whether it is still collected" if age > most else ""
+        return f"{of}: a clock is wrong"
+    return f"{of}. Look whether it is still collected" if age > most else ""
 
 
 def differences(now: Mapping[str, Any], before: Mapping[str, Any], terms: Terms, today: date) -> Iterator[Difference]:
-    """Every fact that is not as it was."""
+    """Every fact that is not as it was; of a case that could not be looked at, that alone."""
+    failed = {row["case"] for row in now["cases"] if row["outcome"] == FAILED}
+    now, before = (_comparable(some, failed) for some in (now, before))
     for fact, keys, value, rank in _FACTS:
         mine, was = (_by(keys, some[fact], value, rank) for some in (now, before))
         for about in dict.fromkeys([*mine, *was]):
@@ -191,18 +222,63 @@ def differences(now: Mapping[str, Any], before: Mapping[str, Any], terms: Terms,
             name = about[0] if fact == "counts" else fact
             tolerance = terms.tolerance(name)
             high, low = (rank(one[value]) if one else 0 for one in (new, old))
-            if high == low or tolerance is None:
+            others = _others(new, old) if name in NAMED and new and old else 0
+            if (high == low and not others) or tolerance is None:
                 continue
-            kind = (NEW if old is None else WORSE) if high > low else (CLEARED if new is None else BETTER)
-            counts = high > low + tolerance and _counts(name, new or {}, now, terms, today)
-            yield Difference(kind, name, _told(keys, about), old and old[value], new and new[value], counts)
+            kind = (NEW if old is None else WORSE) if high > low or others else (CLEARED if new is None else BETTER)
+            counts = max(high - low, others) > tolerance and _counts(name, new or {}, now, terms, today)
+            hidden = others > high - low  # the number alone does not tell
+            is_so = new and (f"{new[value]} (at least {others} new)" if hidden else new[value])
+            yield Difference(kind, name, _told(keys, about), old and old[value], is_so, counts)
+    yield from _collected(now, before)
+    yield from _linked(now, before)
+    yield from _gone_back(now, before["sessions"], terms, today)
+
+
+def _comparable(facts: Mapping[str, Any], failed: Collection[str]) -> dict[str, Any]:
+    """The facts but for those of cases that failed, and for sessions of servers without a link: nobody would hold them."""
+    there: dict[str, Any] = {
+        name: [row for row in rows if name == "cases" or row["case"] not in failed]
+        for name, rows in facts.items()
+        if isinstance(rows, list)
+    }
+    return {**facts, **there, "sessions": [row for row in there["sessions"] if row["link"]]}
+
+
+def _others(new: Mapping[str, Any], old: Mapping[str, Any]) -> int:
+    """How many single changes are listed now that were not, at least: in the place of others, which may hide them."""
+    named = [row["positions"] for row in (new, old)]
+    if all(len(which) == row["count"] for which, row in zip(named, (new, old), strict=True)):
+        return len({*named[0]} - {*named[1]})
+    return int(new["digest"] != old["digest"] and new["count"] >= old["count"])
+
+
+def _collected(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Difference]:
+    """Servers that tell no longer what they have seen, or do again."""
     mine, was = (_by(_SERVER, some["servers"], "server", lambda _: 0) for some in (now, before))
     for about in dict.fromkeys([*mine, *was]):
         if about not in mine or about not in was:
             gone = about in was
             then, is_so = _COLLECTED if gone else _COLLECTED[::-1]
             yield Difference(WORSE if gone else BETTER, "evidence", _told(_SERVER, about), then, is_so, gone)
-    yield from _gone_back(now, before["sessions"], terms, today)
+
+
+def _linked(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Difference]:
+    """Links that are gone, lead elsewhere, or are there again. Those of a supplier that was not collected are not known."""
+    mine, was = (_by(_LINK, some["links"], "link", lambda _: 0) for some in (now, before))
+    telling = {(row["case"], row["server"]) for row in now["servers"]}
+    for about in dict.fromkeys([*was, *mine]):
+        new, old = mine.get(about), was.get(about)
+        if old is None and new:
+            yield Difference(BETTER, "links", _told(_LINK, about), "no link", _leads(new), False)
+        elif old and new is None and about[:2] in telling:
+            yield Difference(WORSE, "links", _told(_LINK, about), _leads(old), "gone", True)
+        elif old and new and old["consumer"] and new["consumer"] and old["consumer"] != new["consumer"]:
+            yield Difference(WORSE, "links", _told(_LINK, about), _leads(old), _leads(new), True)
+
+
+def _leads(link: Mapping[str, Any]) -> str:
+    return f"to {link['consumer'] or 'a server that nothing names'}"
 
 
 def _by(
@@ -223,12 +299,17 @@ def _counts(name: str, row: Mapping[str, Any], now: Mapping[str, Any], terms: Te
         return terms.counts(row, today)
     if name == "sessions":
         return not _of_a_known_link(row, now, terms, today)
+    if name == "cases" and row["outcome"] != FAILED:
+        # What cannot be told is a reason anyway, and what is acknowledged is none.
+        mine = [one for one in now["findings"] if one["case"] == row["case"]]
+        return row["outcome"] == FINDINGS and not any(terms.known(one, today) for one in mine)
     return not terms.known({**row, "code": SAYS.get(name)}, today)
 
 
 def _of_a_known_link(session: Mapping[str, Any], now: Mapping[str, Any], terms: Terms, today: date) -> bool:
     """True if findings tell what is wrong with its link, and all that count are acknowledged."""
-    mine = [row for row in now["findings"] if row["link"] and row["link"] == session["link"]]
+    about = session["case"], session["link"]
+    mine = [row for row in now["findings"] if row["link"] and (row["case"], row["link"]) == about]
     return any(terms.known(row, today) for row in mine) and not any(terms.counts(row, today) for row in mine)
 
 
@@ -245,15 +326,17 @@ def _gone_back(
             yield Difference(WORSE, "anchors", _told(_PAIR, about), old["anchor"], new["anchor"], counts)
 
 
-_PAIR = ("supplier", "consumer", "suffix")
+_FINDING = ("case", *SCOPE)
+_PAIR = ("case", "supplier", "consumer", "suffix")
 _SERVER = ("case", "server", "suffix")
+_LINK = ("case", "supplier", "suffix", "link")
 _COLLECTED = ("collected", "not collected")
 _GOOD = (SEND, NOTHING)
 
 _FACTS: tuple[tuple[str, tuple[str, ...], str, Callable[[Any], float]], ...] = (
-    ("findings", SCOPE, "severity", lambda value: SEVERITIES.index(value) + 1),
-    ("counts", ("list", "server", "origin", "suffix"), "count", float),
-    ("lag", ("server", "origin", "suffix"), "seconds", float),
+    ("findings", _FINDING, "severity", lambda value: SEVERITIES.index(value) + 1),
+    ("counts", ("list", "case", "server", "origin", "suffix"), "count", float),
+    ("lag", ("case", "server", "origin", "suffix"), "seconds", float),
     ("sessions", _PAIR, "decision", lambda value: 0 if value in _GOOD else 1),
     ("cases", ("case",), "outcome", OUTCOMES.index),
 )

@@ -1,6 +1,9 @@
 """What is news: how a checked run is, held against what people were last told of it.
 
-    .nightly.yaml.told.json   of each run of nightly.yaml, and each way of telling: the outcome and the facts that people know
+    .nightly.yaml.told.json   of each run of nightly.yaml, and each way of telling: what people know
+
+That is the outcome, the facts, and what counted, as they were when they were told last, or clean since. So what nobody was told
+stays news: growth that is within the tolerance each night, and what was acknowledged when they were told and counts now.
 
 It lies beside the parameters file, or in the folder that STATE_DIRECTORY names: systemd sets that to one that the user of the
 service may write. It is not the run before that counts: what nobody could be told is news until somebody was, and what was
@@ -21,13 +24,14 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.checks import CLEAN, OUTCOMES
 from workbench.journal import write_whole
-from workbench.runs.checking import NOT_BEGUN, CheckedRun
-from workbench.runs.comparing import Terms, judged
+from workbench.runs.checking import NOT_BEGUN, NOT_TOLD, CheckedRun
+from workbench.runs.comparing import Difference, Terms, judged
 from workbench.runs.facts import are_facts
+from workbench.runs.orders import home_of
 from workbench.runs.running import DONE, Run
 
 STATE = "STATE_DIRECTORY"
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -65,20 +69,21 @@ class News:
         if not folder:
             return self.path.with_name(f".{self.path.name}.told.json")
         # Files of one name from several folders meet there.
-        mark = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:8]
+        mark = hashlib.sha256(str(home_of(self.path)).encode()).hexdigest()[:8]
         return Path(folder) / f"{self.path.name}.{mark}.told.json"
 
     def owed(self, way: str) -> list[Owed]:
         """The runs that are not as those know it who are told by this way."""
         known = self._known.get(way, {})
         found = [owed for one in self.checked if (owed := self._owed(one, known.get(one.run.name)))]
-        if NOT_BEGUN in known and not self._not_begun:
-            found.append(Owed(CheckedRun(Run(NOT_BEGUN, "", DONE), CLEAN, []), known[NOT_BEGUN]["outcome"]))
+        for name in (NOT_BEGUN, NOT_TOLD):
+            if name in known and name not in self._there:
+                found.append(Owed(CheckedRun(Run(name, "", DONE), CLEAN, []), known[name]["outcome"]))
         return found
 
     @property
-    def _not_begun(self) -> bool:
-        return any(one.run.name == NOT_BEGUN for one in self.checked)
+    def _there(self) -> set[str]:
+        return {one.run.name for one in self.checked}
 
     def _owed(self, one: CheckedRun, known: dict[str, Any] | None) -> Owed | None:
         if one.run.met:  # whoever was at work there tells
@@ -88,19 +93,29 @@ class News:
         worse = []
         if one.outcome != CLEAN and one.run.facts and known["facts"]:
             held = judged(one.run.facts, known["facts"], self.terms, self.today)
-            worse = [str(each) for each in held.differences or () if each.counts]
+            counts = [each for each in held.differences or () if each.counts]
+            told = {_subject(each) for each in counts}
+            more = [each for each in _counting(one) if each not in told and each not in known["counting"]]
+            worse = [str(each) for each in counts] + [f"it counts now: {each}" for each in more]
         return Owed(one, known["outcome"], worse) if worse or one.outcome != known["outcome"] else None
 
     def told(self, way: str) -> None:
-        """Those who are told by this way know all of it now."""
-        before = self._known.get(way, {})
-        there = {one.run.name for one in self.checked}
+        """Those who are told by this way were told what is owed to them."""
+        before, there = self._known.get(way, {}), self._there
+        told = {one.checked.run.name for one in self.owed(way)}
         # Of a file that cannot be used nothing new is known about its runs; else, what it does not name any more is forgotten.
-        mine = {name: known for name, known in before.items() if self._not_begun or name in there}
+        mine = {
+            name: known for name, known in before.items() if name in there or (NOT_BEGUN in there and name != NOT_TOLD)
+        }
         self._known[way] = mine
         for one in self.checked:
-            if not one.run.met:
-                mine[one.run.name] = {"outcome": one.outcome, "facts": one.run.facts}
+            name, counting = one.run.name, _counting(one)
+            if one.run.met:
+                continue
+            if name in told or one.outcome == CLEAN:
+                mine[name] = {"outcome": one.outcome, "facts": one.run.facts, "counting": counting}
+            else:  # what has ceased to count is news when it is back
+                mine[name]["counting"] = [each for each in mine[name]["counting"] if each in counting]
 
     def keep(self) -> str:
         """Keep it for the next check; gives a sentence if that cannot be."""
@@ -114,6 +129,23 @@ class News:
         return ""
 
 
+def _counting(one: CheckedRun) -> list[str]:
+    """What counts of a run, without the numbers, which go up and down."""
+    if one.accepted is None:
+        return []
+    differing = [each for each in one.accepted.differences or () if each.counts]
+    said = {str(each) for each in differing}
+    found = [_subject(each) for each in differing] + [each for each in one.accepted.because if each not in said]
+    # Its evidence is too old: the sentence names a time, which goes on where it is collected late every night.
+    return list(dict.fromkeys([*found, *["old evidence"] * (len(one.why) > len(one.accepted.because))]))
+
+
+def _subject(one: Difference) -> str:
+    """What it is about, called as it is where there is no baseline."""
+    about = ", ".join(one.about)
+    return about if one.fact == "findings" else f"{one.fact} {about}"
+
+
 def _known(place: Path) -> dict[str, dict[str, Any]]:
     """What was told, by way and run; of a file that is absent or damaged nothing: to tell twice is better than never."""
     try:
@@ -122,9 +154,11 @@ def _known(place: Path) -> dict[str, dict[str, Any]]:
             return {}
         return {
             way: {
-                name: {"outcome": one["outcome"], "facts": one["facts"] if are_facts(one["facts"]) else {}}
+                name: {key: one[key] for key in ("outcome", "facts", "counting")}
                 for name, one in runs.items()
                 if one["outcome"] in OUTCOMES
+                and (one["facts"] == {} or are_facts(one["facts"]))  # those of a run that failed
+                and all(isinstance(each, str) for each in one["counting"])
             }
             for way, runs in said["ways"].items()
         }

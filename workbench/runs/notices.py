@@ -9,8 +9,8 @@
       mail_user: workbench
       mail_password_file: /etc/workbench/mail
 
-Told is what became better or worse, once, by each way; a check that finds what people know is silent (`news.py`). What could
-not be told is told the next time.
+A way that cannot be used does not silence the other, and who is told by that learns of it. Told is what became better or worse,
+once, by each way; a check that finds what people know is silent (`news.py`). What could not be told is told the next time.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from __future__ import annotations
 import json
 import re
 import smtplib
+import socket
 import ssl
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid
 from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any
@@ -32,9 +35,8 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.checks import CLEAN
 from workbench.model import Problem
-from workbench.runs.checking import CheckedRun
 from workbench.runs.news import News, Owed
-from workbench.runs.orders import Orders
+from workbench.runs.orders import Orders, home_of
 from workbench.runs.told import printable_lines
 from workbench.runs.values import check_names, list_of, text_in, text_of
 
@@ -60,22 +62,46 @@ class Mail:
 
 @dataclass(frozen=True)
 class Notify:
-    """The section `notify:` of a parameters file."""
+    """The section `notify:` of a parameters file.
+
+    wrong  what cannot be used of it, a sentence each: whoever is told by the rest of it learns of that
+    """
 
     webhook: str = field(default="", repr=False)
     mail: Mail | None = None
+    wrong: Sequence[str] = ()
 
 
 def notify_of(orders: Orders) -> Notify:
-    """Whom the file wants told. Raises Problem before anything is run if nobody could be."""
+    """Whom the file wants told. Each way is used on its own: a file that is lacking for one does not silence the other."""
     said, where = orders.notify, f"{orders.path}: notify"
-    check_names(said, _KEYS, where, secret=True)
-    folder = orders.path.parent
+    folder, wrong = orders.path.parent, list[str]()
+    webhook, mail = "", None
+    try:
+        check_names(said, _KEYS, where, secret=True)
+    except Problem as problem:
+        wrong.append(str(problem))
+    try:
+        webhook = _webhook(said, folder, where)
+    except Problem as problem:
+        wrong.append(str(problem))
+    try:
+        mail = _mail_of(said, folder, where)
+    except Problem as problem:
+        wrong.append(str(problem))
+    return Notify(webhook, mail, wrong)
+
+
+def _webhook(said: Mapping[str, Any], folder: Path, where: str) -> str:
     webhook = _first_line(said, "webhook_file", folder, where)
     if "webhook_file" in said and not re.fullmatch(r"https?://[!-.0-~]+(?:/[!-~]*)?", webhook):
         raise Problem("its first line is no address of a webhook", f"{where}: webhook_file", "it begins with https://")
+    return webhook
+
+
+def _mail_of(said: Mapping[str, Any], folder: Path, where: str) -> Mail | None:
     if not any(key.startswith("mail_") for key in said):
-        return Notify(webhook)
+        return None
     for key in ("mail_server", "mail_from", "mail_to"):
         if not said.get(key):
             raise Problem(f"{key} is lacking", where, "mail needs mail_server, mail_from and mail_to")
@@ -92,7 +118,7 @@ def notify_of(orders: Orders) -> Notify:
     people = [_address(one, f"{where}: mail_to") for one in list_of(said["mail_to"], f"{where}: mail_to")]
     sender = _address(said["mail_from"], f"{where}: mail_from")
     port = int(server[2] or {"starttls": 587, "tls": 465, "none": 25}[tls])
-    return Notify(webhook, Mail(server[1].strip("[]"), port, tls, sender, tuple(people), user, password))
+    return Mail(server[1].strip("[]"), port, tls, sender, tuple(people), user, password)
 
 
 def _first_line(said: Mapping[str, Any], key: str, folder: Path, where: str) -> str:
@@ -125,7 +151,7 @@ def tell(notify: Notify, name: str, news: News) -> Iterator[str]:
     for way, send in ways.items():
         if owed := news.owed(way):
             try:
-                not_all = _in_time(send, *_words(name, news.checked, owed))
+                not_all = _in_time(send, *_words(name, news, owed))
             except (OSError, HTTPException, smtplib.SMTPException, ValueError) as error:
                 yield f"nobody was told by {way}: {_why(error)}"
                 continue
@@ -181,17 +207,20 @@ _WORDS: Mapping[type[Exception], str] = {
 """What a library calls by a name of its own; the first that fits."""
 
 
-def _words(name: str, checked: Sequence[CheckedRun], owed: Sequence[Owed]) -> tuple[str, str]:
+def _words(name: str, news: News, owed: Sequence[Owed]) -> tuple[str, str]:
+    """The subject; and the text, which says first where to look: a long one is cut."""
+    checked = news.checked
     bad = [one for one in owed if one.checked.outcome != CLEAN]
     what = (
         f"{len(bad)} of {len(checked)} runs need attention"
         if bad
         else f"{len(owed)} of {len(checked)} runs are clean again"
     )
-    lines = []
+    lines = [f"on {socket.gethostname()}, {home_of(news.path)}"]
     for one in owed:
         mine = one.checked
         lines.append(f"{mine.run.name}: {mine.outcome} (before: {one.before or 'nothing was told'})")
+        lines += [f"  in {mine.run.folder}"] * bool(mine.run.folder)
         whys = list(dict.fromkeys([*one.worse, *mine.why]))
         lines += [f"  {each}" for each in whys[:_SHOWN]]
         lines += [f"  and {len(whys) - _SHOWN:,} more"] * (len(whys) > _SHOWN)
@@ -224,6 +253,8 @@ def _mail(mail: Mail, subject: str, text: str) -> str:
     """Send it; gives a sentence about those who were refused, if others were not."""
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = subject[:200], mail.sender, ", ".join(mail.to)
+    message["Date"] = format_datetime(datetime.now(UTC))
+    message["Message-ID"] = make_msgid(domain=mail.sender.rpartition("@")[2])  # by itself it would ask the network
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(text)
     secure = ssl.create_default_context()

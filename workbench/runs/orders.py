@@ -23,14 +23,17 @@ Every scalar is text as it was written; the parameters cell of the notebook says
 does not have is refused, and so is a value that is not of its type: papermill would warn, or guess, and go on. Folders and
 files are relative to the parameters file.
 
-A run is found again, by what is kept of it and by its baseline, under the name of its file, the case as it is written there,
-and the notebook or the name that is given. So two files about one case do not meet, and neither do runs that are added.
+A run is found again, by what is kept of it and by its baseline, under its file, the case as it is written there, and the
+notebook or the name that is given. So two files about one case do not meet, and neither do runs that are added. The file is told
+by its way from the case, not by its name alone: `eu/nightly.yaml` and `us/nightly.yaml` may be about one case. A tree that is
+moved as a whole keeps its history.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,7 +68,7 @@ class Order:
     name        tells it from the others of its file: CASE/NOTEBOOK, the case as it is written there
     parameters  as the notebook is given them; names that are not here have the notebook's own defaults
     timeout     seconds
-    file        the name of the parameters file; with `name` it finds the run again among earlier ones
+    file        the parameters file as it is seen from the case; with `name` it finds the run again among earlier ones
     """
 
     name: str
@@ -123,8 +126,9 @@ def read_orders(path: Path) -> Orders:
     check_names(said, _KEYS, where)
     if ("notebook" in said) == ("runs" in said):
         raise Problem("it names no notebook, or one beside `runs`", where, "give `notebook:`, or `runs:` with several")
-    if "runs" in said and "name" in said:
-        raise Problem("a name for several runs", where, "give it to one of `runs`")
+    for key, what in (("name", "a name"), ("parameters", "parameters")):
+        if "runs" in said and key in said:
+            raise Problem(f"{what} for several runs", where, f"give `{key}:` to each of `runs` that it is meant for")
     timeout = seconds_of(said.get("timeout", f"{TIMEOUT}s"), f"{where}: timeout")
     cases = [text_of(one, f"{where}: cases") for one in list_of(said.get("cases", []), f"{where}: cases")]
     several = [said] if "notebook" in said else list_of(said["runs"], f"{where}: runs")
@@ -161,6 +165,13 @@ def read_file(path: Path) -> dict[str, Any]:
     return said
 
 
+def home_of(path: Path) -> Path:
+    """The file by one name, whatever way led to it. Links to its folder are followed, a link that is the file itself is not:
+    what is relative in it goes by where that link lies, so two links to one file are two files.
+    """
+    return path.parent.resolve() / path.name
+
+
 def only_notify(path: Path) -> Orders:
     """Whom the file wants told, whatever else is wrong with it."""
     return Orders(path, [], notify=mapping_of(read_file(path), "notify", printable(str(path))))
@@ -182,15 +193,23 @@ def _runs(
         raise Problem(f"{printable(name)[:80]} is no name of a run", place, "give up to 64 letters, digits, - and _")
 
     def ordered(name: str, folders: list[Path], values: Mapping[str, Value], makes: bool) -> Order | Refused:
-        order = Order(name, notebook, folders[0], values, timeout, file.name)
+        seen_from_case = os.path.relpath(home_of(file), folders[0])
+        order = Order(name, notebook, folders[0], values, timeout, seen_from_case)
         try:
             for case in folders:
                 _check_case(case, makes, place)
         except Problem as problem:
             return Refused(order, str(problem))
+        except OSError as error:
+            where = f"{place}: {printable(str(error.filename or folders[0]))}"
+            return Refused(
+                order, str(Problem(f"cannot read it: {error.strerror}", where, "look who may read the case"))
+            )
         return order
 
     if CASE_PARAMETER not in there:
+        if cases and "case_folders" in given:
+            raise Problem("cases are named twice", place, "in `cases:`, or as `case_folders:` of the run, not both")
         if cases and "case_folders" in there:
             values.setdefault("case_folders", [str(_path(case, folder, f"{place}: cases")) for case in cases])
         named = values.get("case_folders")

@@ -52,8 +52,8 @@ _LONGEST_WAIT = 3600
 _ENDS_WITHIN = 10
 """Seconds that a process has to end by itself once it was told to."""
 _NAME = re.compile(r"\d{8}T\d{6}Z-.+")
-_VERSION = 2
-"""Of run.json."""
+_VERSION = 3
+"""Of run.json. In the second one `file` was a name without the way to it: whose run that was nobody can tell."""
 _NOT_WRITTEN = ("folder", "facts", "met")
 _KINDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "notebook", "outcome", "why", "began", "workbench", "file"), (str,)),
@@ -72,7 +72,7 @@ class Run:
     why      of a failed one, what went wrong and what to do, as a sentence
     facts    what it found; empty if it failed
     folder   where it was published; None if not even that could be done
-    file     the name of the parameters file; with `name` it tells the run from all others of its case
+    file     the parameters file as it is seen from the case; with `name` it tells the run from all others of its case
     number   runs of the case are numbered in the order in which they were published; 0 if it was not
     met      somebody else was at work in the case: nothing was begun
     """
@@ -92,15 +92,23 @@ class Run:
     met: bool = False
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.name}" if self.file else self.name
+        return f"{self.file_name}: {self.name}" if self.file else self.name
+
+    @property
+    def file_name(self) -> str:
+        """The name of the parameters file, as people know it."""
+        return Path(self.file).name
 
 
 Told = Callable[[Order, int, int], None]
 """Told of each cell that begins: the run, the number of the cell, how many there are."""
 
 
-def run(order: Order, told: Told | None = None, keep: int = 30) -> Run:
-    """Run it and publish it. Raises nothing that a run may come to: what went wrong is what the run says."""
+def run(order: Order, told: Told | None = None, keep: int = 30, dead_owner: str | None = None) -> Run:
+    """Run it and publish it. Raises nothing that a run may come to: what went wrong is what the run says.
+
+    `dead_owner`: HOST:PID of a run on another machine that is known to have ended, though it left its name in the case.
+    """
     began, clock = datetime.now(UTC), time.monotonic()
 
     def ended(outcome: str, why: str = "", facts: Mapping[str, Any] | None = None) -> Run:
@@ -123,7 +131,7 @@ def run(order: Order, told: Told | None = None, keep: int = 30) -> Run:
         if place.is_symlink():
             raise Problem("this leads out of the case", str(place), "make it a folder: runs are kept in their case")
         place.mkdir(parents=True, exist_ok=True)
-        with owned(place):
+        with owned(place, dead_owner):
             _sweep(place)
             work = place / f"{WORKING}{uuid.uuid4().hex}"
             work.mkdir()

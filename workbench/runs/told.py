@@ -24,7 +24,7 @@ def worst(checked: Sequence[CheckedRun]) -> str:
 def checked_text(checked: Sequence[CheckedRun]) -> str:
     """A line for each run, the worst first, then the reasons and what changed."""
     order = sorted(checked, key=lambda one: -OUTCOMES.index(one.outcome))
-    several = len({one.run.file for one in checked}) > 1
+    several = len({one.run.file_name for one in checked}) > 1
     names = [str(one.run) if several else one.run.name for one in order]
     rows = [(one.outcome.upper(), name, _against(one), _since(one)) for one, name in zip(order, names, strict=True)]
     parts = [aligned([("OUTCOME", "RUN", "AGAINST THE BASELINE", "SINCE THE RUN BEFORE"), *rows])]
@@ -80,7 +80,7 @@ def checked_json(checked: Sequence[CheckedRun]) -> dict[str, Any]:
 
 def _as_json(one: CheckedRun) -> dict[str, Any]:
     return {
-        "file": one.run.file,
+        "file": one.run.file_name,
         "name": one.run.name,
         "notebook": one.run.notebook,
         "outcome": one.outcome,
@@ -107,8 +107,8 @@ def checked_junit(checked: Sequence[CheckedRun]) -> str:
     worse is a failure.
     """
     root = ET.Element("testsuites", {"name": "workbench check", **_numbers(checked)})
-    for file in dict.fromkeys(one.run.file for one in checked):
-        mine = [one for one in checked if one.run.file == file]
+    for file in dict.fromkeys(one.run.file_name for one in checked):
+        mine = [one for one in checked if one.run.file_name == file]
         suite = ET.SubElement(root, "testsuite", {"name": _xml(file), **_numbers(mine)})
         for one in mine:
             place, _, name = one.run.name.rpartition("/")

@@ -11,11 +11,13 @@ _ATTRIBUTE = r"[A-Za-z][A-Za-z0-9.-]{0,40}(?:;[\w-]+)*"
 _KINDS = {"dc": "domain", "ou": "unit", "o": "unit"}
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
 
+_WORD = r"(?:[^\s,\"'()<>;=+:.?!]|[':.?!](?=[^\s,\"'()<>;=+:.?!]))++"
 _IN_TEXT = re.compile(
-    rf"(?<![\w-])(?:{_ATTRIBUTE}=[^,+=\n\"<>]{{0,256}}[,+] ?){{0,30}}(?i:uid|cn|ou|dc|o|c|sn|mail|nsuniqueid)="
-    r"(?:[^\s,\"'()<>;=+:.?!]|[:.?!](?=[^\s,\"'()<>;=+:.?!]))++(?!=)"
+    rf"(?<![\w-])(?:{_ATTRIBUTE}=(?:\\.|[^,+=\n\"<>\\]){{0,256}}[,+] ?){{0,30}}(?i:"
+    rf"(?:uid|dc|c|mail|nsuniqueid|employeeNumber|serialNumber)={_WORD}"
+    rf"|(?:cn|ou|o|l|st|s|street|sn|givenName|title|displayName)={_WORD}(?: (?!-){_WORD}){{0,3}})(?!=)"
 )
-"""A DN in a sentence: its last part ends with the word."""
+"""A DN in a sentence. Its last part may be several words (`cn=John Doe`): how many of them belong to it, who reads it decides."""
 
 
 def parts(text: str) -> Iterator[tuple[str, str]]:
@@ -54,7 +56,35 @@ NAMING = Naming(
         | {"ldbm database", "monitor", "tasks", "schema", "encryption", "localhost"}
     ),
     ordinary=frozenset(
-        {"cn", "dc", "dn", "modrdn", "org", "ou", "people", "uid"}
+        {"cn", "dc", "dn", "modrdn", "org", "ou", "people", "uid", "directory", "manager", "ldap", "ldaps", "ldapi"}
+        # Words of the commands: with a name for one of them nobody could run what a report shows.
+        | {
+            "dsconf",
+            "ldapmodify",
+            "ldapsearch",
+            "repl",
+            "agmt",
+            "replication",
+            "init",
+            "status",
+            "get",
+            "ruv",
+            "enable",
+        }
+        | {
+            "disable",
+            "create",
+            "set",
+            "list",
+            "plugin",
+            "memberof",
+            "fixup",
+            "external",
+            "run",
+            "slapd",
+            "socket",
+            "lll",
+        }
         | {"access", "errors", "error", "audit", "auditfail"}  # files are called so, and sentences speak of such logs
     ),
 )

@@ -1,0 +1,112 @@
+"""The verdict in one line: what it must not say of servers that nobody collected, of suffixes, and of lists that were cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mesh_samples import changelog, csn
+from report_samples import called, loaded, three
+
+from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, outcome_of
+from workbench.diagnosis import diagnose
+from workbench.diagnosis_text import headline
+from workbench.incident import Incident
+from workbench.report.gathering import gathered
+from workbench.report.making import pseudonyms_of, redacted_report
+
+
+def told(folder: Path, files: dict[str, str], **asked: Any) -> tuple[str, str]:
+    found = diagnose(loaded(folder, ("now", files)), **asked)
+    return headline(found), outcome_of(found)
+
+
+def without(files: dict[str, str], *names: str) -> dict[str, str]:
+    return {name: text for name, text in files.items() if not name.startswith(names)}
+
+
+def test_a_mesh_that_was_collected_whole_is_clean(tmp_path: Path) -> None:
+    assert told(tmp_path, three(20, set())) == ("No change is missing.", CLEAN)
+
+
+def test_a_server_that_did_not_answer_is_named_and_nothing_is_clean(tmp_path: Path) -> None:
+    files = without(three(20, set()), "s3.") | {"s3.DOWN": "cannot connect\n"}
+    said = "No change is known to be missing; s3 was not collected."
+    assert told(tmp_path / "a", files) == (said, INCONCLUSIVE)
+    lost = {**files, "s2.changelog.ldif": three(20, {5})["s3.changelog.ldif"]}
+    assert told(tmp_path / "b", lost)[1] == FINDINGS
+    # The vector came all the same: then there is something to go by.
+    assert told(tmp_path / "c", {**three(20, set()), "s3.DOWN": ""}) == ("No change is missing.", CLEAN)
+
+
+def test_a_server_to_which_links_lead_alone_is_named(tmp_path: Path) -> None:
+    """Of one that is known by its address alone; but an address that may be that of a collected server is no other one."""
+    said = "No change is known to be missing; localhost:38903 was not collected."
+    assert told(tmp_path / "a", without(three(20, set()), "s3.")) == (said, INCONCLUSIVE)
+    said = "No change is known to be missing; of s3 neither a vector nor a log was collected."
+    assert told(tmp_path / "b", without(three(20, set()), "s3.replica", "s3.changelog")) == (said, INCONCLUSIVE)
+
+
+def test_no_more_than_five_servers_are_named(tmp_path: Path) -> None:
+    files = three(20, set()) | {f"t{number}.DOWN": "" for number in range(7)}
+    said = "No change is known to be missing; t0, t1, t2, t3, t4 and 2 other servers were not collected."
+    assert told(tmp_path, files) == (said, INCONCLUSIVE)
+
+
+def test_a_suffix_of_which_one_server_alone_tells_is_named(tmp_path: Path) -> None:
+    other = {k: v for k, v in three(25, set(), suffix="dc=other", before="o.").items() if k.startswith("s1")}
+    names = [f"s{number}" for number in (1, 2, 3)]
+    about = called(("s1",), ["s1.o.*"], "dc=other")
+    about += called(names, [f"{name}.[cra]*" for name in names]).removeprefix("servers:\n")
+    files = {**three(20, set()), **other, "case.yaml": about}
+    said = "No change is known to be missing; of dc=other only s1 was collected."
+    assert told(tmp_path / "a", files) == (said, INCONCLUSIVE)
+    # Of one that has links of a suffix, and of that nothing else.
+    links = other["s1.o.agreements.ldif"].replace("s1-to", "s2-to")
+    two = {**other, "s2.o.agreements.ldif": links}
+    about = called(("s1", "s2"), ["s1.o.*", "s2.o.*"], "dc=other")
+    about += called(names, [f"{name}.[cra]*" for name in names]).removeprefix("servers:\n")
+    said = "No change is known to be missing; of dc=other only s1 was collected; of s2 neither a vector nor a log of dc=other"
+    assert told(tmp_path / "b", {**three(20, set()), **two, "case.yaml": about})[0].startswith(said)
+
+
+def test_a_report_says_so_too_and_gives_no_name_away(tmp_path: Path) -> None:
+    names = ("acme-berlin", "acme-paris", "acme-oslo")
+    files = without(three(20, set(), names), "acme-oslo.") | {"acme-oslo.DOWN": ""}
+    incident = Incident(loaded(tmp_path, ("now", files)))
+    assert gathered(incident)["verdict"] == "unknown"
+    said = redacted_report(incident, pseudonyms_of(incident))["headline"]
+    assert said.startswith("No change is known to be missing; server-") and said.endswith(" was not collected.")
+    assert "acme" not in said
+
+
+def two_that_lack() -> dict[str, str]:
+    """s3 lacks three changes, and s2 two others."""
+    files = three(40, {5, 6, 7})
+    log = [csn(second, 1) for second in range(40) if second not in (8, 9)]
+    log += [csn(second, origin) for origin in (2, 3) for second in range(3)]
+    return files | {"s2.changelog.ldif": changelog(log, own_entries=True)}
+
+
+@pytest.mark.parametrize(("limit", "count"), [(2, "Up to 5"), (10, "5")])
+def test_a_list_that_was_cut_hides_no_server(limit: int, count: str, tmp_path: Path) -> None:
+    said, _ = told(tmp_path, two_that_lack(), limit=limit)
+    assert said == f"{count} changes are MISSING on s2, s3 and will not come by themselves."
+
+
+def test_a_report_of_a_cut_list_gives_no_server_the_changes_of_others(tmp_path: Path) -> None:
+    incident = Incident(loaded(tmp_path, ("now", two_that_lack())))
+    incident.found = diagnose(incident.then, limit=2)
+    (group,) = gathered(incident)["missing"]
+    assert (group["server"], group["count"], group["at_least"]) == ("s2", 2, True)
+
+
+def test_what_has_not_arrived_is_a_least_number_where_the_list_was_cut(tmp_path: Path) -> None:
+    files = three(20, set())
+    short = three(10, set())
+    files |= {name: short[name] for name in ("s2.changelog.ldif", "s2.replica.ldif")}
+    shorter = three(5, set())
+    files |= {name: shorter[name] for name in ("s3.changelog.ldif", "s3.replica.ldif")}
+    assert "up to 15 are on the way to s2, s3" in told(tmp_path / "a", files)[0]
+    assert "at least 10 are on the way to s2" in told(tmp_path / "b", files, limit=1)[0]

@@ -1,0 +1,98 @@
+"""What is known of a case as rows that can be held against those of another time: no prose, no times of the run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from workbench.diagnosis_text import collected, untold
+from workbench.incident import Incident
+
+SCOPE = ("code", "server", "link", "origin", "suffix")
+
+COUNTED = ("missing", "stranded", "pending", "unknown")
+NAMED = ("missing", "stranded")
+"""Lists of single changes: of these it counts which they are, too."""
+
+SHOWN = 1000
+"""Positions of one list, server and origin that the facts name; of more there is the digest."""
+
+Row = Mapping[str, Any]
+
+
+def facts_of_case(incident: Incident, case: str | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The facts of one case, list by list; `case` names it in a notebook that checks several.
+
+    servers   server, suffix of each that tells what it has seen
+    untold    server, suffix, why: what the evidence does not tell, whatever it says of single changes
+    findings  code, server, link, origin, suffix; severity
+    counts    list (missing, stranded, pending, unknown), server, origin, suffix; count; of single changes `positions`, the
+              first in the order of their text, and the digest of all (null: the list was cut). Without a server: the whole
+              number of a list that was cut
+    lag       server, origin, suffix; seconds from what it claims to what any server claims, by the clock of the origin
+    links     supplier, suffix, link; the consumer, as far as anything tells it
+    sessions  supplier, consumer, suffix; link, the decision, the anchor, and its order key
+    """
+    found = incident.found
+    severities: dict[tuple[Any, ...], str] = {}
+    for one in found["findings"]:  # the gravest comes first
+        severities.setdefault(tuple(one[key] for key in SCOPE), one["severity"])
+    lists: dict[str, Iterable[dict[str, Any]]] = {
+        "servers": ({"server": server, "suffix": suffix} for server, suffix in collected(found)),
+        "untold": untold(found),
+        "findings": (dict(zip((*SCOPE, "severity"), (*key, one), strict=True)) for key, one in severities.items()),
+        "counts": _counts(found),
+        "lag": _lags(incident, found["servers"]),
+        "links": (
+            {"link": row["name"], **{key: row[key] for key in ("supplier", "suffix", "consumer")}}
+            for row in found["links"]
+        ),
+        "sessions": (_session(incident, row) for row in found["pairs"]),
+    }
+    return {name: [{"case": case, **row} for row in rows] for name, rows in lists.items()}
+
+
+def _counts(found: Row) -> Iterator[dict[str, Any]]:
+    cut = found["run"]["truncated"]
+    for name in COUNTED:
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in found[name]:
+            groups.setdefault((row["server"], row["origin"], row["suffix"]), []).append(row)
+        for about, rows in groups.items():
+            # A stretch of which nobody knows how many changes it holds counts as one: it is there, or it is not.
+            number = len(rows) if name in NAMED else sum(row["count"] or 1 for row in rows)
+            # Of a list that was cut the shown rows are others, too, when those before them are mended.
+            which = [row["position"] for row in rows] if name in NAMED and name not in cut else None
+            yield _count(name, about, number, which)
+        if name in cut:
+            yield _count(name, (None, None, None), cut[name], None)
+
+
+def _count(name: str, about: Iterable[Any], number: int, positions: Iterable[str] | None) -> dict[str, Any]:
+    which = sorted(positions or ())
+    digest = hashlib.sha256("\n".join(which).encode()).hexdigest()[:16] if positions is not None else None
+    row = {"list": name, **dict(zip(("server", "origin", "suffix"), about, strict=True)), "count": number}
+    return {**row, "positions": which[:SHOWN], "digest": digest}
+
+
+def _session(incident: Incident, row: Row) -> dict[str, Any]:
+    key = incident.system.typed(row["anchor"]) if row["anchor"] else None
+    about = {name: row[name] for name in ("supplier", "consumer", "suffix", "link", "decision", "anchor")}
+    return {**about, "anchor_key": key}
+
+
+def _lags(incident: Incident, servers: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    typed, moment = incident.system.typed, incident.system.moment
+    claims: dict[tuple[str | None, str], dict[str, str]] = {}
+    for one in servers:
+        for origin, span in one["vector"].items():
+            if span["max"] and (key := typed(span["max"])):
+                claims.setdefault((one["suffix"], origin), {})[one["name"]] = key
+    for (suffix, origin), keys in claims.items():
+        newest = moment(max(keys.values()))
+        for server, key in keys.items():
+            has = moment(key)
+            if newest and has and newest > has:
+                seconds = (newest - has).total_seconds()
+                yield {"server": server, "origin": origin, "suffix": suffix, "seconds": seconds}
