@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.model import Problem
+from workbench.rules.entries import NOT_SHOWN, Kept, lacking
+from workbench.systems.kanidm.rules.merging import Live, Tombstone
 from workbench.systems.kanidm.rules.walk import DESIGN, FLIPS, KANIDM, OK, REFUSED, RULE_SETS, Walk
 
 
@@ -154,3 +156,87 @@ def test_a_server_whose_clock_is_behind_loses_what_it_writes() -> None:
     walk.write("A", "y", "data", ["other"], 101)
     walk.session("B", "A")
     assert walk.content("A")["x"] == {"data": ["one"]}
+
+
+# --- what a server claims and does not show
+
+
+def kept(walk: Walk, server: str, entry: str) -> Kept:
+    state = walk.servers[server].entries.get(entry)
+    if state is None:
+        return NOT_SHOWN
+    return Kept(gone=state.at) if isinstance(state, Tombstone) else Kept(state.at, None, state.changes)
+
+
+def found_on(walk: Walk, server: str, reaped_before: int = -1) -> set[tuple[str, str | None, tuple[int, str], bool]]:
+    others = [name for name in walk.servers if name != server]
+    return {
+        (entry, *one)
+        for entry in "xyz"
+        for one in lacking(
+            kept(walk, server, entry),
+            [kept(walk, name, entry) for name in others],
+            walk.servers[server].vector,
+            reaped_before,
+        )
+    }
+
+
+@settings(max_examples=200)
+@given(
+    DEEDS,
+    st.sets(st.tuples(st.sampled_from("ABC"), st.sampled_from("xy"), st.sampled_from("mn")), max_size=3),
+    st.booleans(),
+)
+def test_what_was_taken_away_is_found_and_nothing_else(deeds, taken: set[tuple[str, str, str]], dead: bool) -> None:
+    walk = Walk("ABC", rules=KANIDM)
+    walk.write("A", "x", "m", [0], 0)
+    walk.write("A", "y", "m", [0], 0)
+    for name in "BC":
+        walk.session("A", name)
+    for second, (do, *what) in enumerate(deeds, 3):
+        if do == "write":
+            walk.write(what[0], what[1], what[2], [what[3]], second)
+        elif "R" not in what[0]:
+            walk.session(*what[0])
+    assert all(found_on(walk, name) == set() for name in "ABC"), "what is only late is not lost"
+    if dead:
+        walk.delete("B", "x", 100)
+    for _ in range(3):
+        for supplier, consumer in permutations("ABC", 2):
+            walk.session(supplier, consumer)
+    assert all(found_on(walk, name) == set() for name in "ABC")
+    lost: dict[str, set[tuple[str, str | None, tuple[int, str], bool]]] = {name: set() for name in "ABC"}
+    for server, entry, attribute in taken:
+        state = walk.servers[server].entries[entry]
+        if isinstance(state, Live) and attribute in state.changes:
+            cid = state.changes[attribute]
+            left = {name: one for name, one in state.changes.items() if name != attribute}
+            if walk.servers[server].listed and cid[1] in walk.servers[server].vector:
+                walk.servers[server].entries[entry] = Live(state.at, left, {})
+                lost[server].add((entry, attribute, cid, True))
+    for name in "ABC":
+        others = [one for one in "ABC" if one != name]
+        still = {
+            one
+            for one in lost[name]
+            if any(kept(walk, other, one[0]).changes.get(one[1] or "") == one[2] for other in others)
+        }
+        assert found_on(walk, name) == still
+
+
+def test_a_deletion_that_never_came_and_one_that_is_forgotten() -> None:
+    walk = Walk("AB", rules=KANIDM)
+    walk.write("A", "x", "m", [1], 10)
+    walk.write("A", "z", "m", [1], 20)
+    walk.session("A", "B")
+    cid = walk.delete("A", "x", 30)
+    assert found_on(walk, "B") == set(), "it is on its way"
+    low, _ = walk.servers["B"].vector["A"]
+    walk.servers["B"].vector["A"] = (low, 30)
+    assert found_on(walk, "B") == {("x", None, cid, True)}
+    assert found_on(walk, "A") == set(), "a tombstone stands for all that came before"
+    del walk.servers["A"].entries["x"]  # its tombstone was purged
+    assert found_on(walk, "A", reaped_before=15) == {("x", "m", (10, "A"), False)}
+    del walk.servers["B"].entries["z"]
+    assert found_on(walk, "B", reaped_before=15) == {("z", "m", (20, "A"), True)}

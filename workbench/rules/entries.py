@@ -8,7 +8,7 @@ changed. What the real system does instead is in `systems/kanidm/rules`, over th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
@@ -230,3 +230,63 @@ def left_out(log: Iterable[Operation], replaced: Iterable[tuple[int, str, str]])
     """
     purged = {(one.time, one.origin, one.attribute) for one in log if one.do == "del"}
     return [one for one, _ in groupby(sorted(one for one in replaced if one not in purged))]
+
+
+# --- what a server claims and its entries do not show
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What one server shows of one entry: the last change of each attribute; an entry that is gone shows when it went.
+
+    at       when it was created; None: the server shows no such entry
+    gone     the tombstone's CID; then nothing else is known of it
+    changes  attribute -> its last change
+    """
+
+    at: Cid | None = None
+    gone: Cid | None = None
+    changes: Mapping[str, Cid] = field(default_factory=dict)
+
+
+NOT_SHOWN = Kept()
+
+
+class Lacking(NamedTuple):
+    """A change that a server claims to have and does not show.
+
+    attribute  None: the deletion of the entry
+    certain    False: the entry may have been deleted there so long ago that its tombstone is gone, too
+    """
+
+    attribute: str | None
+    cid: Cid
+    certain: bool
+
+
+def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, reaped_before: int) -> list[Lacking]:
+    """The changes of one entry that the others show, that `seen` covers, and that `mine` is without.
+
+    A later change of the same attribute, and a tombstone, stand for all that came before; two servers that each created the
+    entry have different entries of one id, which is a conflict and no loss. Of an entry that is not shown at all and was
+    created before `reaped_before` nobody can tell whether it never came or was deleted and forgotten.
+    """
+    others = list(others)
+    found: set[Lacking] = set()
+    if mine.gone is None:
+        graves = {one.gone for one in others if one.gone is not None and _covered(one.gone, seen)}
+        if mine.at is not None and graves:
+            found.add(Lacking(None, min(graves), True))
+        for one in others:
+            for attribute, cid in one.changes.items():
+                if one.at is None or not _covered(cid, seen) or graves:
+                    continue
+                if mine.at is None:
+                    found.add(Lacking(attribute, cid, one.at[0] >= reaped_before))
+                elif mine.at == one.at and (attribute not in mine.changes or mine.changes[attribute] < cid):
+                    found.add(Lacking(attribute, cid, True))
+    return sorted(found, key=lambda one: (one.cid, one.attribute or ""))
+
+
+def _covered(cid: Cid, seen: Ranges) -> bool:
+    return cid[1] in seen and cid[0] <= seen[cid[1]][1]
