@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from workbench import files
 from workbench.files import CarefulReader, inspect, inspect_file, packed, pieces, recognise, server_of
-from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source
+from workbench.model import ITEMS, LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source
 from workbench.systems import systems
 from workbench.systems.ds389.formats import changelog_fast
 from workbench.systems.ds389.formats.changelog_fast import CHANGELOG_LDIF
@@ -83,6 +83,50 @@ def test_a_compressed_file_reads_like_the_plain_one(data: bytes, piece_size: int
         assert sum(len(piece.data) for piece in found) == len(data)
     finally:
         files.PIECE = before
+
+
+lists = st.lists(st.sampled_from([b",{", b",", b"{", b"ab", b"\n\n"]), max_size=60).map(b"".join)
+
+
+@given(lists, st.integers(1, 40), st.integers(1, 9), st.sampled_from(["plain", "gz", "zst"]))
+@settings(max_examples=300, deadline=None)
+def test_items_of_a_list_are_cut_before_each_and_nowhere_else(
+    data: bytes, range_size: int, piece_size: int, how: str
+) -> None:
+    path = Path(os.environ["PYTEST_TMP"]) / "list"
+    pack = {"plain": bytes, "gz": gzip.compress, "zst": zstandard.compress}[how]
+    path.write_bytes(pack(data))
+    starts = range(0, max(len(data), 1), range_size) if how == "plain" else [0]
+    before, files.PIECE = files.PIECE, piece_size
+    try:
+        found = [
+            one
+            for start in starts
+            for one in pieces(path, SOURCE, ITEMS, start, start + range_size if how == "plain" else None, b",{")
+        ]
+    finally:
+        files.PIECE = before
+    assert b"".join(piece.data for piece in found) == data
+    assert [piece.offset for piece in found] == [sum(len(one.data) for one in found[:n]) for n in range(len(found))]
+    assert all(piece.data.startswith(b",{") for piece in found[1:])
+    places = [one.start() for one in re.finditer(b",{", data)]
+    cut = [
+        piece.offset + at for piece in found for at, _ in files._units(piece.data, ITEMS, b",{") if piece.offset + at
+    ]
+    assert cut == [place for place in places if place]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
+def test_an_item_of_a_hundred_megabytes_is_one_reject_and_the_others_are_read(pack, tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    first, last = b'[{"ent":1}', b',{"ent":3}]'
+    path.write_bytes(pack(first + b',{"ent":"' + b"x" * (100 << 20) + b'"}' + last))
+    found = list(pieces(path, SOURCE, ITEMS, opens=b',{"ent":'))
+    assert [one.data if isinstance(one, Piece) else (one.offset, one.reason) for one in found] == [
+        first,
+        (len(first), "item longer than 64 MiB"),
+        last,
+    ]
 
 
 @pytest.fixture(autouse=True)

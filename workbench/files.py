@@ -1,8 +1,9 @@
 """A file on disk: what it is, and its pieces. No pyspark here, so `inspect` starts at once and workers stay light.
 
 Plain files are cut by position: a piece is the bytes from one border to another, where a border is the end of an empty
-line (records) or of a line (lines). Two neighbours that look for the border behind the same byte find the same one, so
-ranges can be handed to different workers and nothing is read twice or lost. Compressed files are read as one stream.
+line (records) or of a line (lines), or the place where an item of a list begins (items). Two neighbours that look for the
+border behind the same byte find the same one, so ranges can be handed to different workers and nothing is read twice or
+lost. Compressed files are read as one stream.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import copy
 import os
 import stat
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -19,7 +21,7 @@ from typing import Any
 
 import zstandard
 
-from workbench.model import LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source, merge_facts
+from workbench.model import ITEMS, LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, systems
 from workbench.tables import joined
 
@@ -29,12 +31,12 @@ PIECE = 8 << 20
 LONGEST = 64 << 20
 """A longer record or line is rejected whole. A server's largest message (nsslapd-maxbersize, 2 MB by default) is far below."""
 
-TOO_LONG = {unit: f"{unit[:-1]} longer than {LONGEST >> 20} MiB" for unit in (RECORDS, LINES)}
+TOO_LONG = {unit: f"{unit[:-1]} longer than {LONGEST >> 20} MiB" for unit in (RECORDS, LINES, ITEMS)}
 
 Watch = Callable[[int, int], None]
 """Told how far a file is read, in bytes (at most its size: what is packed unpacks to more), and how many rows that were."""
 
-_ONE = {RECORDS: "record", LINES: "line", WHOLE: "document"}
+_ONE = {RECORDS: "record", LINES: "line", ITEMS: "item", WHOLE: "document"}
 _MANY = 200
 
 LARGEST_DOCUMENT = 256 << 20
@@ -169,19 +171,25 @@ def _reader_of(data: bytes) -> Callable[[int, int], bytes]:
 
 
 def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: str, opens: bytes = b"") -> int:
-    """The first border at or behind `position`: the end of an empty line (before `opens`), or of a line; else `size`."""
+    """The first border at or behind `position`: the end of an empty line (before `opens`), or of a line, or where `opens`
+    stands; else `size`.
+    """
 
     def is_border(place: int) -> bool:
         return place >= position and (not opens or place >= size or read(place, len(opens)) == opens)
 
     if position <= 0:
         return 0
-    at = max(position - 3, 0) if unit == RECORDS else position - 1
+    at = {RECORDS: max(position - 3, 0), ITEMS: position}.get(unit, position - 1)
     while at < size:
         window = read(at, _WINDOW)
         if not window:
             return size
-        if unit == LINES:
+        if unit == ITEMS:
+            if (index := window.find(opens)) >= 0:
+                return at + index
+            found = []
+        elif unit == LINES:
             found = [window.find(b"\n") + 1]
         else:
             found = []
@@ -192,7 +200,8 @@ def _border(read: Callable[[int, int], bytes], size: int, position: int, unit: s
                 found.append(index + len(mark) if index >= 0 else 0)
         if ends := [at + end for end in found if end]:
             return min(ends)
-        at += max(len(window) - 2, 1) if unit == RECORDS else len(window)
+        # A border that the window does not hold whole is looked for again.
+        at += max(len(window) - {RECORDS: 2, LINES: 0, ITEMS: len(opens) - 1}[unit], 1)
     return size
 
 
@@ -230,6 +239,8 @@ def _cut(data: bytes, unit: str, opens: bytes = b"") -> int:
     """How much of the data is whole units."""
     if unit == LINES:
         return data.rfind(b"\n") + 1
+    if unit == ITEMS:
+        return max(data.rfind(opens), 0)
     marks = (b"\n\n", b"\n\r\n")
     return max(0, *(data.rfind(mark + opens) + len(mark) if mark + opens in data else 0 for mark in marks))
 
@@ -250,7 +261,7 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str, opens: bytes) ->
         if chunk and length < PIECE:
             continue
         data = b"".join(kept)
-        whole = _cut(data, unit, b"" if broken else opens) if chunk or broken else len(data)
+        whole = _cut(data, unit, b"" if broken and unit != ITEMS else opens) if chunk or broken else len(data)
         if skipping and (whole or not chunk):
             first = _border(_reader_of(data), len(data), 1, unit, opens)
             offset, data, whole, skipping = offset + first, data[first:], max(whole - first, 0), False
@@ -261,7 +272,8 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str, opens: bytes) ->
             if not skipping:
                 yield Reject(offset, TOO_LONG[unit])
             skipping = True
-            offset, data = offset + len(data) - 2, data[-2:]  # a border may straddle the chunks
+            left = 2 + len(opens)  # a border may straddle the chunks
+            offset, data = offset + len(data) - left, data[-left:]
         kept, length = [data], len(data)
         if not chunk:
             if broken:
@@ -269,14 +281,40 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str, opens: bytes) ->
             return
 
 
+Stream = Callable[[Path], Iterator[bytes]]
+
+
+def _streamed(stream: Stream, path: Path) -> Iterator[bytes]:
+    """What a format makes of a file that is no text. It opens the file itself, so one that is packed is unpacked first."""
+    if not packed(path):
+        try:
+            yield from stream(path)
+        except ValueError as error:
+            raise _Broken(str(error)) from None
+        return
+    with tempfile.NamedTemporaryFile(prefix="workbench-") as plain:
+        for chunk in _unpack(path):
+            plain.write(chunk)
+        plain.flush()
+        yield from _streamed(stream, Path(plain.name))
+
+
 def pieces(
-    path: Path, source: Source, unit: str, start: int = 0, end: int | None = None, opens: bytes = b""
+    path: Path,
+    source: Source,
+    unit: str,
+    start: int = 0,
+    end: int | None = None,
+    opens: bytes = b"",
+    stream: Stream | None = None,
 ) -> Iterator[Piece | Reject]:
     """The file as whole units that begin in [start, end); a Reject stands for a unit that could not even be cut out.
 
-    `unit` and `opens` are those of the `Format`.
+    `unit`, `opens` and `stream` are those of the `Format`.
     """
-    if packed(path):
+    if stream:
+        yield from _stream(_streamed(stream, path), source, unit, opens)
+    elif packed(path):
         if unit == WHOLE:
             unit_bytes, broken = b"", ""
             try:
@@ -443,7 +481,7 @@ def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[s
         log_words = next(system.log_words for system in systems() if kind in system.formats)
         source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, log_words))
         reader = CarefulReader(kind)
-        for piece in pieces(path, source, kind.unit, opens=kind.opens):
+        for piece in pieces(path, source, kind.unit, opens=kind.opens, stream=kind.stream):
             if isinstance(piece, Reject):
                 rows, rejects = rows + 1, [*rejects, piece]
                 continue

@@ -19,9 +19,10 @@ This module needs the standard library only: the rules import it, and so does ev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 
@@ -88,7 +89,7 @@ class Reader(Protocol):
     def __call__(self, piece: Piece) -> Parsed: ...
 
 
-RECORDS, LINES, WHOLE = "records", "lines", "whole"
+RECORDS, LINES, ITEMS, WHOLE = "records", "lines", "items", "whole"
 
 
 def _nothing(unit: bytes) -> str:
@@ -102,17 +103,21 @@ class Format:
     name       as in the contract: `ds389.changelog-ldif`
     sniff      (first bytes, file name) -> is it this? The content decides; the name counts only where the content is empty
     reader     makes a fresh Reader for one stream
-    unit       what the file is a sequence of: RECORDS (blocks between empty lines), LINES, or WHOLE (one document)
+    unit       what the file is a sequence of: RECORDS (blocks between empty lines), LINES, ITEMS (of one long list, each of which
+               begins with `opens`, its comma included), or WHOLE (one document)
     splittable pieces may be read in any order, by different workers; False when a line needs the lines before it
     empty      the facts of a file of this format that holds nothing
     variant    tells formats of one name apart that must be read in different ways
     tells_links   it lists all links of its server: without a row there is none
     tells_suffix  its facts have `suffixes`: the suffixes its server holds; such files are small and read first
     begins     first bytes -> the time of the first line as sortable text: what orders the files of one log
-    opens      what each record begins with, where a value may hold empty lines: of these only those before it are borders
+    opens      what each record begins with, where a value may hold empty lines: of these only those before it are borders; of
+               items the only sign of a border
     evidence   what its rows prove of changes, as the contract calls it (`access_log`); empty: nothing. Vectors need no word
     is_log     holds the changes that its server can still supply; of several such files the latest one counts
     excerpt    a unit on which the reader failed -> a short harmless beginning; nothing, unless the format knows its secrets
+    stream     of a file that is no text, a database: path -> the text as which it is read, a chunk at a time. Places are those
+               of that text. It raises ValueError where it cannot go on; what it gave before counts
     """
 
     name: str
@@ -129,6 +134,7 @@ class Format:
     evidence: str = ""
     is_log: bool = False
     excerpt: Callable[[bytes], str] = _nothing
+    stream: Callable[[Path], Iterator[bytes]] | None = None
 
     @property
     def key(self) -> str:

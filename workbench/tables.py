@@ -70,6 +70,26 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "problem": (TEXT, "why the element is malformed; min and max are null then"),
         "raw": (TEXT, "the element as written"),
     },
+    "listed": {
+        **OFFSET,
+        "origin": (TEXT, "who made the change, if there was one"),
+        "position": (TEXT, "a position that the server's vector is made of, where it lists them one by one"),
+    },
+    "states": {  # of systems that keep no log of changes, but of each attribute of an entry its last one
+        **OFFSET,
+        "kind": (TEXT, "created, changed, or deleted: the whole entry is gone, and this is its tombstone"),
+        "entry": (TEXT, "lasting id of the entry"),
+        "attribute": (TEXT, "which attribute changed; null: the entry as a whole"),
+        "origin": (TEXT, "who made the change"),
+        "hi": (INT, "order of the position, first half"),
+    },
+    "entries": {
+        **OFFSET,
+        "entry": (TEXT, "lasting id of the entry"),
+        "target": (TEXT, "name of the entry"),
+        "class": (TEXT, "what it is beside an ordinary entry: conflict, recycled, tombstone; null: nothing"),
+        "source": (TEXT, "of a conflict entry the entry that it was to be"),
+    },
     "links": {
         **OFFSET,
         "name": (TEXT, "name of the link; the supplier is the server of the row"),

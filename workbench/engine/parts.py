@@ -73,8 +73,8 @@ class Share:
 
 def shares_of(number: int, path: Path, source: Source, kind: str) -> list[Share]:
     """The shares of one file: ranges of it where lines or records stand for themselves, else the whole file."""
-    size = path.stat().st_size
-    if not format_with(kind).splittable or size <= RANGE or packed(path):
+    size, read = path.stat().st_size, format_with(kind)
+    if not read.splittable or read.stream or size <= RANGE or packed(path):
         return [Share(number, str(path), source, kind, size=size)]
     starts = range(0, size, RANGE)
     return [Share(number, str(path), source, kind, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts]
@@ -291,7 +291,7 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
             reader, stream = CarefulReader(kind), key
         writer, rows, rejects = _Writer(share, evidence), 0, 0
         facts: dict[str, Any] = {}
-        found = pieces(Path(share.path), share.source, kind.unit, share.start, share.end, kind.opens)
+        found = pieces(Path(share.path), share.source, kind.unit, share.start, share.end, kind.opens, kind.stream)
         for piece in _whatever_comes(found):
             if isinstance(piece, Reject):
                 rows += 1

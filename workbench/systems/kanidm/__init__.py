@@ -1,0 +1,31 @@
+"""Kanidm: its what-if kinds, and how its positions (CIDs) read as order keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.model import Kind, System
+from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
+from workbench.systems.kanidm.formats import FORMATS
+
+
+def _scenarios() -> Mapping[str, Kind]:
+    from workbench.systems.kanidm.scenarios import KINDS  # here, because the models are slow to load
+
+    return KINDS
+
+
+SYSTEM = System(
+    name="kanidm",
+    title="Kanidm",
+    formats=FORMATS,
+    order_key=order_key,
+    halves=halves,
+    origin_of=origin_of,
+    typed=cid_or_none,
+    show=str,
+    moment=moment,
+    instant=lambda at: int(at.timestamp()) * SECOND,
+    bucket_shift=38,  # hi counts nanoseconds: 275 s a bucket
+    scenarios=_scenarios,
+)

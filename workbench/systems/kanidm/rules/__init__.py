@@ -1,0 +1,1 @@
+"""What Kanidm does instead of the early design note (`workbench/rules/entries.py`), over the same words."""
