@@ -311,7 +311,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (models_are_for_inputs, "workbench.systems.kanidm.formats", "from pydantic import BaseModel"),
     (models_are_for_inputs, "workbench.scenarios", "from pydantic import BaseModel"),
     (one_direction, "workbench.systems.kanidm.formats", "from workbench import cli"),
-    (one_direction, "workbench.systems.kanidm.formats", "from ...engine import session"),
+    (one_direction, "workbench.systems.drizzle.formats", "from ...engine import session"),
     (one_direction, "workbench.engine.evidence", "import workbench.case"),
     (one_direction, "workbench.figures", "from widgets import views"),
     (the_engine_knows_no_system_by_name, "workbench.engine.diagnosis", "from ..systems.kanidm import rules"),
