@@ -92,7 +92,7 @@ def test_a_supplier_restored_from_its_backup_and_what_its_next_change_hides(mesh
     for one in (look(mesh, "repaired"), look.again("repaired", after=("before", "rolled", "hidden"))):
         assert missing(one) == {("s1", "3"): new, ("s2", "3"): new}
         assert {tuple(row["held_by"]) for row in one["missing"] if row["position"] in new} == {()}
-        assert one["stranded"] == []
+        assert stranded(one) == {}
         wait_for(one, {})
 
 

@@ -162,6 +162,8 @@ COLUMN_RULES: Mapping[str, str] = {
     "link": LINK,
     "step": KEPT,
     "attribute": KEPT,
+    "class": KEPT,
+    "source": ENTRY,
     "value": DROPPED,
     "mark": KEPT,
     "severity": KEPT,
