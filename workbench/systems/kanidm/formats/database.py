@@ -17,7 +17,11 @@ from workbench.systems.kanidm.formats.backup import BACKUP, OPENS
 
 _MAGIC = b"SQLite format 3\0"
 _NAMES = (b"id2entry", b"db_sid")
-_ONES = {"db_s_uuid": ("db_sid", 2), "db_d_uuid": ("db_did", 2), "db_ts_max": ("db_op_ts", 1)}
+_ONES = {
+    "db_s_uuid": "SELECT data FROM db_sid WHERE id = 2",
+    "db_d_uuid": "SELECT data FROM db_did WHERE id = 2",
+    "db_ts_max": "SELECT data FROM db_op_ts WHERE id = 1",
+}
 _ROWS = 500
 _NO_ENTRY = b',{"ent":{}}'
 """Stands for a row that is no entry: a reject in its place."""
@@ -40,8 +44,8 @@ def as_backup(path: Path) -> Iterator[bytes]:
 def _text(database: sqlite3.Connection) -> Iterator[bytes]:
     ones = [
         b'"%s":%s' % (name.encode(), _bytes(row[0]))
-        for name, (table, number) in _ONES.items()
-        if (row := database.execute(f"SELECT data FROM {table} WHERE id = ?", (number,)).fetchone())  # noqa: S608
+        for name, asked in _ONES.items()
+        if (row := database.execute(asked).fetchone())
     ]
     ruv = b",".join(_bytes(cid) for (cid,) in database.execute("SELECT cid FROM ruv ORDER BY cid"))
     yield b"{" + b",".join([*ones, b'"repl_meta":{"V1":{"ruv":[' + ruv + b']}},"entries":['])
