@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -36,6 +37,12 @@ STRIDES = [5, pytest.param(1, marks=pytest.mark.slow)]
 """Of places where something is cut or fails each fifth is tried every time, each one where there is time."""
 
 Process = subprocess.Popen[bytes]
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C end what tests start: a shell without job control hands down that it is ignored to what it runs with `&`."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name

@@ -6,60 +6,30 @@ import errno
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from case_samples import everything
-from click.testing import CliRunner, Result
+from check_fleet import MISSING, RECENT, finds, fleet_in, said, shown
 from conftest import ROOT
-from test_notices import Hook, listening
 from test_orders import HOSTILE_NAMES, PATH_SHAPES
 from test_runs import FACTS, STAND_IN
 
 from workbench import journal
 from workbench.boundary import to_yaml
 from workbench.case import LAYOUT
-from workbench.cli import main
 from workbench.journal import owned
 from workbench.runs import checking, running
 from workbench.runs.running import runs_in
-
-SCOPE = {"case": None, "server": "s3", "link": None, "origin": "1", "suffix": None}
-MISSING = {"code": "MISSED_CHANGE", "severity": "error", **SCOPE}
-
-
-def fleet_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A parameters file about two cases, a run of one notebook each."""
-    for name in ("eu", "us"):
-        (folder / name).mkdir()
-        (folder / name / "case.yaml").write_text(f"layout: '{LAYOUT}'\n")
-    path = folder / "nightly.yaml"
-    path.write_text("cases: [eu, us]\nruns: [{notebook: 20_overview}]\n")
-    finds(monkeypatch)
-    return path
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return fleet_in(tmp_path, monkeypatch)
-
-
-def finds(monkeypatch: pytest.MonkeyPatch, *findings: dict[str, object], fails: str = "", **more: object) -> None:
-    """From now on the runs find this; those of the case that is named fail."""
-    facts = {**FACTS, "findings": list(findings), "verdict": "findings" if findings else "clean", **more}
-    fail = f"if '/{fails}/' in sys.argv[1]: sys.exit('it is broken')\n" if fails else ""
-    monkeypatch.setattr(running, "_CHILD", ("-c", STAND_IN % facts + fail + "record(FACTS); book(BOOK)"))
-
-
-def said(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def test_a_fleet_from_the_first_night_to_the_repair(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,10 +55,6 @@ def test_a_fleet_from_the_first_night_to_the_repair(fleet: Path, monkeypatch: py
     assert [len(runs_in(fleet.parent / name)) for name in ("eu", "us")] == [4, 4]
 
 
-RECENT = "check: {max_age: 1d}\n"
-"""Without it nobody says how old a run may be that `--no-run` looks at."""
-
-
 def test_no_run_only_looks(fleet: Path) -> None:
     fleet.write_text(fleet.read_text() + RECENT)
     assert said("check", fleet, "--no-run").exit_code == 2
@@ -107,16 +73,6 @@ def test_a_run_tells_how_it_ended_by_its_exit_code(fleet: Path, monkeypatch: pyt
     assert made.exit_code == 2
     assert made.stdout.count("eu/20_overview: FAILED") == 2
     assert made.stdout.count("us/20_overview: clean") == 2
-
-
-def shown(path: Path) -> dict[str, str]:
-    """What JUnit XML says: run -> the kind of its outcome."""
-    root = ET.fromstring(path.read_text().partition("\n")[2])
-    cases = list(root.iter("testcase"))
-    kinds = [next((inner.tag for inner in case), "passed") for case in cases]
-    told = [int(root.get(name, "-1")) for name in ("tests", "failures", "errors")]
-    assert told == [len(cases), kinds.count("failure"), kinds.count("error")]
-    return {f"{case.get('classname')}/{case.get('name')}": kind for case, kind in zip(cases, kinds, strict=True)}
 
 
 ENDS = {
@@ -463,150 +419,3 @@ def test_words_that_make_no_command_change_nothing(fleet: Path) -> None:
     ):
         assert said(*words).exit_code == 2, words
     assert everything(fleet.parent) == before
-
-
-def test_who_waits_for_a_message_does_not_take_silence_for_a_pass(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Hook()
-    with listening(server) as port:
-        (fleet.parent / "hook").write_text(f"http://127.0.0.1:{port}/x")
-        fleet.write_text(fleet.read_text() + "notify: {webhook_file: hook}\n")
-        finds(monkeypatch, MISSING)
-        assert said("check", fleet).exit_code == 1
-        assert said("check", fleet).exit_code == 1
-        finds(monkeypatch)
-        assert said("check", fleet).exit_code == 0
-    assert [body["text"].partition("\n")[0] for _, body in server.got] == [
-        "nightly: 2 of 2 runs need attention",
-        "nightly: 2 of 2 runs are clean again",
-    ]
-    finds(monkeypatch, MISSING)
-    silent = said("check", fleet)
-    assert silent.exit_code == 2
-    assert "nobody was told by the webhook" in silent.stderr
-
-
-@contextmanager
-def hooked(fleet: Path) -> Iterator[Hook]:
-    """A webhook that the file names."""
-    server = Hook()
-    with listening(server) as port:
-        (fleet.parent / "hook").write_text(f"http://127.0.0.1:{port}/x")
-        fleet.write_text(fleet.read_text() + "notify: {webhook_file: hook}\n")
-        yield server
-
-
-def heard(server: Hook) -> list[str]:
-    """What was posted since it was asked last, a text for each message."""
-    found = [body["text"] for _, body in server.got]
-    server.got.clear()
-    return found
-
-
-def test_what_gets_worse_is_told_also_where_the_outcome_stays(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disabled = {**MISSING, "code": "LINK_DISABLED", "severity": "warning", "origin": None, "server": "s1"}
-    with hooked(fleet) as server:
-        finds(monkeypatch, disabled)
-        said("check", fleet)
-        assert len(heard(server)) == 1
-        finds(monkeypatch, disabled, MISSING)
-        said("check", fleet)
-        (text,) = heard(server)
-        assert f"\non {socket.gethostname()}, {fleet}\n" in text
-        folder = runs_in(fleet.parent / "eu")[-1].folder
-        assert f"\neu/20_overview: findings (before: findings)\n  in {folder}\n" in text
-        assert "\n  new: findings MISSED_CHANGE, server s3" in text
-        finds(monkeypatch, disabled)
-        said("check", fleet)
-        assert heard(server) == [], "better, but not clean"
-        finds(monkeypatch, disabled, MISSING)
-        said("check", fleet)
-        assert len(heard(server)) == 1, "it came back"
-
-
-def test_what_nobody_could_be_told_is_told_later(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with hooked(fleet) as server:
-        said("check", fleet)
-        finds(monkeypatch, MISSING)
-        server.code = 500
-        assert said("check", fleet).exit_code == 2
-        assert len(heard(server)) == 1
-        server.code = 200
-        assert said("check", fleet).exit_code == 1
-        (text,) = heard(server)
-        assert "eu/20_overview: findings (before: clean)" in text
-        assert said("check", fleet).exit_code == 1
-        assert heard(server) == []
-
-
-def test_looking_again_tells_nothing_again(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with hooked(fleet) as server:
-        fleet.write_text(fleet.read_text() + RECENT)
-        said("check", fleet)
-        finds(monkeypatch, MISSING)
-        said("check", fleet)
-        assert len(heard(server)) == 1
-        for _ in range(3):
-            assert said("check", fleet, "--no-run").exit_code == 1
-        assert heard(server) == []
-        fleet.write_text(fleet.read_text().replace("1d", "1s"))
-        time.sleep(2.1)
-        for _ in range(2):
-            assert said("check", fleet, "--no-run").exit_code == 2
-        (text,) = heard(server)
-        assert "look whether it is still scheduled" in text
-
-
-def test_a_run_that_is_started_twice_calls_nobody(fleet: Path) -> None:
-    with hooked(fleet) as server:
-        said("check", fleet)
-        with owned(fleet.parent / "eu" / "runs"):
-            assert said("check", fleet).exit_code == 2
-        assert said("check", fleet).exit_code == 0
-        assert heard(server) == []
-
-
-def test_people_are_told_of_a_file_or_a_case_that_is_gone_and_when_it_is_back(fleet: Path) -> None:
-    with hooked(fleet) as server:
-        whole = fleet.read_text()
-        said("check", fleet)
-        fleet.write_text(whole + "chek: {}\n")
-        for _ in range(2):
-            assert said("check", fleet).exit_code == 2
-        (text,) = heard(server)
-        assert "did you mean check?" in text
-        fleet.write_text(whole)
-        for _ in range(2):
-            assert said("check", fleet).exit_code == 0
-        (text,) = heard(server)
-        first, _, rest = text.split("\n", 2)
-        assert (first, rest) == ("nightly: 1 of 2 runs are clean again", "parameters: clean (before: failed)")
-        shutil.move(fleet.parent / "eu", fleet.parent / "away")
-        for _ in range(2):
-            assert said("check", fleet).exit_code == 2
-        (text,) = heard(server)
-        assert "there is no such case" in text
-        shutil.move(fleet.parent / "away", fleet.parent / "eu")
-        assert said("check", fleet).exit_code == 0
-        (text,) = heard(server)
-        assert "eu/20_overview: clean (before: failed)" in text
-
-
-def test_what_was_told_is_kept_where_the_user_of_a_schedule_may_write(
-    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "state").mkdir()
-    monkeypatch.setenv("STATE_DIRECTORY", f"{tmp_path / 'state'}:{tmp_path / 'other'}")
-    finds(monkeypatch, MISSING)
-    with hooked(fleet) as server:
-        said("check", fleet)
-        assert [path.name.partition(".")[0] for path in (tmp_path / "state").iterdir()] == ["nightly"]
-        assert not (fleet.parent / ".nightly.yaml.told.json").exists()
-        monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "gone"))
-        heard(server)
-        made = said("check", fleet)
-        assert (made.exit_code, len(heard(server))) == (2, 1)
-        assert "what was told could not be kept: No such file" in made.stderr
-        monkeypatch.delenv("STATE_DIRECTORY")
-        (fleet.parent / ".nightly.yaml.told.json").write_text('{"told": 2, "ways": {"the webhook": 1}}')
-        assert said("check", fleet).exit_code == 1
-        assert len(heard(server)) == 1, "a damaged note keeps nothing"

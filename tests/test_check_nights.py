@@ -14,8 +14,8 @@ from email import message_from_bytes, policy
 from pathlib import Path
 
 import pytest
+from check_fleet import MISSING, RECENT, finds, fleet_in, heard, hooked, said, shown
 from conftest import ROOT
-from test_check_command import MISSING, RECENT, finds, fleet_in, heard, hooked, said, shown
 from test_notices import Hook, Post, listening
 from test_runs import FACTS, STAND_IN
 
@@ -139,7 +139,7 @@ def test_a_check_that_is_ended_says_so_and_leaves_no_old_pass(number: signal.Sig
     for path in outputs:
         path.write_text("of last night, green")
     note, until = fleet.parent / "pid", time.monotonic() + 60
-    stays = f"'/us/' in sys.argv[1] and (open({str(note)!r}, 'w').write(str(os.getpid())), time.sleep(600))\n"
+    stays = f"'/us/' in sys.argv[1] and (open({str(note)!r}, 'w').write(str(os.getpid())), time.sleep(120))\n"
     words = ["check", str(fleet), "--junit", str(junit), "--json", str(data)]
     code = STOPPED.format(child=STAND_IN % FACTS + stays + "record(FACTS); book(BOOK)", words=words)
     with hooked(fleet) as server:
@@ -154,7 +154,10 @@ def test_a_check_that_is_ended_says_so_and_leaves_no_old_pass(number: signal.Sig
                 time.sleep(0.05)
             meanwhile = [path.read_text() for path in outputs]
             process.send_signal(number)
-            said_out, said_err = process.communicate(timeout=60)
+            try:
+                said_out, said_err = process.communicate(timeout=60)
+            finally:
+                process.kill()
         assert meanwhile[0].count('message="the check has not come to its end"') == 4
         assert meanwhile[0].count("<error ") == 4
         assert {one["outcome"] for one in json.loads(meanwhile[1])["runs"]} == {"failed"}
