@@ -204,7 +204,7 @@ def test_findings_decide_the_exit_code(behind: Path, monkeypatch: pytest.MonkeyP
         (["session", "gone", "s1", "s2"], "this is not a case"),
         (["session", "now", "s1", "s2"], "give a folder that `workbench load` wrote"),
         (["session", "case", "s1"], "Missing argument"),
-        (["session", "case", "s1", "s9"], "there is no pair s1 -> s9 (case). servers with a vector: s1, s2"),
+        (["session", "case", "s1", "s9"], "there is no pair s1 -> s9 (now). servers with a vector: s1, s2"),
         (["session", "case", "s1", "s2", "--suffix", "o=x"], "there is no pair s1 -> s2 of o=x"),
         (["session", "case", "s1", "s2", "--rules", "x"], "there is no rule set x"),
         (["session", "case", "s1", "s2", "--after", "garbage\x1b[2J"], "garbage\\x1b[2J is not a position"),

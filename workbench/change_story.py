@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow.compute as pc
 
 from workbench.case import Case
-from workbench.diagnosis import case_at, logs_of, session_of
+from workbench.diagnosis import case_at, logs_of, session_in
+from workbench.engine.logs import StoredLog
 from workbench.engine.reading import stream_part
 from workbench.model import Problem
 from workbench.rules.verdicts import PRESENT
@@ -34,10 +35,17 @@ def story(case: Case, position: str, server: str | None = None, as_of: str | Non
     """
     case = case_at(case, as_of)
     shown = topology(case)
+    return story_in(case, shown, logs_of(case, shown), position, server)
+
+
+def story_in(
+    case: Case, shown: Topology, logs: Mapping[str, StoredLog], position: str, server: str | None = None
+) -> dict[str, Any]:
+    """The same of a case whose topology and logs are known."""
     key = shown.system.typed(position)
     if key is None:
         raise Problem(f"{position} is not a position", "", "give one as the tables show it")
-    found = verdicts_on(case, shown, logs_of(case, shown), key)
+    found = verdicts_on(case, shown, logs, key)
     if not found:
         do = "check it for a typing error, or load the files that name it"
         raise Problem(f"nothing in the case names {position}", shown.snapshot, do)
@@ -72,7 +80,7 @@ def story(case: Case, position: str, server: str | None = None, as_of: str | Non
                     for row in proofs
                     if _speaks_of(row, one, shown)
                 ],
-                "suppliers": list(_suppliers(case, shown, key, one.server, one.suffix))
+                "suppliers": list(_suppliers(shown, logs, key, one.server, one.suffix))
                 if one.verdict != PRESENT
                 else [],
             }
@@ -130,11 +138,13 @@ def _may_hold(part: Row, pair: tuple[int, int]) -> bool:
     return "first" not in part or tuple(part["first"]) <= pair <= tuple(part["last"])
 
 
-def _suppliers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+def _suppliers(
+    shown: Topology, logs: Mapping[str, StoredLog], key: str, consumer: str, suffix: str | None
+) -> Iterator[dict[str, Any]]:
     """What a session of each other server with this one would do with the change now."""
     for supplier, other, link in shown.pairs():
         if (other.server, other.suffix) == (consumer, suffix):
-            planned = session_of(case, supplier.server, consumer, suffix)
+            planned = session_in(shown, logs, supplier.server, consumer, suffix)
             row: dict[str, Any] = {"supplier": supplier.server, "link": link.name if link else None}
             row |= {"link_enabled": link.enabled if link else None, "decision": planned.row["decision"]}
             why = planned.row["reasons"][-1]["says"] if planned.row["reasons"] else ""

@@ -318,6 +318,19 @@ def session_of(
     """The session that this supplier would hold with this consumer now, change by change, a page at a time."""
     case = case_at(case, as_of)
     shown = topology(case)
+    logs = {one.log.file: case.log(one.log) for one in shown.replicas if one.log and one.server == supplier}
+    return session_in(shown, logs, supplier, consumer, suffix, rules)
+
+
+def session_in(
+    shown: Topology,
+    logs: Mapping[str, StoredLog],
+    supplier: str,
+    consumer: str,
+    suffix: str | None = None,
+    rules: str | None = None,
+) -> PlannedSession:
+    """The same of a topology that is known, with its logs: they remember what they read."""
     named = suffix and shown.system.spelled(suffix)
     fitting = [
         pair
@@ -328,12 +341,14 @@ def session_of(
         known = ", ".join(sorted({replica.server for replica in shown.replicas if replica.claims}))
         do = f"servers with a vector: {known}" if known else "no server has a vector: collect the vectors"
         of = f" of {suffix}" if suffix else ""
-        raise Problem(f"there is no pair {supplier} -> {consumer}{of}", case.name, do)
+        raise Problem(f"there is no pair {supplier} -> {consumer}{of}", shown.snapshot, do)
     if len(fitting) > 1:
         suffixes = ", ".join(pair[0].suffix or "one without a name" for pair in fitting)
-        raise Problem(f"{supplier} -> {consumer} replicate several suffixes", case.name, f"choose one of {suffixes}")
+        raise Problem(
+            f"{supplier} -> {consumer} replicate several suffixes", shown.snapshot, f"choose one of {suffixes}"
+        )
     (pair,) = fitting
-    log = case.log(pair[0].log) if pair[0].log else StoredLog(shown.system, [], [])
+    log = logs[pair[0].log.file] if pair[0].log else StoredLog(shown.system, [], [])
     return PlannedSession(shown, log, _rule_sets(shown, rules)[0], pair)
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.case import Case
-from workbench.change_story import story
+from workbench.change_story import story_in
 from workbench.demo import demo_case
-from workbench.diagnosis import case_at, diagnose, logs_of, session_of
+from workbench.diagnosis import case_at, diagnose, logs_of, session_in
 from workbench.model import Problem
 from workbench.rules.sending import Bound
 from workbench.systems import system_named
@@ -109,12 +109,12 @@ class Incident:
         """The session that this supplier would hold with this consumer; asked again, it remembers what it read."""
         asked = supplier, consumer, suffix, rules
         if asked not in self._sessions:
-            self._sessions[asked] = session_of(self.then, supplier, consumer, suffix, rules)
+            self._sessions[asked] = session_in(self.topology, self._logs, supplier, consumer, suffix, rules)
         return self._sessions[asked]
 
     def story(self, position: str, server: str | None = None) -> dict[str, Any]:
         """One change: who has it, what proves that, who would send it."""
-        return story(self.then, position, server=server)
+        return story_in(self.then, self.topology, self._logs, position, server)
 
     def cell(self, server: str, origin: str, suffix: str | None = None) -> dict[str, Any]:
         """What a server has of an origin: its claim, its log, and the rows of the diagnosis about both.
