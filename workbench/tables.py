@@ -82,6 +82,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "attribute": (TEXT, "which attribute changed; null: the entry as a whole"),
         "origin": (TEXT, "who made the change"),
         "hi": (INT, "order of the position, first half"),
+        "number": (INT, "of the entry: the rows of each part are in its order"),
     },
     "entries": {
         **OFFSET,

@@ -41,14 +41,14 @@ def likeness(entry: pa.Array, text: pa.Array, proving: Proving) -> Numbers:
     )  # of one length they cost one look, and more are asked, not fewer
     for begin in range(0, len(entry), _AT_ONCE):
         some = text[begin : begin + _AT_ONCE]
-        numbers = _beginnings(some, _BEGINNING, two_lines=True)
+        numbers = beginnings(some, _BEGINNING, two_lines=True)
         # Few, but for tools that print bodies in a way of their own: these are asked one by one.
         sizes = pc.fill_null(pc.binary_length(some), 0).to_numpy(zero_copy_only=False)
         odd = ~_begin_like(some, proving.usual, _VERB) | _begin_like(some, proving.unusual, shortest)
         at = np.flatnonzero((odd | (sizes <= _BEGINNING)) & (sizes > 0))
         if len(at):
             own = [proving.beginning(one) for one in some.take(pa.array(at)).to_pylist()]
-            numbers[at] = _beginnings(pa.array(own, pa.string()), _BEGINNING, two_lines=True)
+            numbers[at] = beginnings(pa.array(own, pa.string()), _BEGINNING, two_lines=True)
         found.append(_number(entry[begin : begin + _AT_ONCE], numbers))
     return np.concatenate([np.array([], np.int64), *found])
 
@@ -57,7 +57,7 @@ def twin_numbers(entry: Sequence[str], text: Sequence[str], proving: Proving) ->
     """The numbers of which any twin of the changes has one, ascending, and the entry that each is of."""
     pairs = [(one, begins) for one, body in zip(entry, text, strict=True) for begins in proving.beginnings(body)]
     entries, texts = (pa.array([pair[side] for pair in pairs], pa.string()) for side in (0, 1))
-    numbers = _number(entries, _beginnings(texts, _BEGINNING, two_lines=True))
+    numbers = _number(entries, beginnings(texts, _BEGINNING, two_lines=True))
     order = np.argsort(numbers)
     return numbers[order], entries.take(pa.array(order))
 
@@ -80,7 +80,7 @@ def among(some: Numbers, sought: Numbers) -> Numbers:
 
 
 def _number(entry: pa.Array, of_text: Numbers) -> Numbers:
-    return (_mixed(_beginnings(entry, _ENTRY), of_text) >> np.uint64(32)).astype(np.int64)
+    return (_mixed(beginnings(entry, _ENTRY), of_text) >> np.uint64(32)).astype(np.int64)
 
 
 def _mixed(one: Numbers, other: Numbers) -> Numbers:
@@ -92,11 +92,11 @@ def _begin_like(texts: pa.Array, known: Iterable[str], size: int) -> Numbers:
     """For each text: are its first bytes, so many at most, those of one that is known?"""
     found = np.zeros(len(texts), bool)
     for length, same in groupby(sorted({one[:size] for one in known}, key=len), key=len):
-        found |= np.isin(_beginnings(texts, length), _beginnings(pa.array(list(same)), length))
+        found |= np.isin(beginnings(texts, length), beginnings(pa.array(list(same)), length))
     return found
 
 
-def _beginnings(texts: pa.Array, size: int, two_lines: bool = False) -> Numbers:
+def beginnings(texts: pa.Array, size: int, two_lines: bool = False) -> Numbers:
     """A number of the first bytes of each text, or of its first two lines; small and capital letters count alike.
 
     The texts are never taken out: eight bytes of each are looked at in one step.

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from workbench.engine.digests import digest
 from workbench.engine.likeness import likeness
 from workbench.engine.reading import footer_of
+from workbench.engine.states import digest_of, numbered
 from workbench.files import CarefulReader, packed, pieces
 from workbench.model import Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
@@ -30,10 +31,10 @@ RANGE = 32 << 20
 """A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
 ROWS_PER_PART = 250_000
-_ROWS_FOUND = {"changes": 1 << 13, "positions": 1 << 14}
+_ROWS_FOUND = {"changes": 1 << 13, "positions": 1 << 14, "states": 1 << 14}
 """Rows that are read to find one of them: half as many make a load of changes a twentieth slower."""
 
-_INDEXED = {"hi", "lo", "origin", "position", "server", "at", "logged_at"}
+_INDEXED = {"number", "hi", "lo", "origin", "position", "server", "at", "logged_at"}
 _PLAIN = {
     "number": "DELTA_BINARY_PACKED",
     "offset": "DELTA_BINARY_PACKED",
@@ -116,6 +117,9 @@ class _Writer:
         if name == "changes":
             self._changes(rows)
             return
+        if name == "states":
+            rows = numbered(rows)
+            self._write("digests", digest_of(rows))
         self._write(name, rows)
         if name in ("applied", "entry_states"):
             self._named(rows.filter(named_by(name)))

@@ -1,0 +1,143 @@
+"""States of entries held against each other: by numbers of many at once, as the rule says of each."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.engine import states
+from workbench.engine.parts import write_part
+from workbench.engine.states import CHANGED, CREATED, DELETED, Shown, differing, digest_of, held_together, numbered, states_in
+from workbench.model import Source
+from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking
+from workbench.tables import table
+
+ORIGINS = ("a", "b", "c")
+ATTRIBUTES = ("mail", "name")
+
+cids = st.tuples(st.integers(0, 6), st.sampled_from(ORIGINS))
+alive = st.builds(Kept, at=cids, changes=st.dictionaries(st.sampled_from(ATTRIBUTES), cids))
+kept = st.one_of(st.just(NOT_SHOWN), alive, st.builds(Kept, gone=cids))
+ranges = st.dictionaries(st.sampled_from(ORIGINS), st.tuples(st.just(0), st.integers(0, 6)))
+fleets = st.integers(1, 3).flatmap(
+    lambda servers: st.lists(st.tuples(*[kept] * servers), min_size=1, max_size=5)
+)  # entry by entry, what each server shows
+
+
+def rows_of(entry: str, one: Kept) -> list[dict[str, object]]:
+    """The rows of the table `states` that a server's file has of an entry."""
+    def row(kind: str, cid: Cid, attribute: str | None = None) -> dict[str, object]:
+        return {"offset": 0, "kind": kind, "entry": entry, "attribute": attribute, "origin": cid[1], "hi": cid[0]}
+
+    found = [row(CREATED, one.at)] if one.at else []
+    found += [row(CHANGED, cid, attribute) for attribute, cid in one.changes.items()]
+    return found + ([row(DELETED, one.gone)] if one.gone else [])
+
+
+def in_memory(fleet: list[tuple[Kept, ...]]) -> Shown:
+    """The fleet as the engine sees it, entries called by their place."""
+    found = []
+    for server in range(len(fleet[0])):
+        rows = [row for entry, kept in enumerate(fleet) for row in rows_of(f"entry-{entry}", kept[server])]
+        made = table("states", rows).select(["entry", "kind", "attribute", "origin", "hi", "number"])
+        found.append(made.append_column("server", pa.array([server] * len(made), pa.int8())))
+    return Shown.of(pa.concat_tables(found), len(fleet[0]))
+
+
+def told(shown: Shown, found: states.Lacked) -> set[tuple[str, Lacking]]:
+    """What the engine found, in the words of the rule."""
+    return {
+        (
+            shown.entries[found.entry[at]],
+            Lacking(
+                None if found.attribute[at] < 0 else shown.attributes[found.attribute[at]],
+                shown.cid(found, at),
+                bool(found.certain[at]),
+            ),
+        )
+        for at in range(len(found))
+    }
+
+
+@settings(max_examples=400)
+@given(fleets, ranges, st.integers(0, 6))
+def test_what_is_lacked_is_what_the_rule_says_of_each_entry(
+    fleet: list[tuple[Kept, ...]], seen: Ranges, forgotten: int
+) -> None:
+    shown = in_memory(fleet)
+    for server in range(len(fleet[0])):
+        slowly = {
+            (f"entry-{entry}", one)
+            for entry, kept in enumerate(fleet)
+            for one in lacking(kept[server], kept[:server] + kept[server + 1 :], seen, forgotten)
+        }
+        found = shown.lacked_by(server, seen, forgotten)
+        assert told(shown, found) == slowly
+        assert len(found) == len(slowly), "each once"
+        held = shown.holders(found)
+        for at in range(len(found)):
+            entry = int(shown.entries[found.entry[at]].removeprefix("entry-"))
+            cid, attribute = shown.cid(found, at), found.attribute[at]
+            name = None if attribute < 0 else shown.attributes[attribute]
+            who = [(one.gone if name is None else one.changes.get(name)) == cid for one in fleet[entry]]
+            assert held[:, at].tolist() == who
+
+
+@settings(max_examples=200)
+@given(fleets, ranges)
+def test_what_is_pending_is_what_others_show_beyond_the_claim(fleet: list[tuple[Kept, ...]], seen: Ranges) -> None:
+    shown = in_memory(fleet)
+    for server in range(len(fleet[0])):
+        slowly = set()
+        for entry, kept in enumerate(fleet):
+            for one in kept[:server] + kept[server + 1 :]:
+                changes = [*one.changes.items(), *([(None, one.gone)] if one.gone else [])]
+                slowly |= {
+                    (f"entry-{entry}", attribute, cid)
+                    for attribute, cid in changes
+                    if cid[1] not in seen or cid[0] > seen[cid[1]][1]
+                }
+        found = told(shown, shown.pending_at(server, seen))
+        assert {(entry, one.attribute, one.cid) for entry, one in found} == slowly
+
+
+def written(folder: Path, fleet: list[tuple[Kept, ...]], names: list[str]) -> tuple[list[list[dict[str, object]]], ...]:
+    """Parts of the tables `states` and `digests` of each server, two parts of each."""
+    parts: tuple[list[list[dict[str, object]]], ...] = ([], [])
+    for server in range(len(fleet[0])):
+        mine: tuple[list[dict[str, object]], ...] = ([], [])
+        for half in (0, 1):
+            some = [(names[at], kept[server]) for at, kept in enumerate(fleet) if at % 2 == half]
+            rows = numbered(table("states", [row for name, one in some for row in rows_of(name, one)]))
+            for kind, made, to in (("states", rows, mine[0]), ("digests", digest_of(rows), mine[1])):
+                about = write_part(folder, kind, made, Source("file", "now", str(server)))
+                to.append({**about, "path": str(folder / kind / about["name"])})
+        for all_, ours in zip(parts, mine, strict=True):
+            all_.append(ours)
+    return parts
+
+
+def test_only_entries_that_differ_are_read_and_all_of_them(tmp_path: Path, monkeypatch: object) -> None:
+    names = [str(uuid.UUID(int=number << 96 | number * 7919)) for number in range(1, 400)]
+    same = [(Kept(at=(1, "a"), changes={"mail": (number % 5, "b")}),) * 3 for number in range(len(names))]
+    fleet = list(same)
+    for number in (3, 77, 200):
+        fleet[number] = (*same[number][:2], Kept(at=(1, "a"), changes={"name": (number % 5, "b")}))
+    parts, digests = written(tmp_path, fleet, names)
+    found = differing(digests)
+    assert 1 <= len(found) <= 3 and sum(count for _, count in found) < 60
+    shown = states_in(parts, [bucket for bucket, _ in found])
+    assert {names[3], names[77], names[200]} <= set(shown.entries)
+    lacked = told(shown, shown.lacked_by(2, {"b": (0, 9)}, 0))
+    assert {entry for entry, _ in lacked} == {names[3], names[77], names[200]}
+    assert {one.attribute for _, one in lacked} == {"mail"}
+    assert differing([digests[0], digests[1]]) == []
+
+
+def test_buckets_are_held_in_groups() -> None:
+    assert list(held_together([])) == []
+    assert list(held_together([(1, 900_000), (2, 900_000), (3, 100), (5, 2_000_000), (6, 1)])) == [[1], [2, 3], [5], [6]]

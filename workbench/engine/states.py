@@ -1,0 +1,296 @@
+"""States of entries held against each other: which entries differ between servers, and what each of them lacks.
+
+A system without a log of changes shows of each attribute of an entry its last change only. A load sorts these states by a
+number of their entry and keeps digests by ranges of that number, so that entries which are alike everywhere are never read.
+What a server lacks of the others is `workbench.rules.entries.lacking`, for all entries of a range at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.engine.digests import digest
+from workbench.engine.likeness import beginnings
+from workbench.engine.reading import Part, read_part, some_at_once
+from workbench.rules.entries import Cid, Ranges
+from workbench.tables import Numbers
+
+CREATED, CHANGED, DELETED = "created", "changed", "deleted"
+
+_SHIFT = 52
+"""The highest 12 bits of an entry's number are its bucket: 2 million entries make some 500 in each."""
+
+_ID, _NAME = 40, 64
+"""Bytes that are looked at of an entry's id, and of an attribute's name."""
+
+_AT_ONCE = 1_500_000
+"""States that are held at once, of all servers together."""
+
+_COLUMNS = ["number", "entry", "kind", "attribute", "origin", "hi"]
+
+
+def numbered(states: pa.Table) -> pa.Table:
+    """The states in the order of their entries' numbers, which fill a column."""
+    number = beginnings(_plain(states["entry"]), _ID).view(np.int64)
+    order = pa.array(np.argsort(number, kind="stable"))
+    at = states.column_names.index("number")
+    return states.set_column(at, "number", pa.array(number)).take(order)
+
+
+def digest_of(states: pa.Table) -> pa.Table:
+    """Digests of numbered states, by origin and bucket of entries."""
+    of = pc.binary_join_element_wise(_plain(states["kind"]), pc.fill_null(_plain(states["attribute"]), ""), " ")
+    few = of.dictionary_encode()
+    named = (beginnings(few.dictionary, _NAME) >> np.uint64(64 - _SHIFT)).view(np.int64)
+    key = states["number"].to_numpy() ^ named[np.asarray(few.indices)]
+    return digest(_plain(states["origin"]).dictionary_encode(), key, states["hi"].to_numpy(), _SHIFT)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole.cast(pa.string())
+
+
+def differing(digests: Sequence[Iterable[Part]]) -> list[tuple[int, int]]:
+    """The buckets in which not all servers show the same states, ascending, with how many states they hold there together.
+
+    Of each server its parts of the table `digests`.
+    """
+    shown = [_by_bucket(parts) for parts in digests]
+    buckets = sorted(set().union(*shown))
+    return [
+        (bucket, sum(count for one in shown for count, _ in one.get(bucket, {}).values()))
+        for bucket in buckets
+        if any(one.get(bucket) != shown[0].get(bucket) for one in shown)
+    ]
+
+
+def _by_bucket(parts: Iterable[Part]) -> dict[int, dict[str, tuple[int, int]]]:
+    """Bucket -> origin -> count and mix."""
+    found: dict[int, dict[str, tuple[int, int]]] = {}
+    for table in some_at_once(lambda part: read_part(part["path"], ["origin", "bucket", "count", "mix"]), parts):
+        origins = table["origin"].cast(pa.string()).to_pylist()
+        rows = zip(origins, *(table[name].to_pylist() for name in ("bucket", "count", "mix")), strict=True)
+        for origin, bucket, count, mix in rows:
+            mine = found.setdefault(bucket, {})
+            before = mine.get(origin, (0, 0))
+            mine[origin] = before[0] + count, (before[1] + mix) % (1 << 64)
+    return found
+
+
+def held_together(buckets: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
+    """Buckets in groups of which the states fit into memory."""
+    some: list[int] = []
+    held = 0
+    for bucket, count in buckets:
+        if some and held + count > _AT_ONCE:
+            yield some
+            some, held = [], 0
+        some.append(bucket)
+        held += count
+    if some:
+        yield some
+
+
+def states_in(parts: Sequence[Iterable[Part]], buckets: Sequence[int]) -> Shown:
+    """The states of these buckets at each server; of each server its parts of the table `states`."""
+    number = pc.field("number")
+    runs = [list(run) for _, run in groupby(enumerate(buckets), lambda one: one[1] - one[0])]
+    spans = [(run[0][1] << _SHIFT, ((run[-1][1] + 1) << _SHIFT) - 1) for run in runs]
+    where = number.is_valid() & False
+    for low, high in spans:
+        where |= (number >= low) & (number <= high)
+    tables = []
+    for server, mine in enumerate(parts):
+        found = [read_part(part["path"], _COLUMNS, where) for part in mine]
+        tables += [one.append_column("server", pa.array(np.full(len(one), server, np.int8))) for one in found]
+    return Shown.of(pa.concat_tables([_even(one) for one in tables]) if tables else None, len(parts))
+
+
+def _even(table: pa.Table) -> pa.Table:
+    plain = [pa.field(one.name, pa.string() if pa.types.is_dictionary(one.type) else one.type) for one in table.schema]
+    return table.cast(pa.schema(plain))
+
+
+@dataclass(frozen=True)
+class Lacked:
+    """Changes that a server lacks: numbers of entries, attributes (-1: the deletion) and origins, the times, and is it certain?"""
+
+    entry: Numbers
+    attribute: Numbers
+    time: Numbers
+    origin: Numbers
+    certain: Numbers
+
+    def __len__(self) -> int:
+        return len(self.entry)
+
+    def __getitem__(self, which: Any) -> Lacked:
+        return Lacked(self.entry[which], self.attribute[which], self.time[which], self.origin[which], self.certain[which])
+
+
+_NEVER = -1
+
+
+@dataclass(frozen=True)
+class Shown:
+    """States of some entries at several servers, as numbers.
+
+    entries, attributes, origins  what the numbers stand for; origins ascend as their texts do
+    at, gone    per server and entry when it was created, and when it was deleted (-1: it is not shown), with `at_by`, `gone_by`
+    changes     the last changes of attributes: server, entry, attribute, time, origin; in the order of `key`
+    """
+
+    entries: list[str]
+    attributes: list[str]
+    origins: list[str]
+    at: Numbers
+    at_by: Numbers
+    gone: Numbers
+    gone_by: Numbers
+    server: Numbers
+    entry: Numbers
+    attribute: Numbers
+    time: Numbers
+    origin: Numbers
+    key: Numbers
+
+    @classmethod
+    def of(cls, rows: pa.Table | None, servers: int) -> Shown:
+        """The rows of the table `states`, with the number of their server beside them."""
+        if rows is None:
+            rows = pa.table({name: pa.array([], kind) for name, kind in _EMPTY.items()})
+        entries, entry = _numbers(rows["entry"])
+        attributes, attribute = _numbers(pc.fill_null(rows["attribute"], ""))
+        origins, origin = _numbers(rows["origin"])
+        server, time = rows["server"].to_numpy().astype(np.int64), rows["hi"].to_numpy()
+        kind = rows["kind"]
+        size = (servers, max(len(entries), 1))
+        ends = []
+        for one in (CREATED, DELETED):
+            which = np.flatnonzero(np.asarray(pc.equal(kind, one)))
+            when, by = np.full(size, _NEVER, np.int64), np.full(size, _NEVER, np.int64)
+            when[server[which], entry[which]], by[server[which], entry[which]] = time[which], origin[which]
+            ends += [when, by]
+        which = np.flatnonzero(np.asarray(pc.equal(kind, CHANGED)))
+        key = (server[which] * size[1] + entry[which]) * (len(attributes) + 1) + attribute[which]
+        order = np.argsort(key, kind="stable")
+        which = which[order]
+        columns = (server[which], entry[which], attribute[which], time[which], origin[which])
+        return cls(entries, attributes, origins, *ends, *columns, key[order])
+
+    def lacked_by(self, server: int, seen: Ranges, forgotten: int) -> Lacked:
+        """What the server claims (`seen`) and does not show; what was created before `forgotten` may have been deleted since."""
+        upto = np.array([seen.get(origin, (0, _NEVER))[1] for origin in self.origins] or [_NEVER], np.int64)
+        at, by, gone = self.at[server], self.at_by[server], self.gone[server] >= 0
+        grave, grave_by = self._graves(server, upto)
+        dug = grave >= 0
+        alive = at >= 0
+        found = [_lacked(e := np.flatnonzero(alive & dug & ~gone), np.full(len(e), -1), grave[e], grave_by[e], True)]
+        others = self.server != server
+        entry, origin, time = self.entry, self.origin, self.time
+        fits = others & (self.at[self.server, entry] >= 0) & (time <= upto[origin]) & ~dug[entry] & ~gone[entry]
+        which = np.flatnonzero(fits)
+        of, e = self.server[which], entry[which]
+        absent = ~alive[e]
+        some = which[absent]
+        found.append(self._changes(some, self.at[self.server[some], entry[some]] >= forgotten))
+        same = alive[e] & (self.at[of, e] == at[e]) & (self.at_by[of, e] == by[e])
+        some = which[same]
+        mine = self._of(server, some)
+        there = mine >= 0
+        later = (self.time[mine] > time[some]) | ((self.time[mine] == time[some]) & (self.origin[mine] >= origin[some]))
+        some = some[~(there & later)]
+        found.append(self._changes(some, np.ones(len(some), bool)))
+        return _each_once(found)
+
+    def pending_at(self, server: int, seen: Ranges) -> Lacked:
+        """The changes that others show and the server does not claim, each once."""
+        upto = np.array([seen.get(origin, (0, _NEVER))[1] for origin in self.origins] or [_NEVER], np.int64)
+        which = np.flatnonzero((self.server != server) & (self.time > upto[self.origin]))
+        found = [self._changes(which, np.ones(len(which), bool))]
+        for other in range(len(self.at)):
+            e = np.flatnonzero((self.gone[other] >= 0) & (self.gone[other] > upto[self.gone_by[other]]))
+            if other != server:
+                found.append(_lacked(e, np.full(len(e), -1), self.gone[other][e], self.gone_by[other][e], True))
+        return _each_once(found)
+
+    def holders(self, some: Lacked) -> Numbers:
+        """Per server and change: does it show this very change?"""
+        found = np.zeros((len(self.at), len(some)), bool)
+        deleted = some.attribute < 0
+        for server in range(len(self.at)):
+            mine = self._at(server, some.entry, np.maximum(some.attribute, 0))
+            shown = (mine >= 0) & (self.time[mine] == some.time) & (self.origin[mine] == some.origin)
+            dead = (self.gone[server][some.entry] == some.time) & (self.gone_by[server][some.entry] == some.origin)
+            found[server] = np.where(deleted, dead, shown)
+        return found
+
+    def cid(self, some: Lacked, number: int) -> Cid:
+        """One of the changes."""
+        return int(some.time[number]), self.origins[int(some.origin[number])]
+
+    def _graves(self, server: int, upto: Numbers) -> tuple[Numbers, Numbers]:
+        """The first covered tombstone of each entry at any other server."""
+        size = self.at.shape[1]
+        grave, grave_by = np.full(size, _NEVER, np.int64), np.full(size, _NEVER, np.int64)
+        for other in range(len(self.at)):
+            time, by = self.gone[other], self.gone_by[other]
+            covered = (time >= 0) & (time <= upto[by]) if other != server else np.zeros(size, bool)
+            sooner = covered & ((grave < 0) | (time < grave) | ((time == grave) & (by < grave_by)))
+            grave[sooner], grave_by[sooner] = time[sooner], by[sooner]
+        return grave, grave_by
+
+    def _of(self, server: int, changes: Numbers) -> Numbers:
+        """Where the server's own last change of the same attributes stands; -1: nowhere."""
+        return self._at(server, self.entry[changes], self.attribute[changes])
+
+    def _at(self, server: int, entry: Numbers, attribute: Numbers) -> Numbers:
+        if not len(self.key):
+            return np.full(len(entry), -1)
+        key = (server * self.at.shape[1] + entry) * (len(self.attributes) + 1) + attribute
+        at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
+        return np.where(self.key[at] == key, at, -1)
+
+    def _changes(self, which: Numbers, certain: Numbers) -> Lacked:
+        return Lacked(self.entry[which], self.attribute[which], self.time[which], self.origin[which], certain)
+
+
+_EMPTY: Mapping[str, pa.DataType] = {
+    **dict.fromkeys(("entry", "kind", "attribute", "origin"), pa.string()),
+    **dict.fromkeys(("number", "hi"), pa.int64()),
+    "server": pa.int8(),
+}
+
+
+def _numbers(column: pa.ChunkedArray) -> tuple[list[str], Numbers]:
+    """The distinct texts in their order, and which of them each row has."""
+    few = column.combine_chunks().dictionary_encode()
+    texts = few.dictionary.to_pylist()
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    place = np.empty(len(texts), np.int64)
+    place[order] = np.arange(len(texts))
+    return [texts[at] for at in order], place[np.asarray(few.indices)] if len(texts) else np.zeros(0, np.int64)
+
+
+def _lacked(entry: Numbers, attribute: Numbers, time: Numbers, origin: Numbers, certain: bool) -> Lacked:
+    return Lacked(entry, attribute, time, origin, np.full(len(entry), certain))
+
+
+def _each_once(found: Sequence[Lacked]) -> Lacked:
+    """All of them in the order of their positions, attributes and entries, each once."""
+    names = ("entry", "attribute", "time", "origin", "certain")
+    columns = [np.concatenate([getattr(one, name) for one in found]) for name in names]
+    entry, attribute, time, origin, certain = columns
+    order = np.lexsort((certain, entry, attribute, origin, time))
+    columns = [column[order] for column in columns]
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return Lacked(*(column[new] for column in columns))
