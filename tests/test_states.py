@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from workbench.engine import states
 from workbench.engine.parts import write_part
-from workbench.engine.states import CHANGED, CREATED, DELETED, Shown, differing, digest_of, held_together, numbered, states_in
+from workbench.engine.states import (
+    CHANGED,
+    CREATED,
+    DELETED,
+    Shown,
+    differing,
+    digest_of,
+    held_together,
+    numbered,
+    states_in,
+)
 from workbench.model import Source
 from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking
 from workbench.tables import table
@@ -30,6 +40,7 @@ fleets = st.integers(1, 3).flatmap(
 
 def rows_of(entry: str, one: Kept) -> list[dict[str, object]]:
     """The rows of the table `states` that a server's file has of an entry."""
+
     def row(kind: str, cid: Cid, attribute: str | None = None) -> dict[str, object]:
         return {"offset": 0, "kind": kind, "entry": entry, "attribute": attribute, "origin": cid[1], "hi": cid[0]}
 
@@ -140,4 +151,9 @@ def test_only_entries_that_differ_are_read_and_all_of_them(tmp_path: Path, monke
 
 def test_buckets_are_held_in_groups() -> None:
     assert list(held_together([])) == []
-    assert list(held_together([(1, 900_000), (2, 900_000), (3, 100), (5, 2_000_000), (6, 1)])) == [[1], [2, 3], [5], [6]]
+    assert list(held_together([(1, 900_000), (2, 900_000), (3, 100), (5, 2_000_000), (6, 1)])) == [
+        [1],
+        [2, 3],
+        [5],
+        [6],
+    ]

@@ -26,6 +26,8 @@ def name_causes(situation: Situation) -> None:
     A candidate is named where it is the only one by which the server would lack the change. Of several, and of none, the
     cause stays open; the reasons list what was tried.
     """
+    if situation.topology.system.proving is None:
+        return
     missing: dict[Key, list[dict[str, Any]]] = {}
     for row in situation.verdicts.missing:
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)

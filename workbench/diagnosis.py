@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.by_entry import judged_by_entry, pulls
 from workbench.case import Case
 from workbench.causes import name_causes
 from workbench.detectors import REFUSED, detected
@@ -75,14 +76,8 @@ def diagnose(
     case = case_at(case, as_of)
     shown = topology(case)
     _check_names(shown, servers, origins)
-    logs = logs_of(case, shown)
-    pairs = pair_matrix(shown, logs, rules)
-    if spark is not None:
-        _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
     # Findings do not depend on how many rows somebody wants to see.
-    judged = verdicts(case, shown, logs, pairs, max(limit, LIMIT))
-    if spark is not None:
-        _check_differences(spark, judged.known, logs)
+    pairs, judged = _judged(case, shown, max(limit, LIMIT), rules, spark)
     _, everything = _detected(case, shown, pairs, judged)
     findings = [one for one in everything if _about(one, servers, origins)]
 
@@ -117,9 +112,24 @@ def diagnose(
 def situation_of(case: Case) -> tuple[Situation, list[Finding]]:
     """What the last snapshot of the case shows, and what all detectors find in it, the gravest first."""
     shown = topology(case)
+    return _detected(case, shown, *_judged(case, shown, LIMIT))
+
+
+def _judged(
+    case: Case, shown: Topology, limit: int, rules: str | None = None, spark: SparkSession | None = None
+) -> tuple[list[dict[str, Any]], Verdicts]:
+    """The pair matrix and the verdicts, out of logs, or, of a system that keeps none, out of the states of entries."""
+    if shown.pulling:
+        pairs = pulls(case, shown, rules)
+        return pairs, judged_by_entry(case, shown, pairs, limit)
     logs = logs_of(case, shown)
-    pairs = pair_matrix(shown, logs)
-    return _detected(case, shown, pairs, verdicts(case, shown, logs, pairs, LIMIT))
+    pairs = pair_matrix(shown, logs, rules)
+    if spark is not None:
+        _check_equal(pairs, pair_matrix(shown, counted_logs(spark, shown, logs), rules))
+    judged = verdicts(case, shown, logs, pairs, limit)
+    if spark is not None:
+        _check_differences(spark, judged.known, logs)
+    return pairs, judged
 
 
 def _detected(

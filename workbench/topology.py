@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.inputs import Input
 from workbench.links import links_of, not_deleted, origins_of
 from workbench.model import Format, Problem, System
+from workbench.rules.entries import Pulling
 from workbench.rules.sending import Supplying
 from workbench.rules.vectors import Span, Vector, last
 from workbench.rules.verdicts import Proving
@@ -131,6 +132,12 @@ class Topology:
         if self.system.proving is None:
             raise Problem(f"no rules of evidence are known for {self.system.title}")
         found: Proving = self.system.proving()
+        return found
+
+    @property
+    def pulling(self) -> Pulling | None:
+        """What the system's suppliers answer; None: they send from a log (`supplying`)."""
+        found: Pulling | None = self.system.pulling() if self.system.pulling else None
         return found
 
     def pairs(self) -> Iterator[tuple[Replica, Replica, Link | None]]:

@@ -121,7 +121,7 @@ def _even(table: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class Lacked:
-    """Changes that a server lacks: numbers of entries, attributes (-1: the deletion) and origins, the times, and is it certain?"""
+    """Changes that a server lacks: numbers of entries, attributes (-1: the deletion) and origins; times; is it certain?"""
 
     entry: Numbers
     attribute: Numbers
@@ -133,7 +133,9 @@ class Lacked:
         return len(self.entry)
 
     def __getitem__(self, which: Any) -> Lacked:
-        return Lacked(self.entry[which], self.attribute[which], self.time[which], self.origin[which], self.certain[which])
+        return Lacked(
+            self.entry[which], self.attribute[which], self.time[which], self.origin[which], self.certain[which]
+        )
 
 
 _NEVER = -1
@@ -173,18 +175,19 @@ class Shown:
         server, time = rows["server"].to_numpy().astype(np.int64), rows["hi"].to_numpy()
         kind = rows["kind"]
         size = (servers, max(len(entries), 1))
-        ends = []
-        for one in (CREATED, DELETED):
+
+        def ends(one: str) -> tuple[Numbers, Numbers]:
             which = np.flatnonzero(np.asarray(pc.equal(kind, one)))
             when, by = np.full(size, _NEVER, np.int64), np.full(size, _NEVER, np.int64)
             when[server[which], entry[which]], by[server[which], entry[which]] = time[which], origin[which]
-            ends += [when, by]
+            return when, by
+
         which = np.flatnonzero(np.asarray(pc.equal(kind, CHANGED)))
         key = (server[which] * size[1] + entry[which]) * (len(attributes) + 1) + attribute[which]
         order = np.argsort(key, kind="stable")
-        which = which[order]
-        columns = (server[which], entry[which], attribute[which], time[which], origin[which])
-        return cls(entries, attributes, origins, *ends, *columns, key[order])
+        which, key = which[order], key[order]
+        last = (server[which], entry[which], attribute[which], time[which], origin[which])
+        return cls(entries, attributes, origins, *ends(CREATED), *ends(DELETED), *last, key)
 
     def lacked_by(self, server: int, seen: Ranges, forgotten: int) -> Lacked:
         """What the server claims (`seen`) and does not show; what was created before `forgotten` may have been deleted since."""
@@ -204,10 +207,8 @@ class Shown:
         found.append(self._changes(some, self.at[self.server[some], entry[some]] >= forgotten))
         same = alive[e] & (self.at[of, e] == at[e]) & (self.at_by[of, e] == by[e])
         some = which[same]
-        mine = self._of(server, some)
-        there = mine >= 0
-        later = (self.time[mine] > time[some]) | ((self.time[mine] == time[some]) & (self.origin[mine] >= origin[some]))
-        some = some[~(there & later)]
+        when, whose = self._last(server, entry[some], self.attribute[some])
+        some = some[(when < time[some]) | ((when == time[some]) & (whose < origin[some]))]
         found.append(self._changes(some, np.ones(len(some), bool)))
         return _each_once(found)
 
@@ -222,13 +223,24 @@ class Shown:
                 found.append(_lacked(e, np.full(len(e), -1), self.gone[other][e], self.gone_by[other][e], True))
         return _each_once(found)
 
+    def only_at(self, server: int, others: Sequence[Ranges]) -> Lacked:
+        """What the server shows and none of the others claims."""
+        upto = np.array(
+            [max([one.get(origin, (0, _NEVER))[1] for one in others], default=_NEVER) for origin in self.origins],
+            np.int64,
+        )
+        which = np.flatnonzero((self.server == server) & (self.time > upto[self.origin]))
+        e = np.flatnonzero((self.gone[server] >= 0) & (self.gone[server] > upto[self.gone_by[server]]))
+        dead = _lacked(e, np.full(len(e), -1), self.gone[server][e], self.gone_by[server][e], True)
+        return _each_once([self._changes(which, np.ones(len(which), bool)), dead])
+
     def holders(self, some: Lacked) -> Numbers:
         """Per server and change: does it show this very change?"""
         found = np.zeros((len(self.at), len(some)), bool)
         deleted = some.attribute < 0
         for server in range(len(self.at)):
-            mine = self._at(server, some.entry, np.maximum(some.attribute, 0))
-            shown = (mine >= 0) & (self.time[mine] == some.time) & (self.origin[mine] == some.origin)
+            when, whose = self._last(server, some.entry, np.maximum(some.attribute, 0))
+            shown = (when == some.time) & (whose == some.origin)
             dead = (self.gone[server][some.entry] == some.time) & (self.gone_by[server][some.entry] == some.origin)
             found[server] = np.where(deleted, dead, shown)
         return found
@@ -248,16 +260,15 @@ class Shown:
             grave[sooner], grave_by[sooner] = time[sooner], by[sooner]
         return grave, grave_by
 
-    def _of(self, server: int, changes: Numbers) -> Numbers:
-        """Where the server's own last change of the same attributes stands; -1: nowhere."""
-        return self._at(server, self.entry[changes], self.attribute[changes])
-
-    def _at(self, server: int, entry: Numbers, attribute: Numbers) -> Numbers:
+    def _last(self, server: int, entry: Numbers, attribute: Numbers) -> tuple[Numbers, Numbers]:
+        """The server's own last changes of these attributes: time and origin; -1 where it shows none."""
+        never = np.full(len(entry), _NEVER, np.int64)
         if not len(self.key):
-            return np.full(len(entry), -1)
+            return never, never
         key = (server * self.at.shape[1] + entry) * (len(self.attributes) + 1) + attribute
         at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
-        return np.where(self.key[at] == key, at, -1)
+        there = self.key[at] == key
+        return np.where(there, self.time[at], never), np.where(there, self.origin[at], never)
 
     def _changes(self, which: Numbers, certain: Numbers) -> Lacked:
         return Lacked(self.entry[which], self.attribute[which], self.time[which], self.origin[which], certain)

@@ -7,10 +7,10 @@ changed. What the real system does instead is in `systems/kanidm/rules`, over th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Cid = tuple[int, str]
 """When, by the clock of its origin, and the origin: their order is that of the protocol."""
@@ -290,3 +290,56 @@ def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, reaped_before: int
 
 def _covered(cid: Cid, seen: Ranges) -> bool:
     return cid[1] in seen and cid[0] <= seen[cid[1]][1]
+
+
+# --- what a supplier answers
+
+
+class Peer(NamedTuple):
+    """What one side of a pull shows: which data it holds, its vector as times, and what time it was there."""
+
+    generation: str | None
+    ranges: Ranges
+    now: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a consumer hears that pulls now.
+
+    decision  what the comparison comes to, in the words of the rule set
+    message   what is sent, in the words of the system
+    supplies  changes would be sent
+    replaces  the consumer will take all data of the supplier in place of its own
+    owed      origin -> (behind this time, up to this one)
+    lag       origins that the consumer is too far behind: (supplier's first, consumer's last)
+    advance   origins that the supplier is too far behind: (supplier's last, consumer's first)
+    reasons   rule, what it says
+    """
+
+    decision: str
+    message: str
+    supplies: bool = False
+    replaces: bool = False
+    owed: Ranges = field(default_factory=dict)
+    lag: Ranges = field(default_factory=dict)
+    advance: Ranges = field(default_factory=dict)
+    reasons: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class Pulling:
+    """How the servers of one system, which keep no log of changes, supply each other.
+
+    answers   rule set -> what a supplier (the first) answers to a consumer; the first rule set is that of the real servers
+    now       facts of a server's file -> what time it was there, as the times of CIDs are; None: it does not say
+    remember  how long a deleted entry leaves a tombstone, in the same unit
+    """
+
+    answers: Mapping[str, Callable[[Peer, Peer], Answer]]
+    now: Callable[[Mapping[str, Any]], int | None]
+    remember: int
+
+
+FORGOTTEN, NO_ENTRIES = "forgotten", "no_entries"
+"""Why nobody can tell whether a server has a change."""

@@ -93,8 +93,11 @@ RULES = (
 )
 """In this order; the last one always holds."""
 
-SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES}
-"""What each of them says, by its name."""
+SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
+    "forgotten": "the server does not show the entry, which may have been deleted so long ago that nothing tells of it",
+    "no_entries": "what the server's entries are was not collected",
+}
+"""What each of them says, by its name; the last two where servers show states of entries, and keep no log."""
 
 
 def verdict(found: Ground) -> Rule:

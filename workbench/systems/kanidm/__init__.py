@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.model import Kind, System
+from workbench.rules.entries import Pulling
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
 from workbench.systems.kanidm.formats import FORMATS
 
@@ -13,6 +14,12 @@ def _scenarios() -> Mapping[str, Kind]:
     from workbench.systems.kanidm.scenarios import KINDS  # here, because the models are slow to load
 
     return KINDS
+
+
+def _pulling() -> Pulling:
+    from workbench.systems.kanidm.pulling import PULLING
+
+    return PULLING
 
 
 SYSTEM = System(
@@ -28,4 +35,5 @@ SYSTEM = System(
     instant=lambda at: int(at.timestamp()) * SECOND,
     bucket_shift=38,  # hi counts nanoseconds: 275 s a bucket
     scenarios=_scenarios,
+    pulling=_pulling,
 )

@@ -1,0 +1,293 @@
+"""The diagnosis of a system that keeps no log of changes: what suppliers answer, and what entries show.
+
+A consumer pulls, and the supplier compares the vectors of both. Equal vectors do not prove equal data: what a server claims and
+its entries do not show, while those of others do, it has missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.case import Case
+from workbench.engine.rows import rows_where
+from workbench.engine.states import Lacked, Shown, differing, held_together, states_in
+from workbench.inputs import Input
+from workbench.model import Problem
+from workbench.rules.entries import FORGOTTEN, NO_ENTRIES, Answer, Peer, Pulling, Ranges
+from workbench.rules.verdicts import SAYS
+from workbench.topology import Replica, Topology
+from workbench.verdicts import Verdicts
+
+CHANGE_STATE = "change_state"
+"""The kind of evidence that this rests on."""
+
+LACKS = "state_lacks"
+"""The rule by which a change is missing (`workbench.rules.verdicts`)."""
+
+Row = Mapping[str, Any]
+
+
+def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[str, Any]]:
+    """What every server would hear from every other one of its suffix that it asks now."""
+    pulling = shown.pulling
+    assert pulling is not None
+    if rules is not None and rules not in pulling.answers:
+        raise Problem(f"there is no rule set {rules}", "", f"the rule sets are {', '.join(pulling.answers)}")
+    chosen = rules or next(iter(pulling.answers))
+    peers = {(one.server, one.suffix): _peer(case, shown, pulling, one) for one in shown.replicas if one.claims}
+    rows = []
+    for supplier, consumer, link in shown.pairs():
+        ends = peers[supplier.server, supplier.suffix], peers[consumer.server, consumer.suffix]
+        answers = {name: answer(*ends) for name, answer in pulling.answers.items()}
+        about: dict[str, Any] = {"supplier": supplier.server, "consumer": consumer.server, "suffix": supplier.suffix}
+        about |= {"link": link.name if link else None, "link_enabled": link.enabled if link else None}
+        row = about | {"rules": chosen, "would_contact": None, **_told(shown, answers.pop(chosen)), "others": {}}
+        # Words differ from rule set to rule set; what is sent is what counts.
+        differ = {name: one for name, one in answers.items() if one.owed != row["owed"]}
+        row["others"] = {name: _told(shown, one) for name, one in differ.items()}
+        rows.append(row)
+    _count(case, shown, rows)
+    return rows
+
+
+def _peer(case: Case, shown: Topology, pulling: Pulling, replica: Replica) -> Peer:
+    ranges = ranges_of(shown, replica)
+    times = [pulling.now(one.facts) for one in _inputs(case, shown, replica)]
+    now = max([time for time in times if time is not None] or [last for _, last in ranges.values()], default=0)
+    return Peer(replica.generation, ranges, now)
+
+
+def ranges_of(shown: Topology, replica: Replica) -> dict[str, tuple[int, int]]:
+    """What a server claims, as times: origin -> the first and the last."""
+    halves = shown.system.halves
+    return {
+        origin: (halves(span.min)[0], halves(span.max)[0])
+        for origin, span in replica.vector.items()
+        if span.min and span.max
+    }
+
+
+def _inputs(case: Case, shown: Topology, replica: Replica) -> list[Input]:
+    """The files of the server in this snapshot."""
+    mine = (one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, replica.server) and one.kind)
+    return [one for one in mine if replica.suffix is None or one.may_tell_of(replica.suffix)]
+
+
+def _told(shown: Topology, answer: Answer) -> dict[str, Any]:
+    key = shown.system.order_key
+
+    def ends(ranges: Ranges) -> dict[str, list[str]]:
+        return {
+            origin: [shown.system.show(key(origin, end, 0)) for end in one] for origin, one in sorted(ranges.items())
+        }
+
+    return {
+        "decision": answer.decision,
+        "message": answer.message or None,
+        "anchor": None,
+        "anchor_included": False,
+        "anchor_class": None,
+        "anchor_class_assumed": False,
+        "reasons": [{"rule": rule, "says": says, "values": {}} for rule, says in answer.reasons],
+        "stop": {},
+        "counts": {},
+        "delivers": answer.supplies or answer.replaces,
+        "owed": dict(sorted(answer.owed.items())),
+        "lag": ends(answer.lag),
+        "advance": ends(answer.advance),
+        "to_send": {},
+    }
+
+
+def _count(case: Case, shown: Topology, rows: Sequence[dict[str, Any]]) -> None:
+    """Write into the rows how many changes of entries lie in what is owed, and give the ends of that as positions."""
+    of_supplier: dict[tuple[str, str | None], set[tuple[str, int, int]]] = {}
+    for row in rows:
+        for one in (row, *row["others"].values()):
+            owed = {(origin, *ends) for origin, ends in one["owed"].items()}
+            of_supplier.setdefault((row["supplier"], row["suffix"]), set()).update(owed)
+    order_key, show = shown.system.order_key, shown.system.show
+    for (server, suffix), asked in of_supplier.items():
+        replica = next(one for one in shown.replicas if (one.server, one.suffix) == (server, suffix))
+        found = {one: _between(case, _states_of(case, shown, replica), *one) for one in asked}
+        for row in rows:
+            if (row["supplier"], row["suffix"]) == (server, suffix):
+                for one in (row, *row["others"].values()):
+                    for origin, ends in one["owed"].items():
+                        count, first, last = found[origin, *ends]
+                        if count:
+                            texts = {
+                                "first": show(order_key(origin, first, 0)),
+                                "last": show(order_key(origin, last, 0)),
+                            }
+                            one["to_send"][origin] = {"count": count, **texts}
+                    one["owed"] = {
+                        origin: [show(order_key(origin, end, 0)) for end in ends]
+                        for origin, ends in one["owed"].items()
+                    }
+
+
+def _between(case: Case, one: Input | None, origin: str, after: int, upto: int) -> tuple[int, int, int]:
+    """How many last changes of attributes, and tombstones, lie behind a time up to another; the first and the last."""
+    found = []
+    where = (pc.field("origin") == origin) & (pc.field("hi") > after) & (pc.field("hi") <= upto)
+    for part in case.parts("states", one) if one else ():
+        times = rows_where([part], ["hi"], where & (pc.field("kind") != "created"))["hi"]
+        if len(times):
+            ends = pc.min_max(times).as_py()
+            found.append((len(times), ends["min"], ends["max"]))
+    if not found:
+        return 0, 0, 0
+    return sum(one[0] for one in found), min(one[1] for one in found), max(one[2] for one in found)
+
+
+def _states_of(case: Case, shown: Topology, replica: Replica) -> Input | None:
+    """The file that shows the server's entries; of several that of the latest time."""
+    pulling = shown.pulling
+    mine = [one for one in _inputs(case, shown, replica) if any(part["table"] == "states" for part in one.parts)]
+    return max(mine, key=lambda one: (pulling.now(one.facts) or 0, one.file), default=None) if pulling else None
+
+
+# --- what is missing
+
+
+def judged_by_entry(case: Case, shown: Topology, pairs: Sequence[Row], limit: int) -> Verdicts:
+    """What every server lacks of what it claims, and what is still to come."""
+    found = Verdicts()
+    for suffix in dict.fromkeys(one.suffix for one in shown.replicas):
+        _Compared(case, shown, suffix, pairs, limit, found).judge()
+    found.unknown.sort(key=lambda row: (row["suffix"] or "", row["server"], row["from"], row["origin"]))
+    for name in ("missing", "stranded"):
+        rows: list[dict[str, Any]] = getattr(found, name)
+        rows.sort(
+            key=lambda row: (row["suffix"] or "", row["server"], row["position"], row["entry"], row["attribute"] or "")
+        )
+    return found
+
+
+class _Compared:
+    """The servers of one suffix; those of several generations are not compared with each other."""
+
+    def __init__(
+        self, case: Case, shown: Topology, suffix: str | None, pairs: Sequence[Row], limit: int, found: Verdicts
+    ) -> None:
+        self.case, self.shown, self.suffix, self.limit, self.found = case, shown, suffix, limit, found
+        self.pairs = [row for row in pairs if row["suffix"] == suffix]
+        self.replicas = [one for one in shown.replicas if one.suffix == suffix and one.claims]
+        self.pending, self.forgotten = _Spans(), _Spans()
+
+    def judge(self) -> None:
+        """Everything about the suffix."""
+        of: dict[str | None, list[tuple[Replica, Input]]] = {}
+        for replica in self.replicas:
+            shows = _states_of(self.case, self.shown, replica)
+            if shows is not None:
+                of.setdefault(replica.generation, []).append((replica, shows))
+            else:
+                for origin, (first, last) in ranges_of(self.shown, replica).items():
+                    self._unknown(replica.server, origin, first, last, None, NO_ENTRIES)
+        for servers in of.values():
+            if len(servers) > 1:
+                self._compare(servers)
+        for (server, origin), (count, first, last) in sorted(self.forgotten.items()):
+            self._unknown(server, origin, first, last, count, FORGOTTEN)
+        for (server, origin), (count, first, last) in sorted(self.pending.items()):
+            about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
+            about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
+            self.found.pending.append({**about, "available": count, "suppliers": self._suppliers(server, origin)})
+
+    def _unknown(self, server: str, origin: str, first: int, last: int, count: int | None, why: str) -> None:
+        row = {"server": server, "suffix": self.suffix, "origin": origin}
+        ends = {"from": self._position(first, origin), "to": self._position(last, origin)}
+        self.found.totals["unknown"] += 1
+        self.found.unknown.append({**row, **ends, "count": count, "why": why})
+
+    def _position(self, time: int, origin: str) -> str:
+        return self.shown.system.show(self.shown.system.order_key(origin, time, 0))
+
+    def _suppliers(self, consumer: str, origin: str) -> list[str]:
+        """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
+        linked = any(row["link"] for row in self.pairs)
+        return sorted(
+            row["supplier"]
+            for row in self.pairs
+            if row["consumer"] == consumer
+            and origin in row["owed"]
+            and (not linked or (row["link"] and row["link_enabled"] is not False))
+        )
+
+    def _compare(self, servers: Sequence[tuple[Replica, Input]]) -> None:
+        pulling = self.shown.pulling
+        assert pulling is not None
+        seen = [ranges_of(self.shown, replica) for replica, _ in servers]
+        moments = [_peer(self.case, self.shown, pulling, replica).now for replica, _ in servers]
+        states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
+        for buckets in held_together(differing(digests)):
+            held = states_in(states, buckets)
+            for number, (replica, _) in enumerate(servers):
+                lacked = held.lacked_by(number, seen[number], moments[number] - pulling.remember)
+                self._missing(servers, held, replica, lacked[lacked.certain])
+                self.forgotten.add(replica.server, held, lacked[~lacked.certain])
+                self.pending.add(replica.server, held, held.pending_at(number, seen[number]))
+                if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
+                    others = [ranges for at, ranges in enumerate(seen) if at != number]
+                    self._stranded(servers, held, replica, held.only_at(number, others))
+
+    def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
+        self.found.totals["missing"] += len(lacked)
+        lacked = lacked[: max(0, self.limit - len(self.found.missing))]
+        holders = held.holders(lacked)
+        for at, row in enumerate(self._rows(servers, held, replica, lacked)):
+            names = sorted(one.server for (one, _), holds in zip(servers, holders, strict=True) if holds[at])
+            proof = {"evidence": [CHANGE_STATE], "cause": None, "rule": LACKS, "says": SAYS[LACKS]}
+            self.found.missing.append({**row, "held_by": names, **proof})
+
+    def _stranded(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked) -> None:
+        self.found.totals["stranded"] += len(some)
+        some = some[: max(0, self.limit - len(self.found.stranded))]
+        self.found.stranded.extend(self._rows(servers, held, replica, some))
+
+    def _rows(
+        self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked
+    ) -> Iterator[dict[str, Any]]:
+        if not len(some):
+            return
+        names = self._names(servers, {held.entries[at] for at in some.entry.tolist()})
+        for at in range(len(some)):
+            time, origin = held.cid(some, at)
+            entry, attribute = held.entries[int(some.entry[at])], int(some.attribute[at])
+            yield {
+                "server": replica.server,
+                "suffix": self.suffix,
+                "origin": origin,
+                "position": self._position(time, origin),
+                "operation": "delete" if attribute < 0 else None,
+                "target": names.get(entry, entry),
+                "entry": entry,
+                "attribute": None if attribute < 0 else held.attributes[attribute],
+            }
+
+    def _names(self, servers: Sequence[tuple[Replica, Input]], entries: set[str]) -> dict[str, str]:
+        """What entries are called, as the first server says that names them."""
+        found: dict[str, str] = {}
+        where = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("target").is_valid()
+        for _, one in servers:
+            for row in rows_where(self.case.parts("entries", one), ["entry", "target"], where).to_pylist():
+                found.setdefault(row["entry"], row["target"])
+        return found
+
+
+class _Spans(dict[tuple[str, str], tuple[int, int, int]]):
+    """Server and origin -> how many changes, the first time and the last."""
+
+    def add(self, server: str, held: Shown, some: Lacked) -> None:
+        """Count these in; changes of entries that were counted already must not be among them."""
+        for number in np.unique(some.origin).tolist():
+            times, key = some.time[some.origin == number], (server, held.origins[number])
+            count, first, last = self.get(key, (0, int(times[0]), int(times[0])))
+            self[key] = count + len(times), min(first, int(times.min())), max(last, int(times.max()))
