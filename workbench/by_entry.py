@@ -18,7 +18,7 @@ from workbench.engine.rows import rows_where
 from workbench.engine.states import Lacked, Shown, differing, held_together, states_in
 from workbench.inputs import Input
 from workbench.model import Problem
-from workbench.rules.entries import FORGOTTEN, NO_ENTRIES, Answer, Peer, Pulling, Ranges
+from workbench.rules.entries import FORGOTTEN, NO_ENTRIES, Answer, Peer, Ranges
 from workbench.rules.verdicts import SAYS
 from workbench.topology import Replica, Topology
 from workbench.verdicts import Verdicts
@@ -39,7 +39,7 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
     if rules is not None and rules not in pulling.answers:
         raise Problem(f"there is no rule set {rules}", "", f"the rule sets are {', '.join(pulling.answers)}")
     chosen = rules or next(iter(pulling.answers))
-    peers = {(one.server, one.suffix): _peer(case, shown, pulling, one) for one in shown.replicas if one.claims}
+    peers = {(one.server, one.suffix): _peer(case, shown, one) for one in shown.replicas if one.claims}
     rows = []
     for supplier, consumer, link in shown.pairs():
         ends = peers[supplier.server, supplier.suffix], peers[consumer.server, consumer.suffix]
@@ -55,11 +55,16 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
     return rows
 
 
-def _peer(case: Case, shown: Topology, pulling: Pulling, replica: Replica) -> Peer:
-    ranges = ranges_of(shown, replica)
-    times = [pulling.now(one.facts) for one in _inputs(case, shown, replica)]
-    now = max([time for time in times if time is not None] or [last for _, last in ranges.values()], default=0)
-    return Peer(replica.generation, ranges, now)
+def _peer(case: Case, shown: Topology, replica: Replica) -> Peer:
+    return Peer(replica.generation, ranges_of(shown, replica), now_at(case, shown, replica))
+
+
+def now_at(case: Case, shown: Topology, replica: Replica) -> int:
+    """What time it was at a server when its files were written; if they do not say, that of the last change it claims."""
+    assert shown.pulling is not None
+    told = [shown.pulling.now(one.facts) for one in _inputs(case, shown, replica)]
+    times = [time for time in told if time is not None] or [last for _, last in ranges_of(shown, replica).values()]
+    return max(times, default=0)
 
 
 def ranges_of(shown: Topology, replica: Replica) -> dict[str, tuple[int, int]]:
@@ -96,6 +101,7 @@ def _told(shown: Topology, answer: Answer) -> dict[str, Any]:
         "reasons": [{"rule": rule, "says": says, "values": {}} for rule, says in answer.reasons],
         "stop": {},
         "counts": {},
+        "unrelated": answer.unrelated,
         "delivers": answer.supplies or answer.replaces,
         "owed": dict(sorted(answer.owed.items())),
         "lag": ends(answer.lag),
@@ -114,7 +120,7 @@ def _count(case: Case, shown: Topology, rows: Sequence[dict[str, Any]]) -> None:
     order_key, show = shown.system.order_key, shown.system.show
     for (server, suffix), asked in of_supplier.items():
         replica = next(one for one in shown.replicas if (one.server, one.suffix) == (server, suffix))
-        found = {one: _between(case, _states_of(case, shown, replica), *one) for one in asked}
+        found = {one: _between(case, states_of(case, shown, replica), *one) for one in asked}
         for row in rows:
             if (row["supplier"], row["suffix"]) == (server, suffix):
                 for one in (row, *row["others"].values()):
@@ -146,11 +152,12 @@ def _between(case: Case, one: Input | None, origin: str, after: int, upto: int) 
     return sum(one[0] for one in found), min(one[1] for one in found), max(one[2] for one in found)
 
 
-def _states_of(case: Case, shown: Topology, replica: Replica) -> Input | None:
+def states_of(case: Case, shown: Topology, replica: Replica) -> Input | None:
     """The file that shows the server's entries; of several that of the latest time."""
     pulling = shown.pulling
+    assert pulling is not None
     mine = [one for one in _inputs(case, shown, replica) if any(part["table"] == "states" for part in one.parts)]
-    return max(mine, key=lambda one: (pulling.now(one.facts) or 0, one.file), default=None) if pulling else None
+    return max(mine, key=lambda one: (pulling.now(one.facts) or 0, one.file), default=None)
 
 
 # --- what is missing
@@ -185,7 +192,7 @@ class _Compared:
         """Everything about the suffix."""
         of: dict[str | None, list[tuple[Replica, Input]]] = {}
         for replica in self.replicas:
-            shows = _states_of(self.case, self.shown, replica)
+            shows = states_of(self.case, self.shown, replica)
             if shows is not None:
                 of.setdefault(replica.generation, []).append((replica, shows))
             else:
@@ -225,7 +232,7 @@ class _Compared:
         pulling = self.shown.pulling
         assert pulling is not None
         seen = [ranges_of(self.shown, replica) for replica, _ in servers]
-        moments = [_peer(self.case, self.shown, pulling, replica).now for replica, _ in servers]
+        moments = [now_at(self.case, self.shown, replica) for replica, _ in servers]
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
         for buckets in held_together(differing(digests)):
             held = states_in(states, buckets)

@@ -36,9 +36,6 @@ from workbench.situation import Situation, replica_in
 from workbench.systems import format_with
 from workbench.topology import Row, Topology
 
-REFUSED = "refused"
-"""The decision of a pair that may exchange nothing."""
-
 WAITS = timedelta(seconds=300)
 """Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
 
@@ -55,7 +52,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
     """Servers of one suffix that may exchange nothing: a finding for each that has to be taken away to end it."""
     refused: dict[str | None, set[frozenset[str]]] = {}
     for row in situation.pairs:
-        if row["decision"] == REFUSED:
+        if row["unrelated"]:
             refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
     for suffix, pairs in refused.items():
         while pairs:

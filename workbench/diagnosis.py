@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from workbench.by_entry import judged_by_entry, pulls
 from workbench.case import Case
 from workbench.causes import name_causes
-from workbench.detectors import REFUSED, detected
+from workbench.detectors import detected
 from workbench.engine.logs import StoredLog, Stretch
 from workbench.engine.positions import place
 from workbench.engine.reading import read_part
@@ -44,6 +44,9 @@ DIGESTS, POSITIONS = "digests", "positions"
 """What counts and differences rest on: equal digests are equal logs as sure as 64 bits of hash, positions are proof."""
 NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
 """Reasons that no rule set gives: of the evidence, not of the protocol."""
+
+REFUSED = "refused"
+"""The decision of a pair that may exchange nothing."""
 
 LIMIT = 10_000
 """Rows of the longest list of changes."""
@@ -230,11 +233,12 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
         "link_enabled": link.enabled if link else None,
         "rules": rules.name,
         "would_contact": shown.supplying.contacts(supplier.vector, link.remembered) if link else None,
+        "unrelated": False,
         "others": {},
     }
     why = shown.supplying.refuses(supplier.generation, consumer.generation)
     if why:
-        return {**row, **_nothing(REFUSED), "reasons": [_reason(why, why.replace("_", " "))]}
+        return {**row, **_nothing(REFUSED), "unrelated": True, "reasons": [_reason(why, why.replace("_", " "))]}
     row |= _decided(shown, rules, pair, logs)
     for other in others:
         theirs = _decided(shown, other, pair, logs)

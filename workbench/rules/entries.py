@@ -309,6 +309,7 @@ class Answer:
 
     decision  what the comparison comes to, in the words of the rule set
     message   what is sent, in the words of the system
+    unrelated the two hold data that have nothing to do with each other
     supplies  changes would be sent
     replaces  the consumer will take all data of the supplier in place of its own
     owed      origin -> (behind this time, up to this one)
@@ -319,6 +320,7 @@ class Answer:
 
     decision: str
     message: str
+    unrelated: bool = False
     supplies: bool = False
     replaces: bool = False
     owed: Ranges = field(default_factory=dict)

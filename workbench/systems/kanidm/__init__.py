@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.model import Kind, System
+from workbench.model import Detectors, Kind, System
 from workbench.rules.entries import Pulling
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
+from workbench.systems.kanidm.codes import CODES
 from workbench.systems.kanidm.formats import FORMATS
+from workbench.systems.kanidm.secrets import SECRETS
 
 
 def _scenarios() -> Mapping[str, Kind]:
@@ -20,6 +22,12 @@ def _pulling() -> Pulling:
     from workbench.systems.kanidm.pulling import PULLING
 
     return PULLING
+
+
+def _detectors() -> Detectors:
+    from workbench.systems.kanidm.detectors import DETECTORS
+
+    return DETECTORS
 
 
 SYSTEM = System(
@@ -36,4 +44,7 @@ SYSTEM = System(
     bucket_shift=38,  # hi counts nanoseconds: 275 s a bucket
     scenarios=_scenarios,
     pulling=_pulling,
+    detectors=_detectors,
+    codes=CODES,
+    secrets=lambda: SECRETS,
 )

@@ -17,10 +17,10 @@ def _real(supplier: Peer, consumer: Peer) -> Answer:
     domains = (consumer.generation or "", supplier.generation or "")
     found = reply(domains, consumer.ranges, supplier.ranges, supplier.now - CHANGELOG_MAX_AGE)
     if found.compared is None:
-        return Answer(DOMAIN_MISMATCH, found.message, reasons=[("domain", "they are of two domains")])
-    one, refresh = found.compared, found.message == REFRESH_REQUIRED
-    reasons = list(_why(one))
-    return Answer(one.status, found.message, found.message == SUPPLY, refresh, one.owed, one.lag, one.advance, reasons)
+        return Answer(DOMAIN_MISMATCH, found.message, unrelated=True, reasons=[("domain", "they are of two domains")])
+    one, reasons = found.compared, list(_why(found.compared))
+    supplies, replaces = found.message == SUPPLY, found.message == REFRESH_REQUIRED
+    return Answer(one.status, found.message, False, supplies, replaces, one.owed, one.lag, one.advance, reasons)
 
 
 def _why(one: Compared) -> Iterator[tuple[str, str]]:
@@ -39,7 +39,7 @@ def _design(supplier: Peer, consumer: Peer) -> Answer:
             "closed", "", reasons=[("gate", f"the consumer has not seen as far back as {', '.join(shut)} goes")]
         )
     found = owed(supplier.ranges, consumer.ranges)
-    return Answer("open", "", bool(found), owed=found)
+    return Answer("open", "", supplies=bool(found), owed=found)
 
 
 def _now(facts: Mapping[str, Any]) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from workbench import tables
@@ -28,6 +29,9 @@ from workbench.systems.kanidm.formats.documents import (
 from workbench.systems.kanidm.rules.ranges import ranges_of
 
 OPENS = b',{"ent":{'
+"""What an item begins with as the server writes it. Tools that print JSON anew put blanks there: `_ITEM` finds these, too."""
+
+_ITEM = re.compile(rb',\s*\{\s*"ent"\s*:\s*\{')
 _ENTRIES = re.compile(rb'"entries"\s*:\s*\[')
 _KEYS = re.compile(rb'\A\s*\{\s*"(?:version|db_s_uuid)"\s*:')
 
@@ -126,15 +130,13 @@ def _items(data: bytes, at: int, ended: bool) -> tuple[list[tuple[int, bytes]], 
     if ended:
         closed = re.search(rb"\]\s*\}?\s*\Z", data)
         end, cut = (closed.start(), False) if closed else (end, True)
-    found, here = [], at
-    while here < end:
-        there = data.find(OPENS, here + 1)
-        there = end if there < 0 else min(there, end)
+    found = []
+    borders = [at, *(one.start() for one in _ITEM.finditer(data, at + 1, end)), end]
+    for here, there in pairwise(borders):
         item = data[here:there]
         start = len(item) - len(item.lstrip(b", \r\n\t"))
         if item := item[start:].rstrip(b" \r\n\t"):
             found.append((here + start, item))
-        here = there
     return found, cut
 
 

@@ -1,0 +1,221 @@
+"""Kanidm, diagnosed: what each supplier answers, what entries show, and what is found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, entry_id, origin, text_of
+
+from workbench import Case
+from workbench.codes import codes_of
+from workbench.diagnosis import diagnose
+from workbench.output_keys import undocumented
+from workbench.systems import system_named
+
+SAMPLES = Path(__file__).parent / "samples" / "kanidm"
+SETS = ("synth-healthy", "synth-missed", "synth-offline8d")
+
+
+def of(*folders: Path, case: Path) -> dict[str, Any]:
+    made = Case.create(case)
+    made.load(list(folders))
+    found = diagnose(made)
+    assert not undocumented(found)
+    codes = codes_of(system_named("kanidm"))
+    for one in found["findings"]:
+        assert one["severity"] in codes[one["code"]].severities, one
+    return found
+
+
+def codes(found: dict[str, Any]) -> set[tuple[str, str | None]]:
+    return {(one["code"], one["server"]) for one in found["findings"]}
+
+
+def pair(found: dict[str, Any], supplier: str, consumer: str) -> dict[str, Any]:
+    return next(row for row in found["pairs"] if (row["supplier"], row["consumer"]) == (supplier, consumer))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_given_sets_are_as_they_were_worked_out(name: str, tmp_path: Path) -> None:
+    folder = SAMPLES / name
+    told, found = json.loads((folder / "expected.json").read_text()), of(folder, case=tmp_path / "case")
+
+    def times(ranges: dict[str, list[str]]) -> dict[str, list[int]]:
+        return {origin: [int(cid[:32]) for cid in ends] for origin, ends in ranges.items()}
+
+    assert len(found["pairs"]) == len(told["pairs"])
+    for key, one in told["pairs"].items():
+        row = pair(found, *key.split("->"))
+        assert (row["decision"], row["message"]) == (one["status"], one["message"]), key
+        assert times(row["lag"]) == one.get("lag_range", {})
+        assert times(row["advance"]) == one.get("adv_range", {})
+        assert times(row["owed"]) == {o: list(ends) for o, ends in one.get("ranges", {}).items()}
+    wanted = {(key[-7], *one) for key, rows in told["missed"].items() for one in rows}
+    assert {(r["server"], r["entry"], r["attribute"], r["position"]) for r in found["missing"]} == wanted
+    assert len(found["missing"]) == len(wanted), "each once"
+    assert all(row["held_by"] == ["A", "B"] and row["target"].startswith("user") for row in found["missing"])
+    assert [one["evidence"] for one in found["servers"]] == [["change_state", "vector"]] * 3
+
+
+def test_a_set_without_loss_has_no_finding(tmp_path: Path) -> None:
+    found = of(SAMPLES / "synth-healthy", case=tmp_path / "case")
+    assert (found["findings"], found["missing"], found["pending"], found["unknown"]) == ([], [], [], [])
+
+
+RUV: list[Cid] = [(0, "a"), (0, "b"), (0, "c"), (100, "a"), (100, "b"), (100, "c")]
+BASE = {number: Entry((0, "a"), {"mail": (0, "a")}) for number in range(20)}
+
+
+def test_a_deletion_that_was_missed_is_told(tmp_path: Path) -> None:
+    gone = {**BASE, 3: Entry(gone=(100, "a"))}
+    folder = collected(
+        tmp_path / "in", backup("a", 200, RUV, gone), backup("b", 200, RUV, gone), backup("c", 200, RUV, BASE)
+    )
+    found = of(folder, case=tmp_path / "case")
+    (row,) = found["missing"]
+    assert (row["server"], row["operation"], row["attribute"]) == ("C", "delete", None)
+    assert (row["position"], row["target"], row["entry"]) == (text_of(100, "a"), "entry0003", entry_id(3))
+    assert row["held_by"] == ["A", "B"]
+
+
+def test_what_was_created_long_ago_and_is_not_shown_may_be_forgotten(tmp_path: Path) -> None:
+    now = 30 * DAY
+    ruv = [*RUV, *((now, name) for name in "abc")]
+    late = Entry((now - 100, "a"), {"mail": (now - 100, "a")})
+    folder = collected(
+        tmp_path / "in",
+        backup("a", now, ruv, {**BASE, 50: late}),
+        backup("b", now, ruv, {number: one for number, one in BASE.items() if number != 7}),
+    )
+    found = of(folder, case=tmp_path / "case")
+    assert {(row["server"], row["target"], row["attribute"]) for row in found["missing"]} == {
+        ("B", "entry0050", "class"),
+        ("B", "entry0050", "mail"),
+    }
+    (row,) = found["unknown"]
+    assert (row["server"], row["origin"], row["count"], row["why"]) == ("B", origin("a"), 2, "forgotten")
+
+
+def test_what_is_owed_waits_and_is_counted(tmp_path: Path) -> None:
+    new = {**BASE, 3: Entry((0, "a"), {"mail": (150, "a"), "name": (160, "a")}), 4: Entry(gone=(170, "a"))}
+    ahead = [*RUV, (150, "a"), (160, "a"), (170, "a")]
+    folder = collected(tmp_path / "in", backup("a", 200, ahead, new), backup("b", 200, RUV, BASE))
+    found = of(folder, case=tmp_path / "case")
+    assert found["missing"] == found["stranded"] == []
+    (row,) = found["pending"]
+    assert (row["server"], row["origin"], row["count"], row["suppliers"]) == ("B", origin("a"), 3, ["A"])
+    ends = {"first": text_of(150, "a"), "last": text_of(170, "a")}
+    assert {key: row[key] for key in ends} == ends
+    sends = pair(found, "A", "B")
+    assert (sends["decision"], sends["message"]) == ("Ok", "V1")
+    assert sends["to_send"] == {origin("a"): {"count": 3, **ends}}
+    assert sends["owed"] == {origin("a"): [text_of(100, "a"), text_of(170, "a")]}
+    assert pair(found, "B", "A")["message"] == "NoChangesAvailable"
+    assert codes(found) == {("PENDING_CHANGES", "B")}
+
+
+def test_other_domains_are_compared_with_nothing(tmp_path: Path) -> None:
+    other = DOMAIN.replace("e8", "aa")
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, BASE), backup("b", 200, RUV, {90: BASE[0]}, other))
+    found = of(folder, case=tmp_path / "case")
+    assert (
+        {row["decision"] for row in found["pairs"]} == {row["message"] for row in found["pairs"]} == {"DomainMismatch"}
+    )
+    assert found["missing"] == found["pending"] == found["unknown"] == []
+    assert ("UNRELATED_DATA", "A") in codes(found)
+
+
+def test_servers_that_only_have_gone_different_ways(tmp_path: Path) -> None:
+    apart = collected(tmp_path / "in", backup("a", 200, [(0, "a"), (9, "a")]), backup("b", 200, [(0, "b"), (9, "b")]))
+    assert ("NO_OVERLAP", "B") in codes(of(apart, case=tmp_path / "case"))
+
+
+def test_each_behind_the_other_is_diverged(tmp_path: Path) -> None:
+    left = backup("a", 200, [(100, "a"), (150, "a"), (0, "b"), (10, "b")])
+    right = backup("b", 200, [(100, "b"), (150, "b"), (0, "a"), (10, "a")])
+    found = of(collected(tmp_path / "in", left, right), case=tmp_path / "case")
+    assert {row["decision"] for row in found["pairs"]} == {"Critical"}
+    assert {code for code, _ in codes(found)} >= {"DIVERGED", "STALLED_BUT_GREEN"}
+    assert sum(one["code"] == "DIVERGED" for one in found["findings"]) == 1
+
+
+def test_a_lagging_consumer_has_to_be_refreshed_and_loses_what_only_it_holds(tmp_path: Path) -> None:
+    now = 20 * DAY
+    kept = [(now - 7 * DAY + 60, "a"), (now, "a"), (now - 7 * DAY + 60, "b"), (now, "b")]
+    own = {**BASE, 9: Entry((0, "a"), {"mail": (90, "c")})}
+    old = backup("c", 100, [(0, "a"), (0, "b"), (0, "c"), (90, "c")], own)
+    folder = collected(tmp_path / "in", backup("a", now, kept, BASE), backup("b", now, kept, BASE), old)
+    found = of(folder, case=tmp_path / "case")
+    assert codes(found) >= {
+        ("REFRESH_REQUIRED", "C"),
+        ("SUPPLIER_BEHIND", "C"),
+        ("STRANDED_CHANGE", "C"),
+        ("STALLED_BUT_GREEN", "A"),
+        ("STALLED_BUT_GREEN", "B"),
+    }
+    one = next(one for one in found["findings"] if one["code"] == "REFRESH_REQUIRED")
+    assert one["severity"] == "error" and "13.0 days behind what A, B still remember" in one["summary"]
+    assert "throws away 1 changes that only C holds" in one["fix"][0]["caution"]
+    assert [(row["server"], row["entry"], row["attribute"]) for row in found["stranded"]] == [
+        ("C", entry_id(9), "mail")
+    ]
+
+
+def test_restored_clocks_and_quiet_origins(tmp_path: Path) -> None:
+    now = 20 * DAY
+    others = [*RUV, (now - 90, "a"), (now, "b"), (now + 3600, "c"), (5, "d")]
+    restored = [*RUV, (now - 50, "b")]
+    folder = collected(tmp_path / "in", backup("a", now, restored, BASE), backup("b", now, others, BASE))
+    found = of(folder, case=tmp_path / "case")
+    told = codes(found)
+    assert ("ROLLED_BACK", "A") in told
+    (ahead,) = (one for one in found["findings"] if one["code"] == "CLOCK_AHEAD")
+    assert (ahead["origin"], ahead["items"]) == (origin("c"), [text_of(now + 3600, "c")])
+    stale = [one["origin"] for one in found["findings"] if one["code"] == "STALE_ORIGIN"]
+    assert stale == [origin("d")]
+    jumps = {(one["server"], one["origin"]) for one in found["findings"] if one["code"] == "IDLE_ORIGIN_JUMP"}
+    assert ("B", origin("a")) in jumps and ("A", origin("a")) not in jumps
+
+
+def test_tombstones_that_somebody_has_not_seen_are_held(tmp_path: Path) -> None:
+    now = 10 * DAY
+    dead = {**BASE, 1: Entry(gone=(100, "a")), 2: Entry(gone=(200, "a")), 3: Entry(gone=(now - 5, "a"))}
+    full = [*RUV, (200, "a"), *((now - 5, name) for name in "abc")]
+    behind = [*RUV, (now - 5, "b"), (now - 5, "c")]
+    folder = collected(
+        tmp_path / "in", backup("a", now, full, dead), backup("b", now, full, dead), backup("c", now, behind, BASE)
+    )
+    found = of(folder, case=tmp_path / "case")
+    reapable = {
+        one["server"]: one["evidence"][0]["tombstones"]
+        for one in found["findings"]
+        if one["code"] == "TOMBSTONE_REAPABLE"
+    }
+    assert reapable == {"A": 2, "B": 2}
+    for one in (one for one in found["findings"] if one["code"] == "TOMBSTONE_HELD"):
+        assert "C has not seen 1 of the tombstones" in one["summary"] and one["items"] == [text_of(200, "a")]
+    assert {one for one in codes(found) if one[0] == "TOMBSTONE_HELD"} == {
+        ("TOMBSTONE_HELD", "A"),
+        ("TOMBSTONE_HELD", "B"),
+    }
+
+
+def test_conflicts_are_counted_and_named(tmp_path: Path) -> None:
+    entries = {**BASE, 60: Entry((50, "b"), source=2), 61: Entry((50, "b"), source=3)}
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, entries), backup("b", 200, RUV, entries))
+    found = of(folder, case=tmp_path / "case")
+    for name in "AB":
+        (one,) = (one for one in found["findings"] if (one["code"], one["server"]) == ("ENTRY_CONFLICT", name))
+        assert "2 entries" in one["summary"]
+        assert {row["source"] for row in one["evidence"]} == {entry_id(2), entry_id(3)}
+
+
+def test_of_a_server_whose_entries_were_not_collected_nothing_is_claimed(tmp_path: Path) -> None:
+    empty = backup("b", 200, RUV)
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, BASE), empty)
+    found = of(folder, case=tmp_path / "case")
+    assert {(row["server"], row["why"], row["count"]) for row in found["unknown"]} == {("B", "no_entries", None)}
+    assert found["missing"] == []

@@ -1,0 +1,434 @@
+"""What looks for findings of Kanidm's own: links that cannot supply, origins and tombstones past the window, conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.by_entry import now_at, ranges_of, states_of
+from workbench.engine.rows import rows_where
+from workbench.model import (
+    GENERATION,
+    HOLES,
+    IDENTITY,
+    ITEMS_SHOWN,
+    LAG,
+    Detectors,
+    Finding,
+    first_few,
+    step,
+)
+from workbench.rules.entries import Ranges
+from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
+from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
+from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
+
+if TYPE_CHECKING:
+    from workbench.situation import Situation
+    from workbench.topology import Replica
+
+_CLOCK_WINDOW = 600 * SECOND
+"""From here on a consumer warns of a clock that is ahead."""
+
+Row = Mapping[str, Any]
+
+
+def _days(time: int) -> str:
+    return f"{time / SECOND / 86400:.1f} days"
+
+
+def _proof(row: Row) -> Iterator[dict[str, Any]]:
+    for kind in ("lag", "advance"):
+        for origin, (theirs, mine) in row[kind].items():
+            ends = ("supplier_first", "consumer_last") if kind == "lag" else ("supplier_last", "consumer_first")
+            yield {
+                "supplier": row["supplier"],
+                "consumer": row["consumer"],
+                "origin": origin,
+                **dict(zip(ends, (theirs, mine), strict=True)),
+            }
+
+
+def _best(situation: Situation, consumer: str, suppliers: Sequence[str], suffix: str | None) -> str:
+    """The supplier that has seen most of what there is."""
+
+    def seen(server: str) -> tuple[int, int]:
+        replica = situation.replica(server, suffix)
+        ranges = ranges_of(situation.topology, replica) if replica else {}
+        return sum(last for _, last in ranges.values()), -len(ranges)
+
+    lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == suffix}
+    whole = [one for one in suppliers if one not in lacking] or list(suppliers)
+    return max(sorted(whole), key=seen)
+
+
+def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
+    only = sum((row["server"], row["suffix"]) == (server, suffix) for row in situation.verdicts.stranded)
+    lost = f"{only:,} changes that only {server} holds" if only else f"whatever only {server} holds"
+    return f"a refresh deletes its database and takes that of the other: it throws away {lost}"
+
+
+def _of_links(situation: Situation, decision: str, end: str) -> Iterator[tuple[str, str | None, list[Row]]]:
+    """The pairs of that decision, by the server at one end of them."""
+    found: dict[tuple[str | None, str], list[Row]] = {}
+    for row in situation.pairs:
+        if row["decision"] == decision:
+            found.setdefault((row["suffix"], row[end]), []).append(row)
+    for (suffix, server), rows in sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1])):
+        yield server, suffix, rows
+
+
+def refresh_required(situation: Situation) -> Iterator[Finding]:
+    """Consumers that their suppliers cannot bring up to date any more."""
+    for consumer, suffix, rows in _of_links(situation, REFRESH, "consumer"):
+        suppliers = [row["supplier"] for row in rows]
+        of = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (consumer, suffix)]
+        others = sorted(row["supplier"] for row in of if row["decision"] == OK)
+        behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
+        also = f"; {', '.join(others)} still could" if others else ""
+        best = _best(situation, consumer, suppliers, suffix)
+        yield Finding(
+            "REFRESH_REQUIRED",
+            "warning" if others else "error",
+            f"{consumer} is up to {_days(behind)} behind what {', '.join(suppliers)} still remember: it gets nothing{also}",
+            server=consumer,
+            suffix=suffix,
+            items=tuple(sorted({last for row in rows for _, last in row["lag"].values()})),
+            evidence=first_few(proof for row in rows for proof in _proof(row)),
+            fix=(
+                step(
+                    f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
+                    "what it lacks is in no changelog any more, only in the entries themselves",
+                    _lost_with(situation, consumer, suffix),
+                ),
+            ),
+        )
+
+
+def supplier_behind(situation: Situation) -> Iterator[Finding]:
+    """Suppliers that lack what their consumers remember from."""
+    for supplier, suffix, rows in _of_links(situation, UNWILLING, "supplier"):
+        consumers = [row["consumer"] for row in rows]
+        refreshed = any(
+            row["decision"] == REFRESH
+            for row in situation.pairs
+            if (row["consumer"], row["suffix"]) == (supplier, suffix)
+        )
+        yield Finding(
+            "SUPPLIER_BEHIND",
+            "warning" if refreshed else "error",
+            f"{supplier} is behind what {', '.join(consumers)} still remember, and supplies nothing to them",
+            server=supplier,
+            suffix=suffix,
+            items=tuple(sorted({last for row in rows for last, _ in row["advance"].values()})),
+            evidence=first_few(proof for row in rows for proof in _proof(row)),
+            fix=(
+                step(
+                    f"refresh {supplier} from {_best(situation, supplier, consumers, suffix)}",
+                    "as long as it is behind, nothing goes from it to the others, not even what is in order",
+                    _lost_with(situation, supplier, suffix),
+                ),
+            ),
+        )
+
+
+def _two(situation: Situation, decision: str) -> Iterator[tuple[str, str, Row]]:
+    seen = set()
+    for row in situation.pairs:
+        both = frozenset((row["supplier"], row["consumer"]))
+        if row["decision"] == decision and (both, row["suffix"]) not in seen:
+            seen.add((both, row["suffix"]))
+            yield (*sorted(both), row)
+
+
+def diverged(situation: Situation) -> Iterator[Finding]:
+    """Pairs of which each is behind the other one."""
+    for one, other, row in _two(situation, CRITICAL):
+        yield Finding(
+            "DIVERGED",
+            "error",
+            f"{one} and {other} are each behind what the other one remembers: nothing goes between them",
+            server=row["consumer"],
+            suffix=row["suffix"],
+            evidence=first_few(_proof(row)),
+            fix=(_choose(one, other),),
+        )
+
+
+def no_overlap(situation: Situation) -> Iterator[Finding]:
+    """Pairs that know none of each other's origins."""
+    for one, other, row in _two(situation, NO_OVERLAP):
+        yield Finding(
+            "NO_OVERLAP",
+            "error",
+            f"{one} and {other} have no origin in common that is still remembered: nothing goes between them",
+            server=row["consumer"],
+            suffix=row["suffix"],
+            evidence=tuple(
+                {"server": name, **_first_and_last(situation, name, row["suffix"])} for name in (one, other)
+            ),
+            fix=(_choose(one, other),),
+        )
+
+
+def _first_and_last(situation: Situation, server: str, suffix: str | None) -> dict[str, str]:
+    replica = situation.replica(server, suffix)
+    ranges = ranges_of(situation.topology, replica) if replica else {}
+    return {
+        origin: f"{cid_text(low, origin)} to {cid_text(high, origin)}" for origin, (low, high) in sorted(ranges.items())
+    }
+
+
+def _choose(one: str, other: str) -> Mapping[str, Any]:
+    return step(
+        f"find out whether {one} or {other} has the right data, then refresh the other one from it",
+        "no session can bring them together: each has forgotten what the other one lacks",
+        "a refresh throws away everything that only the refreshed server holds: save it first",
+    )
+
+
+def stalled_but_green(situation: Situation) -> Iterator[Finding]:
+    """Pulls that supply nothing and are logged as a success."""
+    linked = any(row["link"] for row in situation.pairs)
+    for row in situation.pairs:
+        if row["message"] != UNWILLING_TO_SUPPLY or (linked and (not row["link"] or row["link_enabled"] is False)):
+            continue
+        yield Finding(
+            "STALLED_BUT_GREEN",
+            "warning",
+            f"{row['consumer']} logs a success when it pulls from {row['supplier']}, which supplies nothing: {row['decision']}",
+            server=row["consumer"],
+            link=row["link"],
+            suffix=row["suffix"],
+            evidence=first_few(_proof(row)) or ({"decision": row["decision"], "message": row["message"]},),
+            fix=(
+                step(
+                    f"do not trust the word success in the log of {row['consumer']}: look at the other findings on the two",
+                    "an answer that supplies nothing is taken for one that had nothing to supply",
+                ),
+            ),
+        )
+
+
+# --- origins
+
+
+def _replicas(situation: Situation) -> Iterator[tuple[Replica, Ranges, int]]:
+    """The servers with a vector, what they claim, and what time it was there."""
+    for one in situation.topology.replicas:
+        if one.claims:
+            yield one, ranges_of(situation.topology, one), now_at(situation.case, situation.topology, one)
+
+
+def stale_origin(situation: Situation) -> Iterator[Finding]:
+    """Origins in vectors of which the last change is older than the window, at every server."""
+    shown: dict[tuple[str | None, str], list[tuple[str, int, int]]] = {}
+    for one, ranges, now in _replicas(situation):
+        for origin, (_, last) in ranges.items():
+            shown.setdefault((one.suffix, origin), []).append((one.server, last, now))
+    own = {one.origin: one.server for one in situation.topology.replicas if one.origin}
+    for (suffix, origin), rows in sorted(shown.items(), key=lambda item: (item[0][0] or "", item[0][1])):
+        if any(last >= now - CHANGELOG_MAX_AGE for _, last, now in rows):
+            continue
+        age = max(now - last for _, last, now in rows)
+        of = f"that of {own[origin]}" if origin in own else "of no server that was collected"
+        yield Finding(
+            "STALE_ORIGIN",
+            "info" if origin in own else "warning",
+            f"origin {origin}, {of}, was last heard of {_days(age)} ago and stands in the vector of "
+            f"{', '.join(server for server, _, _ in rows)}",
+            server=own.get(origin),
+            origin=origin,
+            suffix=suffix,
+            items=tuple(sorted({cid_text(last, origin) for _, last, _ in rows})),
+            evidence=first_few({"server": server, "last": cid_text(last, origin)} for server, last, _ in rows),
+            fix=(
+                step(
+                    "see that the servers purge (every ten minutes while they run): then it goes by itself",
+                    "a supplier leaves such an origin out; a consumer still counts it among what it knows",
+                ),
+            ),
+        )
+
+
+def clock_ahead(situation: Situation) -> Iterator[Finding]:
+    """Origins whose last change lies in the future of a server that has it."""
+    found: dict[tuple[str | None, str], list[tuple[int, str, int]]] = {}
+    own = {one.origin: one.server for one in situation.topology.replicas if one.origin}
+    for one, ranges, now in _replicas(situation):
+        for origin, (_, last) in ranges.items():
+            if origin != one.origin and last > now + _CLOCK_WINDOW:
+                found.setdefault((one.suffix, origin), []).append((last - now, one.server, last))
+    for (suffix, origin), rows in sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1])):
+        ahead, server, _ = max(rows)
+        yield Finding(
+            "CLOCK_AHEAD",
+            "warning",
+            f"the last change of origin {origin} lies {ahead / SECOND / 3600:.1f} hours ahead of the clock of {server}",
+            server=own.get(origin),
+            origin=origin,
+            suffix=suffix,
+            items=tuple(sorted({cid_text(last, origin) for _, _, last in rows})),
+            evidence=first_few(
+                {"server": name, "position": cid_text(last, origin), "seconds_ahead": round(by / SECOND)}
+                for by, name, last in rows
+            ),
+            fix=(
+                step(
+                    "set the clocks right; until time has caught up, that server counts on by single nanoseconds",
+                    "its changes win over later ones of the others, and its tombstones stay longer than theirs",
+                    "setting a clock back does not take positions back",
+                ),
+            ),
+        )
+
+
+def idle_origin_jump(situation: Situation) -> Iterator[Finding]:
+    """Origins that were quiet for longer than the window and then went on: whoever is before the gap cannot be supplied."""
+    for one in situation.topology.replicas:
+        for origin, (before, after) in sorted(_gaps(situation, one).items()):
+            ends = cid_text(before, origin), cid_text(after, origin)
+            yield Finding(
+                "IDLE_ORIGIN_JUMP",
+                "warning",
+                f"{one.server} lists nothing of origin {origin} for {_days(after - before)}: who has seen it only up to there "
+                "cannot be supplied once what lies before the gap is forgotten",
+                server=one.server,
+                origin=origin,
+                suffix=one.suffix,
+                items=ends,
+                evidence=({"server": one.server, "before": ends[0], "after": ends[1]},),
+                fix=(
+                    step(
+                        "see that all servers have pulled since that server is back",
+                        "a server that runs and is idle marks every ten minutes that it lives; one that was off does not",
+                    ),
+                ),
+            )
+
+
+def _gaps(situation: Situation, replica: Replica) -> dict[str, tuple[int, int]]:
+    """Origin -> where the longest gap between two listed CIDs begins and ends, if it is longer than the window."""
+    source = states_of(situation.case, situation.topology, replica)
+    parts = situation.case.parts("listed", source) if source else []
+    rows = rows_where(parts, ["origin", "position"], pc.field("origin").is_valid() & pc.field("position").is_valid())
+    times = pc.utf8_slice_codeunits(rows["position"], 0, 32).cast(pa.int64()).to_numpy()
+    few = rows["origin"].combine_chunks().dictionary_encode()
+    found = {}
+    for number, origin in enumerate(few.dictionary.to_pylist()):
+        mine = np.sort(times[np.asarray(few.indices) == number])
+        mine = mine[mine > 0]  # a newcomer is given a CID at time 0
+        if len(mine) > 1 and (gaps := np.diff(mine)).max() > CHANGELOG_MAX_AGE:
+            at = int(gaps.argmax())
+            found[origin] = int(mine[at]), int(mine[at + 1])
+    return found
+
+
+# --- tombstones and conflicts
+
+
+def tombstones(situation: Situation) -> Iterator[Finding]:
+    """Tombstones past the window, and who has not seen them."""
+    replicas = list(_replicas(situation))
+    for one, _, now in replicas:
+        source = states_of(situation.case, situation.topology, one)
+        if source is None:
+            continue
+        others = {
+            other.server: ranges
+            for other, ranges, _ in replicas
+            if other is not one and (other.suffix, other.generation) == (one.suffix, one.generation)
+        }
+        where = (pc.field("kind") == "deleted") & (pc.field("hi") < now - CHANGELOG_MAX_AGE)
+        old, kept, unseen = 0, list[Row](), dict.fromkeys(sorted(others), 0)
+        of = {"snapshot": source.snapshot, "server": one.server, "suffix": one.suffix}
+        for batch in situation.rows("states", ["entry", "origin", "hi"], where, **of):
+            old += batch.num_rows
+            held = np.zeros(batch.num_rows, bool)
+            for name, ranges in others.items():
+                lacks = _beyond(batch, ranges)
+                unseen[name] += int(lacks.sum())
+                held |= lacks
+            which = pa.array(np.flatnonzero(held)[: max(0, ITEMS_SHOWN - len(kept))])
+            kept += batch.take(which).to_pylist()
+        if old:
+            yield Finding(
+                "TOMBSTONE_REAPABLE",
+                "info",
+                f"{one.server} keeps {old:,} tombstones older than {_days(CHANGELOG_MAX_AGE)}: its next purge forgets them",
+                server=one.server,
+                suffix=one.suffix,
+                evidence=({"tombstones": old, "older_than": cid_text(now - CHANGELOG_MAX_AGE, _NOBODY)},),
+            )
+        if who := {name: count for name, count in unseen.items() if count}:
+            rows = sorted((row["hi"], row["origin"], row["entry"]) for row in kept)
+            yield Finding(
+                "TOMBSTONE_HELD",
+                "warning",
+                f"{', '.join(f'{name} has not seen {count:,}' for name, count in who.items())} of the tombstones that "
+                f"{one.server} forgets at its next purge: these entries would stay there",
+                server=one.server,
+                suffix=one.suffix,
+                items=tuple(cid_text(time, origin) for time, origin, _ in rows),
+                evidence=first_few(
+                    {"position": cid_text(time, origin), "entry": entry} for time, origin, entry in rows
+                ),
+                fix=(
+                    step(
+                        f"bring {', '.join(who)} up to date before {one.server} purges: it does every ten minutes while it runs",
+                        "a tombstone that is gone is sent to nobody: the entry lives on where it was not deleted",
+                    ),
+                ),
+            )
+
+
+def _beyond(batch: pa.RecordBatch, ranges: Ranges) -> np.ndarray[Any, Any]:
+    """For each row: does the change lie beyond these ranges?"""
+    few = batch["origin"].cast(pa.string()).dictionary_encode()
+    upto = np.array([ranges.get(origin, (0, -1))[1] for origin in few.dictionary.to_pylist()] or [-1], np.int64)
+    return batch["hi"].to_numpy() > upto[np.asarray(few.indices)]
+
+
+_NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+def entry_conflict(situation: Situation) -> Iterator[Finding]:
+    """Entries that were set aside because another of the same id was made earlier."""
+    for one in situation.topology.replicas:
+        source = states_of(situation.case, situation.topology, one)
+        if source is None:
+            continue
+        count, shown = 0, list[Row]()
+        where = pc.field("class") == "conflict"
+        for batch in situation.rows(
+            "entries", ["entry", "target", "source"], where, snapshot=source.snapshot, server=one.server
+        ):
+            count += batch.num_rows
+            shown += batch.slice(0, max(0, ITEMS_SHOWN - len(shown))).to_pylist()
+        if count:
+            yield Finding(
+                "ENTRY_CONFLICT",
+                "warning",
+                f"{one.server} holds {count:,} entries that were set aside as conflicts",
+                server=one.server,
+                suffix=one.suffix,
+                evidence=first_few(({key: value for key, value in row.items() if value} for row in shown), count),
+                fix=(
+                    step(
+                        "look at each of them, and write into the entry that stayed what is lacking there",
+                        "two servers made an entry of one id; the later one was set aside, and references to it may be gone",
+                    ),
+                ),
+            )
+
+
+DETECTORS: Detectors = {
+    GENERATION: (diverged, no_overlap),
+    IDENTITY: (stale_origin, clock_ahead, idle_origin_jump),
+    HOLES: (tombstones, entry_conflict),
+    LAG: (refresh_required, supplier_behind, stalled_but_green),
+}
