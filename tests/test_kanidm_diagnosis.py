@@ -57,7 +57,7 @@ def test_the_given_sets_are_as_they_were_worked_out(name: str, tmp_path: Path) -
     assert {(r["server"], r["entry"], r["attribute"], r["position"]) for r in found["missing"]} == wanted
     assert len(found["missing"]) == len(wanted), "each once"
     assert all(row["held_by"] == ["A", "B"] and row["target"].startswith("user") for row in found["missing"])
-    assert [one["evidence"] for one in found["servers"]] == [["change_state", "vector"]] * 3
+    assert [one["evidence"] for one in found["servers"]] == [["change_state", "ruv"]] * 3
 
 
 def test_a_set_without_loss_has_no_finding(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from workbench.model import SEVERITIES, Finding, Problem
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, Talk, plan
 from workbench.situation import Situation
 from workbench.timeline import Timeline
-from workbench.topology import Link, Replica, Topology, not_collected, topology
+from workbench.topology import VECTOR, Link, Replica, Topology, not_collected, topology
 from workbench.verdicts import Verdicts, verdicts
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def diagnose(
     return {
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
-        "servers": [_server(replica) for replica in shown.replicas],
+        "servers": [_server(shown, replica) for replica in shown.replicas],
         "links": [_link(link) for link in shown.links],
         "not_collected": not_collected(shown),
         "pairs": pairs,
@@ -437,7 +437,7 @@ class PlannedSession:
         return pa.array(outcome, pa.string())
 
 
-def _server(replica: Replica) -> dict[str, Any]:
+def _server(shown: Topology, replica: Replica) -> dict[str, Any]:
     seen = replica.log.facts.get("by_origin", {}) if replica.log else {}
     return {
         "name": replica.server,
@@ -445,7 +445,7 @@ def _server(replica: Replica) -> dict[str, Any]:
         "suffix": replica.suffix,
         "vector": {origin: {"min": span.min, "max": span.max} for origin, span in sorted(replica.vector.items())},
         "changes": sum(one["count"] for one in seen.values()),
-        "evidence": list(replica.evidence),
+        "evidence": sorted(shown.system.vector_word if one == VECTOR else one for one in replica.evidence),
     }
 
 

@@ -202,6 +202,7 @@ class System:
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
+    vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
     detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
     codes         the codes of the findings that only this system has
@@ -238,6 +239,7 @@ class System:
     sent: frozenset[str] = frozenset()
     supplying: Callable[[], Any] | None = None
     proving: Callable[[], Any] | None = None
+    vector_word: str = "vector"
     pulling: Callable[[], Any] | None = None
     detectors: Callable[[], Detectors] = dict
     codes: Mapping[str, Code] = field(default_factory=dict)
