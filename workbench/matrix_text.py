@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System
+from workbench.systems import system_named
 from workbench.plain import aligned, one_cell
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 
@@ -57,7 +58,7 @@ def outside_text(found: Row) -> str:
     paired = {(row[end], row["suffix"]) for row in found["pairs"] for end in ("supplier", "consumer")}
     for one in found["servers"]:
         if (one["name"], one["suffix"]) not in paired:
-            why = "no other server has a vector of its suffix" if "vector" in one["evidence"] else "it has no vector"
+            why = "no other server has a vector of its suffix" if _has_vector(found, one) else "it has no vector"
             lines.append(f"{one['name']} ({one['suffix'] or 'suffix not named'}): in no pair, for {why}")
     shown = {(one["name"], one["suffix"]) for one in found["servers"]}
     for one in found["links"]:
@@ -67,6 +68,10 @@ def outside_text(found: Row) -> str:
         elif (one["consumer"], one["suffix"]) not in shown:
             lines.append(f"{to}: nothing of this consumer was collected")
     return "\n".join(map(one_cell, lines))
+
+
+def _has_vector(found: Row, server: Row) -> bool:
+    return system_named(found["case"]["system"]).vector_word in server["evidence"]
 
 
 def _cell(row: Row | None) -> str:
