@@ -8,9 +8,9 @@ from typing import Any
 
 from workbench.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System
-from workbench.systems import system_named
 from workbench.plain import aligned, one_cell
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
+from workbench.systems import system_named
 
 Row = Mapping[str, Any]
 
