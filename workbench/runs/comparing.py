@@ -16,7 +16,7 @@ from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, OUTCOMES
 from workbench.diagnosis_text import ONE_SERVER
 from workbench.model import SEVERITIES
 from workbench.rules.sending import NOTHING, SEND
-from workbench.topology import IS_DOWN, NO_VECTOR, NOT_COLLECTED
+from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
 NEW, WORSE, CLEARED, BETTER = "new", "worse", "cleared", "better"
 
@@ -174,6 +174,7 @@ _UNTOLD = {
     NO_VECTOR: "no vector or log of {} was collected: of missing changes nothing can be said",
     IS_DOWN: "{} was not collected: it did not answer",
     NOT_COLLECTED: "{} was not collected: a link leads there",
+    NOT_ALL: "{} or another server that links lead to was not collected",
 }
 _NOBODY_CAN_TELL: dict[str, Any] = {"code": INCONCLUSIVE.upper()}
 
