@@ -204,7 +204,7 @@ def too_old(facts: Mapping[str, Any], most: int | None, now: datetime) -> str:
     if most is None:
         return ""
     if facts["evidence_at"] is None:
-        return "nothing tells how old the evidence is"
+        return f"nothing tells how old the evidence{' of ' + facts['evidence_of'] if facts['evidence_of'] else ''} is"
     age = (now - datetime.fromisoformat(facts["evidence_at"])).total_seconds()
     of = f"the newest evidence{' of ' + facts['evidence_of'] if facts['evidence_of'] else ''} is of {facts['evidence_at']}"
     if age < -AHEAD:
