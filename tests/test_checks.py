@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -187,6 +188,25 @@ def test_a_server_that_did_not_answer_tells_no_time(tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")
     case.load([tmp_path / "now"])
     assert oldest_evidence(case) == ("2026-11-20T15:04:53Z", "s2")
+
+
+def test_a_server_that_tells_no_time_is_as_old_as_its_files(tmp_path: Path) -> None:
+    """Another one's access log of today says nothing of a collector that died."""
+    line = "[22/Nov/2026:12:00:00.000000000 +0000] conn=1 op=1 RESULT err=0 tag=103 nentries=0 etime=0.1\n"
+    folder = write(tmp_path / "now", {**three(5, set()), "s1.access.log": line, "s3.notes.txt": "new\n"})
+    days = {"s1": 30, "s2": 21, "s3": 20}
+    for path in folder.glob("*.ldif"):
+        written = datetime(2026, 10, days[path.name[:2]], tzinfo=UTC).timestamp()
+        os.utime(path, (written, written))
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    assert oldest_evidence(case) == ("2026-10-20T00:00:00Z", "s3")
+    for one in case.inputs:  # as of files that changed while they were read
+        if one.server == "s3" and one.kind:
+            one.changed = 0
+    made = facts_of(Incident(case))
+    assert (made["evidence_at"], made["evidence_of"], are_facts(made)) == (None, "s3", True)
+    assert too_old(made, 60, datetime(2026, 11, 22, tzinfo=UTC)) == "nothing tells how old the evidence of s3 is"
 
 
 def test_the_last_cell_counts_what_a_cut_list_holds_once() -> None:

@@ -61,19 +61,23 @@ class Checked:
 
 def oldest_evidence(case: Case) -> tuple[str | None, str | None]:
     """What is oldest of the newest times that each server's evidence tells in the last snapshot, and the server; (None, None):
-    there is nothing in it. Without any time it is when the server's files were written.
+    there is nothing in it. Of a server that tells no time it is when its files were written; None if that is not known either.
 
     Of several servers the new ones must not hide the one whose collector has died. What did not answer tells no time.
     """
     label, line = next(reversed(case.snapshots), ""), Timeline(case)
     mine = [one for one in case.inputs if one.snapshot == label]
     down = {one.server for one in mine if one.file.endswith(DOWN)}
-    servers = {one.server for one in mine if one.kind} - down
-    times = {server: at for server in servers if (at := line.about(label, server))}
-    for one in () if times else mine:
-        if one.server in servers:
-            written = datetime.fromtimestamp(one.changed // 10**9, UTC)
-            times[one.server] = max(written, times.get(one.server, written))
+    written: dict[str, int] = {}
+    for one in mine:
+        if one.kind and one.server not in down:
+            written[one.server] = max(one.changed, written.get(one.server, 0))
+    times: dict[str, datetime] = {}
+    for server, at in sorted(written.items()):
+        told = line.newest(label, server)
+        if told is None and not at:  # its files were changed while they were read
+            return None, server
+        times[server] = told or datetime.fromtimestamp(at // 10**9, UTC)
     if not times:
         return None, None
     server = min(times, key=lambda name: (times[name], name))

@@ -16,7 +16,7 @@ from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, OUTCOMES
 from workbench.diagnosis_text import ONE_SERVER
 from workbench.model import SEVERITIES
 from workbench.rules.sending import NOTHING, SEND
-from workbench.topology import IS_DOWN, NO_VECTOR, NOT_COLLECTED
+from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
 NEW, WORSE, CLEARED, BETTER = "new", "worse", "cleared", "better"
 
@@ -174,6 +174,7 @@ _UNTOLD = {
     NO_VECTOR: "no vector or log of {} was collected: of missing changes nothing can be said",
     IS_DOWN: "{} was not collected: it did not answer",
     NOT_COLLECTED: "{} was not collected: a link leads there",
+    NOT_ALL: "{} or another server that links lead to was not collected",
 }
 _NOBODY_CAN_TELL: dict[str, Any] = {"code": INCONCLUSIVE.upper()}
 
@@ -203,7 +204,7 @@ def too_old(facts: Mapping[str, Any], most: int | None, now: datetime) -> str:
     if most is None:
         return ""
     if facts["evidence_at"] is None:
-        return "nothing tells how old the evidence is"
+        return f"nothing tells how old the evidence{' of ' + facts['evidence_of'] if facts['evidence_of'] else ''} is"
     age = (now - datetime.fromisoformat(facts["evidence_at"])).total_seconds()
     of = f"the newest evidence{' of ' + facts['evidence_of'] if facts['evidence_of'] else ''} is of {facts['evidence_at']}"
     if age < -AHEAD:

@@ -22,7 +22,7 @@ from workbench.diagnosis_text import ONE_SERVER
 from workbench.incident import RECORD, Incident
 from workbench.journal import write_whole
 from workbench.model import SEVERITIES, Problem
-from workbench.topology import IS_DOWN, NO_VECTOR, NOT_COLLECTED
+from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
 VERSION = 3
 
@@ -110,7 +110,7 @@ def _one_of(known: Sequence[str]) -> Callable[[Any], bool]:
 _PLACE = dict.fromkeys(("case", "server", "suffix"), _text_or_none)
 _ROWS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
     "servers": {**_PLACE, "server": _text},
-    "untold": {**_PLACE, "why": _one_of((ONE_SERVER, NO_VECTOR, IS_DOWN, NOT_COLLECTED))},
+    "untold": {**_PLACE, "why": _one_of((ONE_SERVER, NO_VECTOR, IS_DOWN, NOT_COLLECTED, NOT_ALL))},
     "findings": {
         **dict.fromkeys(("case", *SCOPE), _text_or_none),
         "code": _text,
