@@ -19,7 +19,7 @@ from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
 from workbench.checks import FAILED as NOT_CHECKED
 from workbench.cli.diagnosis import case_around, kept_of
 from workbench.cli.servers import ended_in_order
-from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main
+from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, not_written, say, unread
 from workbench.model import Problem
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def check(
             for one in nights:
                 one.run(no_run, dead_owner)
     except KeyboardInterrupt:
-        click.echo("workbench: the check is ended; what was not run counts as failed", err=True)
+        say("workbench: the check is ended; what was not run counts as failed", err=True)
     for one in nights:
         one.judge()
     not_accepted = _accepted(nights, reason) if accepting else []
@@ -168,7 +168,7 @@ def check(
     for one in nights:
         problems += one.tell()
     for each in dict.fromkeys(str(one) for one in [*not_accepted, *problems]):
-        click.echo(f"workbench: {printable(each)}", err=True)
+        say(f"workbench: {each}", err=True)
     if "-" not in (json_to, junit_to):
         click.echo(told.checked_text(found), nl=False)
     # Whoever waits for a message would take silence for a pass.
@@ -189,6 +189,9 @@ def _write(found: Sequence[CheckedRun], json_to: str | None, junit_to: str | Non
                 give(text, to)
         except Problem as problem:
             problems.append(problem)
+        except OSError as error:  # of standard output
+            problems.append(not_written(error, "-"))
+            unread(sys.stdout)
     return problems
 
 
@@ -272,7 +275,7 @@ def _accepted(nights: Sequence[Night], reason: str) -> list[Problem]:
             if one.wrong:
                 raise Problem("nothing was accepted", str(one.orders.path), one.wrong)
         for path in checking.accept([(one.orders, one.runs) for one in nights], reason):
-            click.echo(f"accepted: {printable(str(path))}", err=True)
+            say(f"accepted: {path}", err=True)
         problems = []
     except Problem as problem:
         problems = [problem]
