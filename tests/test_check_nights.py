@@ -284,8 +284,8 @@ def test_growth_that_is_tolerated_each_night_is_told_when_it_has_come_far(
 ) -> None:
     def lacks(number: int) -> None:
         about = {"case": None, "server": "s3", "origin": "1", "suffix": None}
-        which = {"positions": [f"{one:03}" for one in range(number)], "digest": str(number)}
-        finds(monkeypatch, MISSING, counts=[{"list": "missing", **about, "count": number, **which}])
+        which = [f"{one:03}" for one in range(number)]
+        finds(monkeypatch, MISSING, counts=[{"list": "missing", **about, "count": number, "positions": which}])
 
     with hooked(fleet) as server:
         fleet.write_text(fleet.read_text() + "check: {tolerances: {missing: 10}}\n")
