@@ -378,11 +378,11 @@ def test_runs_of_two_files_do_not_meet(order: Callable[..., Order], monkeypatch:
 
 
 DAMAGED: dict[str, Any] = {
-    "cut": '{"run": 3',
+    "cut": '{"run": 4',
     "empty": "",
     "a list": "[]",
-    "only its version": '{"run": 3}',
-    "of the version before": {"run": 2},
+    "only its version": '{"run": 4}',
+    "of the version before": {"run": 3},
     "an outcome that nobody knows": {"outcome": "great"},
     "a time that is none": {"began": "soon"},
     "a time without a zone": {"began": "2026-11-22T01:00:00"},

@@ -36,7 +36,7 @@ from workbench.journal import alone, write_together
 from workbench.model import SEVERITIES, Problem
 from workbench.runs.comparing import AHEAD, SAYS, Acknowledged, Judged, Terms, judged, too_old
 from workbench.runs.facts import VERSION, are_facts
-from workbench.runs.orders import CASE_PARAMETER, Order, Orders, home_of
+from workbench.runs.orders import Order, Orders, home_of
 from workbench.runs.running import DONE, Run, runs_in
 from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_of
 
@@ -217,7 +217,7 @@ def last_runs(orders: Orders, demands: Demands, now: datetime) -> list[Run]:
         age = (now - datetime.fromisoformat(done[-1].began)).total_seconds() if done else 0
         if not mine:
             found.append(failed(order, "it has never been run. Run it with `workbench check`"))
-        elif not _as_asked(mine[-1], order):
+        elif (mine[-1].notebook, mine[-1].parameters) != (order.notebook.stem, order.asked):
             found.append(failed(order, "it has not been run with these parameters. Run it with `workbench check`"))
         elif demands.max_age is not None and not done:
             found.append(failed(order, "no run was ever done. Look whether it is still scheduled"))
@@ -227,15 +227,6 @@ def last_runs(orders: Orders, demands: Demands, now: datetime) -> list[Run]:
         else:
             found.append(mine[-1])
     return found
-
-
-def _as_asked(one: Run, order: Order) -> bool:
-    """True if the run was made of what is asked for now. The case itself may have been moved, and its runs with it."""
-    given, asked = (
-        {name: value for name, value in some.items() if name != CASE_PARAMETER}
-        for some in (one.parameters, order.parameters)
-    )
-    return (one.notebook, given) == (order.notebook.stem, asked)
 
 
 def _runs_of(order: Order) -> list[Run]:
