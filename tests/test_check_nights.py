@@ -38,8 +38,17 @@ def test_a_look_at_the_last_runs_demands_that_somebody_says_how_old_they_may_be(
     assert made.exit_code == 2
     assert shown(junit) == {"nightly.yaml/parameters": "error"}
     assert "write for example `max_age: 26h` under `check:`" in made.stdout
-    # A person who accepts has looked at it.
-    assert said("check", fleet, "--no-run", "--accept", "--reason", "so be it").exit_code == 0
+    # Who accepts wants what is there now to be the measure of every night: not a run of last year.
+    accept = ("check", fleet, "--no-run", "--accept", "--reason", "so be it")
+    assert said(*accept).exit_code == 2
+    assert not (fleet.parent / "nightly.yaml.baseline.json").exists()
+    fleet.write_text(fleet.read_text() + "check: {max_age: 1s}\n")
+    time.sleep(2.1)
+    made = said(*accept)
+    assert (made.exit_code, "the last run that was done is of" in made.stdout) == (2, True)
+    assert not (fleet.parent / "nightly.yaml.baseline.json").exists()
+    fleet.write_text(fleet.read_text().replace("1s", "1d"))
+    assert said(*accept).exit_code == 0
     assert (fleet.parent / "nightly.yaml.baseline.json").exists()
 
 

@@ -146,6 +146,23 @@ def test_a_run_that_is_started_twice_calls_nobody(fleet: Path) -> None:
         assert heard(server) == []
 
 
+def test_who_meets_another_run_twice_in_a_row_is_told_once(fleet: Path) -> None:
+    with hooked(fleet) as server:
+        fleet.write_text(fleet.read_text() + RECENT)
+        said("check", fleet)
+        told = []
+        with owned(fleet.parent / "eu" / "runs"):
+            for words in ((), ("--no-run",), (), ()):
+                said("check", fleet, *words)
+                told.append(heard(server))
+        assert [len(texts) for texts in told] == [0, 0, 1, 0]
+        assert "eu/20_overview: failed (before: clean)" in told[2][0]
+        assert "another run works on this case" in told[2][0]
+        assert said("check", fleet).exit_code == 0
+        (text,) = heard(server)
+        assert "eu/20_overview: clean (before: failed)" in text
+
+
 def test_people_are_told_of_a_file_or_a_case_that_is_gone_and_when_it_is_back(fleet: Path) -> None:
     with hooked(fleet) as server:
         whole = fleet.read_text()
@@ -188,6 +205,6 @@ def test_what_was_told_is_kept_where_the_user_of_a_schedule_may_write(
         assert (made.exit_code, len(heard(server))) == (2, 1)
         assert "what was told could not be kept: No such file" in made.stderr
         monkeypatch.delenv("STATE_DIRECTORY")
-        (fleet.parent / ".nightly.yaml.told.json").write_text('{"told": 2, "ways": {"the webhook": 1}}')
+        (fleet.parent / ".nightly.yaml.told.json").write_text('{"told": 3, "ways": {"the webhook": 1}}')
         assert said("check", fleet).exit_code == 1
         assert len(heard(server)) == 1, "a damaged note keeps nothing"

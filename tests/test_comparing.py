@@ -201,7 +201,13 @@ def test_how_many_are_new_is_told_where_the_number_does_not_and_the_number_stays
         (10, 0, 12, 0, "better: missing server s1, origin 1: 12 before, 10 now"),
         (10, 5, 12, 3, "worse: missing server s1, origin 1: 12 before, 10 (3 new) now"),
         (14, 0, 12, 0, "worse: missing server s1, origin 1: 12 before, 14 now"),
-        (10, 0, LIMIT + 1, None, f"worse: missing server s1, origin 1: {LIMIT + 1} before, 10 (nobody can tell how many new) now"),
+        (
+            10,
+            0,
+            LIMIT + 1,
+            None,
+            f"worse: missing server s1, origin 1: {LIMIT + 1} before, 10 (nobody can tell how many new) now",
+        ),
     ):
         held = facts(counts=[count("missing", number, first=first)]), facts(counts=[count("missing", before)])
         (one,) = differences(*held, Terms(), TODAY)

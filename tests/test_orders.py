@@ -104,6 +104,8 @@ def test_a_run_is_called_by_its_case_as_it_is_written_and_by_its_notebook(tmp_pa
         ("cases: [eu]\nparameters: {server: s3}\nruns: [{notebook: 20_overview}]", "parameters for several runs"),
         ("cases: [eu, us]\nruns: [{notebook: 50_checks, parameters: {case_folders: [eu]}}]", "cases are named twice"),
         ("cases: [eu, us]\nnotebook: 50_checks\nparameters: {case_folders: []}", "cases are named twice"),
+        ("notebook: 50_checks\nname: notify\ncases: [eu]", "cannot be called notify"),
+        ("notebook: 50_checks\nname: parameters\ncases: [eu]", "cannot be called parameters"),
         ("notebook: 20_overview\nname: ../x\ncases: [eu]", "is no name of a run"),
         ("notebook: 20_overview\nname: [x]\ncases: [eu]", "not text"),
         ("notebook: 20_overview\nname: ''\ncases: [eu]", "is no name of a run"),

@@ -241,9 +241,7 @@ def differences(now: Mapping[str, Any], before: Mapping[str, Any], terms: Terms,
             counts = max(high - low, others) > tolerance and _counts(name, new or {}, now, terms, today)
             hidden = others if others > max(high - low, 0) else 0  # the number alone does not tell
             more = None if hidden == math.inf else int(hidden)
-            yield Difference(
-                kind, name, _told(keys, about), old and old[value], new and new[value], counts, more
-            )
+            yield Difference(kind, name, _told(keys, about), old and old[value], new and new[value], counts, more)
     yield from _collected(now, before)
     yield from _linked(now, before)
     yield from _gone_back(now, before["sessions"], terms, today)

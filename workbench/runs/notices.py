@@ -157,7 +157,9 @@ def tell(notify: Notify, name: str, news: News) -> Iterator[str]:
         if owed := news.owed(way):
             try:
                 not_all = _in_time(send, *_words(name, news, owed))
-            except Exception as error:  # whatever a library comes to: the other way is to be told, and what was told kept
+            except (
+                Exception
+            ) as error:  # whatever a library comes to: the other way is to be told, and what was told kept
                 yield f"nobody was told by {way}: {_why(error)}"
                 continue
             if not_all:

@@ -61,6 +61,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Of a notebook, or of a run."""
 
 
+RESERVED = ("parameters", "notify", "baseline")
+"""What `check` calls that which stands for a file, and not for a run of it."""
+
+
 @dataclass(frozen=True)
 class Order:
     """One run that is to be.
@@ -231,6 +235,8 @@ def _runs(
             raise Problem("no case is named", place, "give `case_folders:` in `parameters:`")
         if len(set(named)) < len(named):
             raise Problem("one case is named twice", f"{place}: case_folders", "name each once, by one path")
+        if name in RESERVED:
+            raise Problem(f"a run of several cases cannot be called {name}", place, "give it another name")
         texts = given.get("case_folders", cases)
         written = {case: str(Path(text)) for case, text in zip(named, texts, strict=True)}
         yield ordered(name, [Path(case) for case in named], values, False, written)
