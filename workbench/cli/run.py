@@ -139,9 +139,9 @@ def check(
 
     What counts is what is new or worse than the baseline beside the file (FILE.baseline.json); where nothing was accepted
     yet, every finding. A run that failed or could not tell is never a pass, also if it could not before. A file that cannot be
-    used, or a case that is not there, has failed; the others are run. Ctrl-C and being told to end count what was not run as
-    failed, write and tell that. Exit codes: 0 clean, 1 new or worse, 2 a run failed, or somebody could not be told, 3
-    inconclusive.
+    used, or a case that is not there, has failed; the others are run. --no-run demands `max_age` in the file, also to accept.
+    Ctrl-C and being told to end count what was not run as failed, write and tell that. Exit codes: 0 clean, 1 new or worse, 2 a
+    run failed, an output could not be written, or somebody could not be told, 3 inconclusive.
     """
     from workbench.runs import checking, told
 
