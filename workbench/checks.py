@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.case import Case
-from workbench.case_facts import NAMED, facts_of_case
+from workbench.case_facts import NAMED, NOT_WHOLE, facts_of_case
 from workbench.diagnosis_text import headline, untold
 from workbench.differences import difference, differences_text, read_diagnosis, worst_new
 from workbench.incident import Incident, open_case
@@ -103,7 +103,7 @@ def check(case_folder: str | Path, threshold: str = "warning", baseline: str = B
         incident = Incident(case)
         found = incident.found
         counts = {name: sum(one["severity"] == name for one in found["findings"]) for name in SEVERITIES}
-        known = case.folder / baseline
+        known, facts = case.folder / baseline, facts_of_case(incident, named)
         if not known.exists():
             outcome, changes, details = outcome_of(found, threshold), dict[str, int](), ""
         else:
@@ -111,10 +111,14 @@ def check(case_folder: str | Path, threshold: str = "warning", baseline: str = B
             changes = {kind: len(differing["findings"][kind]) for kind in ("new", "gone", "changed")}
             details = differences_text(differing)
             outcome = _outcome_since(differing, found, threshold)
-        about = counts, changes, details, facts_of_case(incident, named)
+            if differing["not_compared"]:
+                facts["untold"].append({"case": named, "server": None, "suffix": None, "why": NOT_WHOLE})
+        about = counts, changes, details, facts
         return Checked(named, outcome, headline(found), *about, *oldest_evidence(case))
     except Problem as problem:
         return Checked(named, FAILED, str(problem))
+    except OSError as error:  # of a folder that cannot be read: the other cases can
+        return Checked(named, FAILED, f"cannot read it: {error.strerror or type(error).__name__}")
 
 
 def _whole(path: Path) -> dict[str, Any]:
