@@ -17,6 +17,7 @@ from workbench.report.redaction import (
     HOST,
     SERVER,
     TARGET,
+    URL,
     Pseudonyms,
     keep,
     kept_pseudonyms,
@@ -40,11 +41,12 @@ def pseudonyms_of(incident: Incident) -> Pseudonyms:
     names = kept_pseudonyms(incident.case.folder, naming, system.typed, _ours(incident))
     found: dict[str, dict[str, None]] = {}
     targets: list[str] = []
+    urls: list[str] = []
     for kind, name in names_in(incident):
         if kind == TARGET:
             targets.append(name)
-        elif kind == "url":
-            names.learn_from(name)
+        elif kind == URL:
+            urls.append(name)
         else:
             found.setdefault(kind, {})[name] = None
     for of, name in (part for target in targets for part in names.parts_of(target)):
@@ -54,7 +56,8 @@ def pseudonyms_of(incident: Incident) -> Pseudonyms:
         names.learn(kind, found.pop(kind, ()))
     for one in incident.case.inputs:
         names.learn_file(one.file, one.server, one.format.rpartition(".")[2])
-    names.learn_from([{"target": target} for target in targets])
+    names.learn_from([{TARGET: target} for target in targets])
+    names.learn_from([{URL: url} for url in urls])
     names.learn(HOST, _below(names))
     return names
 

@@ -27,12 +27,14 @@ from workbench.report.redaction import (
     DROPPED,
     ENTRY,
     FILE,
+    HOST,
     KEPT,
     LINK,
     ORIGIN,
     SERVER,
     SNAPSHOT,
     TARGET,
+    URL,
     Pseudonyms,
     without_secrets,
 )
@@ -121,8 +123,6 @@ def _copy(draft: Path, to: IO[bytes]) -> None:
 
 # --- a case for others
 
-TEXT = "text"
-
 COLUMN_RULES: Mapping[str, str] = {
     "snapshot": SNAPSHOT,
     "server": SERVER,
@@ -137,15 +137,15 @@ COLUMN_RULES: Mapping[str, str] = {
     "parent": ENTRY,
     "rename": DROPPED,
     "body": DROPPED,
-    "holder": TEXT,
+    "holder": LINK,  # or a server: what is known keeps its pseudonym
     "generation": KEPT,
-    "url": TEXT,
+    "url": URL,
     "min": KEPT,
     "max": KEPT,
     "problem": DROPPED,
     "raw": DROPPED,
     "name": LINK,
-    "consumer_host": TEXT,
+    "consumer_host": HOST,
     "consumer_origin": ORIGIN,
     "schedule": KEPT,
     "state": KEPT,
@@ -272,7 +272,9 @@ def _of(rule: str, text: str, names: Pseudonyms) -> str:
         return names.target(text)
     if rule == FILE:
         return str(names.redacted(text, FILE))
-    if rule in (SERVER, SNAPSHOT, LINK, ENTRY):
+    if rule == URL:
+        return names.url(text)
+    if rule in (SERVER, SNAPSHOT, LINK, HOST, ENTRY):
         return names.of(rule, text)
     return names.text(text)
 
