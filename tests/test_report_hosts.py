@@ -17,7 +17,7 @@ from workbench.incident import Incident
 from workbench.report import packing
 from workbench.report.making import pseudonyms_of, redacted_report
 from workbench.report.markdown import markdown
-from workbench.report.packing import export_case
+from workbench.report.packing import case_export
 from workbench.report.page import page
 from workbench.report.redaction import LEFT_OUT, Pseudonyms
 from workbench.systems.ds389.naming import NAMING
@@ -38,7 +38,8 @@ def artefacts(folder: Path, hosts: list[str]) -> dict[str, str]:
     names = pseudonyms_of(incident)
     made = redacted_report(incident, names)
     out = {kind: folder / f"out.{kind}" for kind in ("html", "json", "md", "zip")}
-    export_case(incident, made, names, out["zip"])
+    with case_export(incident, made, names, out["zip"]):
+        pass
     for kind, text in (("html", page(made)), ("md", markdown(made)), ("json", json.dumps(made))):
         out[kind].write_text(text)
     return shown_in(out)

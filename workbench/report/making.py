@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -90,17 +91,21 @@ def whole_report(incident: Incident) -> dict[str, Any]:
     return {**worded(told, incident.system), "redacted": False}
 
 
+def _nothing(made: dict[str, Any], names: Pseudonyms) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 def report_without_names(
-    incident: Incident, pack: Callable[[dict[str, Any], Pseudonyms], None] = lambda made, names: None
+    incident: Incident, pack: Callable[[dict[str, Any], Pseudonyms], AbstractContextManager[None]] = _nothing
 ) -> tuple[dict[str, Any], str]:
     """The report with pseudonyms, which are kept before a page is written that has them, and what went wrong with keeping them.
 
-    `pack` makes what needs the pseudonyms themselves: it may add some, and comes before they are kept.
+    `pack` makes what needs the pseudonyms themselves: it may add some, and publishes what it made after they are kept.
     """
     names = pseudonyms_of(incident)
     made = redacted_report(incident, names)
-    pack(made, names)
-    return made, keep_pseudonyms(names, incident.case.folder)
+    with pack(made, names):
+        return made, keep_pseudonyms(names, incident.case.folder)
 
 
 def redacted_report(incident: Incident, names: Pseudonyms) -> dict[str, Any]:
