@@ -125,7 +125,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run("plan", case, "--bundle", made / "bundle")
         nightly = made / "nightly.yaml"
         runs = "runs: [{notebook: 60_report}, {notebook: 23_missed_changes}]"  # they show what the others show
-        nightly.write_text(f"cases: [case]\n{runs}\n")
+        nightly.write_text(f"cases: [case]\n{runs}\ncheck: {{max_age: 1d}}\n")
         run("check", nightly, "--junit", made / "junit.xml", "--json", made / "check.json")
         run("check", nightly, "--no-run", "--accept", "--reason", "known", codes=(3,))  # what is unknown is no pass
         # A cell that fails shows what it was about: of a case with a damaged part.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -234,11 +235,37 @@ def test_of_several_files_all_are_accepted_or_none(fleet: Path, monkeypatch: pyt
     assert "us/20_overview failed: its process ended with exit code 1" in made.stderr
     assert "it is broken" in made.stderr
     assert [path.read_bytes() for path in sorted(fleet.parent.glob("*.baseline.json"))] == before
-    assert shown(junit) == {"eu/20_overview": "failure", "us/20_overview": "error", "nightly.yaml/baseline": "error"}
+    none = {"nightly.yaml/baseline": "error", "other.yaml/baseline": "error"}
+    assert shown(junit) == {"eu/20_overview": "failure", "us/20_overview": "error", **none}
     other.write_text("{")
     finds(monkeypatch, MISSING)
     assert said(*accept).exit_code == 2
     assert [path.read_bytes() for path in sorted(fleet.parent.glob("*.baseline.json"))] == before
+
+
+def test_two_files_of_one_name_are_told_apart(fleet: Path) -> None:
+    junit, data = fleet.parent / "junit.xml", fleet.parent / "json"
+    paths = [fleet.parent / place / "it.yaml" for place in ("a", "b")]
+    for path, case in zip(paths, ("eu", "us"), strict=True):
+        path.parent.mkdir()
+        (path.parent / "case").symlink_to(fleet.parent / case)
+        path.write_text("cases: [case]\nruns: [{notebook: 20_overview}]\n")
+    paths[1].write_text("cases: [case]\nruns: [{notebook: 20_overviev}, {notebook: 21_anchor}]\n")
+    made = said("check", *paths, fleet, "--junit", junit, "--json", data)
+    assert shown(junit) == {
+        f"{paths[0]}/case/20_overview": "passed",
+        f"{paths[1]}/parameters": "error",
+        "eu/20_overview": "passed",
+        "us/20_overview": "passed",
+    }
+    suites = ET.fromstring(junit.read_text().partition("\n")[2]).findall("testsuite")
+    names = [*map(str, paths), "nightly.yaml"]
+    assert [one.get("name") for one in suites] == names
+    assert {one["file"] for one in json.loads(data.read_text())["runs"]} == set(names)
+    for run in (f"{paths[0]}: case/20_overview", f"{paths[1]}: parameters", "nightly.yaml: us/20_overview"):
+        assert re.search(rf"^(?:CLEAN|FAILED) +{re.escape(run)} ", made.stdout, re.MULTILINE)
+    one = said("check", paths[0], "--junit", junit)
+    assert (one.exit_code, shown(junit)) == (0, {"case/20_overview": "passed"})
 
 
 @pytest.mark.parametrize(
@@ -253,6 +280,7 @@ def test_of_several_files_all_are_accepted_or_none(fleet: Path, monkeypatch: pyt
         "link",
         "nightly.yaml",
         "nightly.yaml.baseline.json",
+        ".nightly.yaml.told.json",
         "hook",
         "snapshot/s1.changelog.ldif",
         "snapshot/deeper/x",

@@ -38,8 +38,17 @@ def test_a_look_at_the_last_runs_demands_that_somebody_says_how_old_they_may_be(
     assert made.exit_code == 2
     assert shown(junit) == {"nightly.yaml/parameters": "error"}
     assert "write for example `max_age: 26h` under `check:`" in made.stdout
-    # A person who accepts has looked at it.
-    assert said("check", fleet, "--no-run", "--accept", "--reason", "so be it").exit_code == 0
+    # Who accepts wants what is there now to be the measure of every night: not a run of last year.
+    accept = ("check", fleet, "--no-run", "--accept", "--reason", "so be it")
+    assert said(*accept).exit_code == 2
+    assert not (fleet.parent / "nightly.yaml.baseline.json").exists()
+    fleet.write_text(fleet.read_text() + "check: {max_age: 1s}\n")
+    time.sleep(2.1)
+    made = said(*accept)
+    assert (made.exit_code, "the last run that was done is of" in made.stdout) == (2, True)
+    assert not (fleet.parent / "nightly.yaml.baseline.json").exists()
+    fleet.write_text(fleet.read_text().replace("1s", "1d"))
+    assert said(*accept).exit_code == 0
     assert (fleet.parent / "nightly.yaml.baseline.json").exists()
 
 
@@ -102,6 +111,62 @@ def test_a_tree_that_is_moved_keeps_its_history(fleet: Path) -> None:
     assert said("check", moved, "--no-run").exit_code == 0
     made = said("check", moved)
     assert made.stdout.count("the same") == 2, "held against the run before"
+
+
+ABOUT_SEVERAL = """
+folders = json.load(open("order.json"))["parameters"]["case_folders"]
+facts = json.loads(FACTS)
+facts["verdict"] = max("clean" if os.path.exists(one) else "failed" for one in folders)
+facts["cases"] = [{"case": one, "outcome": "clean" if os.path.exists(one) else "failed"} for one in folders]
+facts["servers"] = [{"case": one, "server": "s1", "suffix": None} for one in folders if os.path.exists(one)]
+record(json.dumps(facts)); book(BOOK)
+"""
+"""Tells of each case under its folder, as the notebook that checks several does."""
+
+
+def test_several_cases_of_a_tree_that_is_moved_keep_their_names(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_CHILD", ("-c", STAND_IN % FACTS + ABOUT_SEVERAL))
+    tree = fleet.parent / "tree"
+    (tree / "parameters").mkdir(parents=True)
+    for name in ("eu", "us"):
+        shutil.move(fleet.parent / name, tree / name)
+    text = f"notebook: 50_checks\nparameters: {{case_folders: [../eu, ./../us/]}}\n{RECENT}"
+    (tree / "parameters" / "it.yaml").write_text(text)
+    assert said("check", tree / "parameters" / "it.yaml", "--accept", "--reason", "so be it").exit_code == 0
+    shutil.copytree(tree, fleet.parent / "another checkout")
+    shutil.rmtree(fleet.parent / "another checkout" / "eu" / "runs")
+    tree.rename(fleet.parent / "moved")
+    for place in ("moved", "another checkout"):
+        moved = fleet.parent / place / "parameters" / "it.yaml"
+        assert said("check", moved, "--no-run").exit_code == (0 if place == "moved" else 2)
+        made = said("check", moved, "--json", fleet.parent / "json")
+        assert made.exit_code == 0, made.output
+        (one,) = json.loads((fleet.parent / "json").read_text())["runs"]
+        assert one["baseline"]["differences"] == []
+        assert [row["case"] for row in one["facts"]["cases"]] == ["../eu", "../us"]
+    other = text.replace("./../us/", "../other")
+    shutil.copytree(fleet.parent / "moved" / "us", fleet.parent / "moved" / "other")
+    (fleet.parent / "moved" / "parameters" / "it.yaml").write_text(other)
+    made = said("check", fleet.parent / "moved" / "parameters" / "it.yaml", "--no-run")
+    assert "it has not been run with these parameters" in made.stdout
+
+
+def test_of_several_cases_one_that_is_gone_silences_no_other(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_CHILD", ("-c", STAND_IN % FACTS + ABOUT_SEVERAL))
+    fleet.write_text("notebook: 50_checks\ncases: [eu, us]\n")
+    assert said("check", fleet, "--accept", "--reason", "so be it").exit_code == 0
+    monkeypatch.setattr(running, "_CHILD", ("-c", STAND_IN % FACTS + ABOUT_SEVERAL.replace('"s1"', '"s2"')))
+    shutil.move(fleet.parent / "eu", fleet.parent / "away")
+    made = said("check", fleet)
+    assert made.exit_code == 2
+    for line in ("eu: failed", "worse: evidence us, server s1: collected before, not collected now"):
+        assert f"\n  {line}\n" in made.stdout
+    assert not (fleet.parent / "eu").exists()
+    shutil.move(fleet.parent / "us", fleet.parent / "gone")
+    made = said("check", fleet)
+    assert made.exit_code == 2
+    assert "there is no such case" in made.stdout
+    assert not (fleet.parent / "us").exists()
 
 
 def test_what_two_links_to_one_file_were_told_is_not_mixed(
@@ -284,8 +349,8 @@ def test_growth_that_is_tolerated_each_night_is_told_when_it_has_come_far(
 ) -> None:
     def lacks(number: int) -> None:
         about = {"case": None, "server": "s3", "origin": "1", "suffix": None}
-        which = {"positions": [f"{one:03}" for one in range(number)], "digest": str(number)}
-        finds(monkeypatch, MISSING, counts=[{"list": "missing", **about, "count": number, **which}])
+        which = [f"{one:03}" for one in range(number)]
+        finds(monkeypatch, MISSING, counts=[{"list": "missing", **about, "count": number, "positions": which}])
 
     with hooked(fleet) as server:
         fleet.write_text(fleet.read_text() + "check: {tolerances: {missing: 10}}\n")

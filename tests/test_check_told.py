@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from check_fleet import MISSING, RECENT, finds, fleet_in, heard, hooked, said
+from conftest import ROOT
+from incident_samples import LOST, case_of
 from test_notices import Hook, listening
 
 from workbench.journal import owned
+from workbench.runs import running
 from workbench.runs.running import runs_in
 
 
@@ -38,6 +44,43 @@ def test_who_waits_for_a_message_does_not_take_silence_for_a_pass(fleet: Path, m
     silent = said("check", fleet)
     assert silent.exit_code == 2
     assert "nobody was told by the webhook" in silent.stderr
+
+
+def into_nothing(code: str, to: str) -> subprocess.CompletedProcess[str]:
+    """A process whose output nobody reads, or finds no room."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe, open("/dev/full", "w") as full:
+        words = [sys.executable, "-c", code]
+        where = {**os.environ, "PYTHONPATH": str(ROOT)}
+        out = pipe if to == "a pipe" else full
+        return subprocess.run(words, stdout=out, stderr=subprocess.PIPE, text=True, env=where, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("to", ["a pipe", "a full disk"])
+@pytest.mark.parametrize("words", [[], ["--json", "-"], ["--junit", "-"]])
+def test_where_nobody_reads_what_is_written_people_are_told_and_it_is_no_pass(
+    words: list[str], to: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finds(monkeypatch, MISSING)
+    fleet.write_text(fleet.read_text() + "check: {threshold: error}\n")
+    with hooked(fleet) as server:
+        asked = ["check", str(fleet), *words]
+        code = "from workbench.cli import main; from workbench.runs import running;"
+        code += f"running._CHILD = {running._CHILD!r}; main({asked!r})"
+        made = into_nothing(code, to)
+        assert made.returncode == 2, made.stderr
+        assert ("cannot write" in made.stderr) == bool(words)
+        (text,) = heard(server)
+        assert "eu/20_overview: findings" in text
+
+
+@pytest.mark.parametrize("verb", ["run", "diagnose"])
+def test_what_nobody_reads_is_no_pass(verb: str, fleet: Path) -> None:
+    words = [verb, str(fleet if verb == "run" else case_of(LOST).folder)]
+    code = f"from workbench.cli import main; from workbench.runs import running; running._CHILD = {running._CHILD!r};"
+    made = into_nothing(f"{code} main({words!r})", "a pipe")
+    assert (made.returncode, made.stderr) == (2, "")
 
 
 def test_what_gets_worse_is_told_also_where_the_outcome_stays(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +146,23 @@ def test_a_run_that_is_started_twice_calls_nobody(fleet: Path) -> None:
         assert heard(server) == []
 
 
+def test_who_meets_another_run_twice_in_a_row_is_told_once(fleet: Path) -> None:
+    with hooked(fleet) as server:
+        fleet.write_text(fleet.read_text() + RECENT)
+        said("check", fleet)
+        told = []
+        with owned(fleet.parent / "eu" / "runs"):
+            for words in ((), ("--no-run",), (), ()):
+                said("check", fleet, *words)
+                told.append(heard(server))
+        assert [len(texts) for texts in told] == [0, 0, 1, 0]
+        assert "eu/20_overview: failed (before: clean)" in told[2][0]
+        assert "another run works on this case" in told[2][0]
+        assert said("check", fleet).exit_code == 0
+        (text,) = heard(server)
+        assert "eu/20_overview: clean (before: failed)" in text
+
+
 def test_people_are_told_of_a_file_or_a_case_that_is_gone_and_when_it_is_back(fleet: Path) -> None:
     with hooked(fleet) as server:
         whole = fleet.read_text()
@@ -145,6 +205,6 @@ def test_what_was_told_is_kept_where_the_user_of_a_schedule_may_write(
         assert (made.exit_code, len(heard(server))) == (2, 1)
         assert "what was told could not be kept: No such file" in made.stderr
         monkeypatch.delenv("STATE_DIRECTORY")
-        (fleet.parent / ".nightly.yaml.told.json").write_text('{"told": 2, "ways": {"the webhook": 1}}')
+        (fleet.parent / ".nightly.yaml.told.json").write_text('{"told": 3, "ways": {"the webhook": 1}}')
         assert said("check", fleet).exit_code == 1
         assert len(heard(server)) == 1, "a damaged note keeps nothing"

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from incident_samples import LOST, NAMES, case_of, incident_of
 
 from workbench import Case
+from workbench.case_facts import CUT, NOT_WHOLE
 from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check_all, oldest_evidence
+from workbench.diagnosis import LIMIT
 from workbench.incident import Incident
 from workbench.model import SEVERITIES, Problem
 from workbench.runs import checking
@@ -45,7 +47,7 @@ NOBODY = {"server": None, "link": None, "origin": None, "suffix": None}
 def facts(**more: Any) -> dict[str, Any]:
     names = ("servers", "untold", "findings", "counts", "lag", "links", "sessions", "cases")
     nothing: dict[str, Any] = {name: [] for name in names}
-    return {"facts": 3, "verdict": CLEAN, "evidence_at": None, "evidence_of": None, **nothing, **more}
+    return {"facts": 4, "verdict": CLEAN, "evidence_at": None, "evidence_of": None, **nothing, **more}
 
 
 def finding(code: str, severity: str = "warning", **scope: str) -> dict[str, Any]:
@@ -54,8 +56,8 @@ def finding(code: str, severity: str = "warning", **scope: str) -> dict[str, Any
 
 def count(name: str, number: int, server: str = "s1", first: int = 0) -> dict[str, Any]:
     about = {"case": None, "list": name, "server": server, "origin": "1", "suffix": None, "count": number}
-    which = [f"{one:05}" for one in range(first, first + number)] if name in ("missing", "stranded") else []
-    return {**about, "positions": which[:1000], "digest": " ".join(which) or None}
+    which = [f"{one:05}" for one in range(first, first + number)] if name in ("missing", "stranded") else None
+    return {**about, "positions": which if number <= LIMIT else None}
 
 
 def case(outcome: str, name: str = "x") -> dict[str, Any]:
@@ -159,6 +161,20 @@ CASES = [
     (facts(counts=[count("missing", 2000, first=1)]), facts(counts=[count("missing", 2000)]), Terms(), [WORSE], FINDINGS),
     (facts(counts=[count("missing", 2000)]), facts(counts=[count("missing", 2000)]), Terms(), [], CLEAN),
     (facts(counts=[count("missing", 1999)]), facts(counts=[count("missing", 2000)]), Terms(), [BETTER], CLEAN),
+    (facts(counts=[count("missing", 1400, first=5000)]), facts(counts=[count("missing", 1500)]), Terms(), [WORSE], FINDINGS),
+    (facts(counts=[count("missing", 1500, first=5000)]), facts(counts=[count("missing", 1500)]),
+     Terms(tolerances={"missing": 5}), [WORSE], FINDINGS),
+    # of a list that is not whole, and one that is, all may be others; two that are not whole cannot be told apart
+    (facts(counts=[count("missing", 9000)]), facts(counts=[count("missing", LIMIT + 1)]),
+     Terms(tolerances={"missing": 5}), [WORSE], FINDINGS),
+    (facts(counts=[count("missing", LIMIT + 1)], untold=[untold(CUT)]), facts(counts=[count("missing", LIMIT + 2)]),
+     Terms(), [BETTER], INCONCLUSIVE),
+    (facts(findings=[finding("MISSED_CHANGE")], counts=[count("missing", LIMIT + 1)], untold=[untold(CUT)]),
+     facts(counts=[count("missing", LIMIT + 1)]), Terms(acknowledged=[Acknowledged("MISSED_CHANGE", TODAY, "known")]),
+     [NEW], CLEAN),
+    # a list that was cut is not hidden by a server that is known to be away
+    (facts(verdict=INCONCLUSIVE, untold=[untold("down", "s3"), untold(NOT_WHOLE)]), facts(),
+     Terms(acknowledged=[Acknowledged("INCONCLUSIVE", TODAY, "known", {"server": "s3"})]), [], INCONCLUSIVE),
     # links; and sessions of servers without one
     (facts(servers=[server("s1")]), facts(servers=[server("s1")], links=[link()]), Terms(), [WORSE], FINDINGS),
     (facts(links=[link()]), facts(), Terms(), [BETTER], CLEAN),
@@ -178,6 +194,24 @@ def test_what_counts_is_what_is_new_or_worse(
     assert sorted(one.kind for one in held.differences) == sorted(kinds)
     assert held.outcome == outcome
     assert bool(held.because) == (outcome != CLEAN)
+
+
+def test_how_many_are_new_is_told_where_the_number_does_not_and_the_number_stays_one() -> None:
+    for number, first, before, others, words in (
+        (10, 0, 12, 0, "better: missing server s1, origin 1: 12 before, 10 now"),
+        (10, 5, 12, 3, "worse: missing server s1, origin 1: 12 before, 10 (3 new) now"),
+        (14, 0, 12, 0, "worse: missing server s1, origin 1: 12 before, 14 now"),
+        (
+            10,
+            0,
+            LIMIT + 1,
+            None,
+            f"worse: missing server s1, origin 1: {LIMIT + 1} before, 10 (nobody can tell how many new) now",
+        ),
+    ):
+        held = facts(counts=[count("missing", number, first=first)]), facts(counts=[count("missing", before)])
+        (one,) = differences(*held, Terms(), TODAY)
+        assert (one.now, one.others, str(one)) == (number, others, words)
 
 
 def test_without_a_baseline_every_finding_counts_and_unknown_is_no_pass() -> None:
@@ -407,23 +441,23 @@ def test_two_files_of_one_stem_have_two_baselines(tmp_path: Path) -> None:
         "[]",
         '{"baseline": 1}',
         '{"baseline": 7, "runs": {}}',
-        '{"baseline": 3, "accepted": [], "runs": {"a": 1}}',
-        '{"baseline": 3, "accepted": [1], "runs": {}}',
-        '{"baseline": 3, "accepted": [], "runs": []}',
-        '{"baseline": 3, "accepted": [], "runs": {"a": {"facts": 3}}}',
-        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(verdict="great")}}),
-        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": {**facts(), "sessions": None}}}),
-        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(findings=[{"code": "A"}])}}),
-        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(findings=[finding("A", "grave")])}}),
-        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(untold=[untold("{0.__class__}")])}}),
+        '{"baseline": 4, "accepted": [], "runs": {"a": 1}}',
+        '{"baseline": 4, "accepted": [1], "runs": {}}',
+        '{"baseline": 4, "accepted": [], "runs": []}',
+        '{"baseline": 4, "accepted": [], "runs": {"a": {"facts": 4}}}',
+        json.dumps({"baseline": 4, "accepted": [], "runs": {"a": facts(verdict="great")}}),
+        json.dumps({"baseline": 4, "accepted": [], "runs": {"a": {**facts(), "sessions": None}}}),
+        json.dumps({"baseline": 4, "accepted": [], "runs": {"a": facts(findings=[{"code": "A"}])}}),
+        json.dumps({"baseline": 4, "accepted": [], "runs": {"a": facts(findings=[finding("A", "grave")])}}),
+        json.dumps({"baseline": 4, "accepted": [], "runs": {"a": facts(untold=[untold("{0.__class__}")])}}),
         json.dumps(
-            {"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "positions": "0"}])}}
+            {"baseline": 4, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "positions": "0"}])}}
         ),
-        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[count("odd", 1)])}}),
+        json.dumps({"baseline": 4, "accepted": [], "runs": {"a": facts(counts=[count("odd", 1)])}}),
         json.dumps(
-            {"baseline": 3, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "count": "1"}])}}
+            {"baseline": 4, "accepted": [], "runs": {"a": facts(counts=[{**count("missing", 1), "count": "1"}])}}
         ),
-        json.dumps({"baseline": 3, "accepted": [], "runs": {"a": facts(evidence_at="soon")}}),
+        json.dumps({"baseline": 4, "accepted": [], "runs": {"a": facts(evidence_at="soon")}}),
         "[" * 100_000,
     ],
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mesh_samples import changelog, csn
+from mesh_samples import GENERATION, agreement, changelog, csn, replica
 from report_samples import called, loaded, three
 
 from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, outcome_of
@@ -60,7 +61,8 @@ def test_a_suffix_of_which_one_server_alone_tells_is_named(tmp_path: Path) -> No
     about = called(("s1",), ["s1.o.*"], "dc=other")
     about += called(names, [f"{name}.[cra]*" for name in names]).removeprefix("servers:\n")
     files = {**three(20, set()), **other, "case.yaml": about}
-    said = "No change is known to be missing; of dc=other only s1 was collected."
+    said = "No change is known to be missing; of dc=other only s1 was collected; "
+    said += "of dc=other localhost:38902 and localhost:38903 were not collected."
     assert told(tmp_path / "a", files) == (said, INCONCLUSIVE)
     # Of one that has links of a suffix, and of that nothing else.
     links = other["s1.o.agreements.ldif"].replace("s1-to", "s2-to")
@@ -69,6 +71,67 @@ def test_a_suffix_of_which_one_server_alone_tells_is_named(tmp_path: Path) -> No
     about += called(names, [f"{name}.[cra]*" for name in names]).removeprefix("servers:\n")
     said = "No change is known to be missing; of dc=other only s1 was collected; of s2 neither a vector nor a log of dc=other"
     assert told(tmp_path / "b", {**three(20, set()), **two, "case.yaml": about})[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("down", "before", "said"),
+    [
+        (False, False, "of dc=other localhost:38903 was not collected"),
+        (True, False, "of dc=other localhost:38903 was not collected"),
+        (False, True, "of s3 neither a vector nor a log of dc=other was collected"),
+        (True, True, "of s3 neither a vector nor a log of dc=other was collected"),
+    ],
+)
+def test_a_server_that_tells_one_suffix_does_not_tell_the_other(
+    down: bool, before: bool, said: str, tmp_path: Path
+) -> None:
+    """An earlier snapshot knows that the address is of s3; without it nobody does."""
+    one, other, names = three(20, set()), three(25, {7, 8, 9}, suffix="dc=other", before="o."), ("s1", "s2", "s3")
+
+    def about(of_other: tuple[str, ...]) -> str:
+        rest = called(names, [f"{name}.[cra]*" for name in names]).removeprefix("servers:\n")
+        return called(of_other, [f"{name}.o.*" for name in of_other], "dc=other") + rest
+
+    now = {**one, **without(other, "s3."), "case.yaml": about(names[:2])} | ({"s3.DOWN": ""} if down else {})
+    earlier = [("1-before", {**one, **other, "case.yaml": about(names)})] if before else []
+    found = diagnose(loaded(tmp_path, *earlier, ("2-now", now)))
+    assert (headline(found), outcome_of(found)) == (f"No change is known to be missing; {said}.", INCONCLUSIVE)
+
+
+def of_one_supplier(*collected: str, consumers: Sequence[str] = ("c", "d"), hub: bool = True) -> dict[str, str]:
+    """A supplies its consumers, or a hub b that does, and these are collected; all listen on one port under full names."""
+    ruv = [f"{{replicageneration}} {GENERATION}", f"{{replica 1 ldap://a.example.com:389}} {csn(0, 1)} {csn(9, 1)}"]
+    log = changelog([csn(second, 1) for second in range(10)], own_entries=True)
+    to_them = "".join(agreement(f"to-{name}", 389, host=f"{name}.example.com") for name in consumers)
+    files = {"a.replica.ldif": replica(1, ruv), "a.changelog.ldif": log}
+    if hub:
+        files["a.agreements.ldif"] = agreement("to-b", 389, host="b.example.com")
+        files |= {"b.replica.ldif": replica(65535, ruv), "b.changelog.ldif": log}
+    files[f"{'b' if hub else 'a'}.agreements.ldif"] = to_them
+    return files | {f"{name}.replica.ldif": replica(65535, ruv, flags=0) for name in collected}
+
+
+@pytest.mark.parametrize(
+    ("collected", "about", "said"),
+    [
+        ("", {}, "c.example.com:389 and d.example.com:389 were not collected"),
+        ("", {"consumers": "c"}, "c.example.com:389 was not collected"),
+        ("c", {}, "not all of c.example.com:389 and d.example.com:389 were collected"),
+        ("c", {"hub": False}, "not all of c.example.com:389 and d.example.com:389 were collected"),
+        ("cd", {}, ""),
+        ("cd", {"hub": False}, ""),
+    ],
+)
+def test_consumers_are_not_taken_for_their_supplier(
+    collected: str, about: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    found = diagnose(loaded(tmp_path, ("now", of_one_supplier(*collected, **about))))
+    assert headline(found).rstrip(".").endswith(said or "by what was collected")
+    assert {one["why"] for one in found["not_collected"]} == (
+        {"not_all" if "all" in said else "not_collected"} if said else set()
+    )
+    assert outcome_of(found) == INCONCLUSIVE
+    assert {one["consumer"] for one in found["links"]} == {None}
 
 
 def test_a_report_says_so_too_and_gives_no_name_away(tmp_path: Path) -> None:

@@ -255,6 +255,10 @@ def test_a_password_never_goes_over_a_line_that_anybody_reads(tmp_path: Path) ->
     assert "hunter2" not in why
 
 
+NO_ADDRESSES = ("ops@[", "a@[[", "a@(b)", "(x)a@b", "a[@b", "=?utf-8?q?x?=@y", "a@bü")
+"""Python cannot write them, or takes them for others."""
+
+
 @pytest.mark.parametrize(
     ("notify", "words"),
     [
@@ -271,6 +275,8 @@ def test_a_password_never_goes_over_a_line_that_anybody_reads(tmp_path: Path) ->
         ({"mail_server": "h", "mail_from": "a@b", "mail_to": "c@d"}, "not a list"),
         ({"mail_server": "h", "mail_from": "a", "mail_to": ["c@d"]}, "no mail address"),
         ({"mail_server": "h", "mail_from": "a@b", "mail_to": ["c@d, e@f"]}, "no mail address"),
+        *(({"mail_server": "h", "mail_from": "a@b", "mail_to": [one]}, "no mail address") for one in NO_ADDRESSES),
+        ({"mail_server": "h", "mail_from": "ops@[", "mail_to": ["c@d"]}, "no mail address"),
         ({"mail_server": "h:x", "mail_from": "a@b", "mail_to": ["c@d"]}, "no mail server"),
         ({"mail_server": "h", "mail_from": "a@b", "mail_to": ["c@d"], "mail_tls": "ssl"}, "no mail server"),
         ({"mail_server": "h", "mail_from": "a@b", "mail_to": ["c@d"], "mail_user": "x"}, "go together"),
@@ -298,6 +304,25 @@ def test_one_way_that_fails_is_tried_again_and_the_other_is_not(tmp_path: Path) 
         for _ in range(2):
             assert list(tell(notify, "nightly", again(tmp_path, "failed"))) == []
     assert (len(hook.got), len(post.got)) == (2, 1)
+
+
+def test_an_error_of_one_way_that_nobody_expected_keeps_nobody_from_being_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> str:
+        raise AttributeError("hunter2")
+
+    hook, post = Hook(), Post()
+    with listening(hook) as port, listening(post) as mail_port:
+        where = {"mail_server": f"127.0.0.1:{mail_port}", "mail_tls": "none", "mail_from": "a@example.com"}
+        notify = told_by(tmp_path, webhook_file=hook_file(tmp_path, port), mail_to=["b@[127.0.0.1]"], **where)
+        for way, other in (("_mail", "the mail server"), ("_post", "the webhook")):
+            with monkeypatch.context() as patched:
+                patched.setattr(notices, way, broken)
+                (why,) = tell(notify, "nightly", news(tmp_path, "failed", "clean", "x"))
+                assert why == f"nobody was told by {other}: AttributeError"
+                (why,) = tell(notify, "nightly", again(tmp_path, "failed"))
+    assert (len(hook.got), len(post.got)) == (1, 1), "what was told is remembered"
 
 
 def test_one_address_of_two_that_is_refused_is_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from conftest import ROOT
 from incident_samples import LOST, case_of
 
 from workbench.boundary import to_yaml
+from workbench.checks import check_all
 from workbench.jupyter import OWN
 from workbench.model import Problem
 from workbench.parameters import as_parameters_file
@@ -102,6 +104,8 @@ def test_a_run_is_called_by_its_case_as_it_is_written_and_by_its_notebook(tmp_pa
         ("cases: [eu]\nparameters: {server: s3}\nruns: [{notebook: 20_overview}]", "parameters for several runs"),
         ("cases: [eu, us]\nruns: [{notebook: 50_checks, parameters: {case_folders: [eu]}}]", "cases are named twice"),
         ("cases: [eu, us]\nnotebook: 50_checks\nparameters: {case_folders: []}", "cases are named twice"),
+        ("notebook: 50_checks\nname: notify\ncases: [eu]", "cannot be called notify"),
+        ("notebook: 50_checks\nname: parameters\ncases: [eu]", "cannot be called parameters"),
         ("notebook: 20_overview\nname: ../x\ncases: [eu]", "is no name of a run"),
         ("notebook: 20_overview\nname: [x]\ncases: [eu]", "not text"),
         ("notebook: 20_overview\nname: ''\ncases: [eu]", "is no name of a run"),
@@ -317,7 +321,7 @@ def test_no_path_leads_anywhere_but_to_a_case(shape: str, where: str, tmp_path: 
     said = {
         "cases": {"notebook": "20_overview", "cases": [shape]},
         CASE: {"notebook": "20_overview", "parameters": {CASE: shape}},
-        "case_folders": {"notebook": "50_checks", "parameters": {"case_folders": ["case", shape]}},
+        "case_folders": {"notebook": "50_checks", "parameters": {"case_folders": [shape]}},
         # The case of a notebook that makes it need not be there, but nothing else may be in its place.
         "snapshots": {"notebook": "10_load", "parameters": {CASE: f"{shape}/new/case"}},
     }[where]
@@ -326,6 +330,14 @@ def test_no_path_leads_anywhere_but_to_a_case(shape: str, where: str, tmp_path: 
     path.write_bytes(to_yaml(said).encode("utf-8", "surrogatepass"))
     with pytest.raises(Problem, match=r"it\.yaml"):
         ready(path)
+    if where == "case_folders":  # beside one that is there, the notebook says of it that it is no case
+        said["parameters"] = {where: [shape, "case"]}
+        path.write_bytes(to_yaml(said).encode("utf-8", "surrogatepass"))
+        with suppress(Problem):
+            (order,) = ready(path).runs
+            assert order.case_folder == case.resolve(), "nothing is written anywhere else"
+            told = {one.case: one.outcome for one in check_all(order.parameters[where])}  # type: ignore[arg-type]
+            assert [outcome for name, outcome in told.items() if name != str(order.case_folder)] == ["failed"]
     assert everything(tmp_path).keys() - before.keys() == {str(path)}
 
 

@@ -38,7 +38,7 @@ from workbench.systems.ds389.naming import NAMING
 from workbench.systems.ds389.secrets import SECRETS
 
 KEY = b"k" * 32
-letters = st.text(st.sampled_from("abcxyzABZ0189-_. äßİ<>&\\$(["), min_size=1, max_size=9)
+letters = st.text(st.sampled_from("abcxyzABZ0189-_.: äßİΣς<>&\\$(["), min_size=1, max_size=9)
 names = st.lists(letters.filter(lambda one: speaks(fold(one))), min_size=1, max_size=8)
 kinds = st.sampled_from([kind for kind in KINDS if kind not in ("port", "origin", "domain")])
 

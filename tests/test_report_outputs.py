@@ -18,7 +18,9 @@ from test_report import SECRET_NAMES, copied, run
 from test_secrets import CANARY
 
 from workbench.case_plan import plan_for
-from workbench.report.making import REPORTS
+from workbench.incident import Incident
+from workbench.report import packing
+from workbench.report.making import REPORTS, report_without_names
 from workbench.report.redaction import NAME as KEPT_NAMES
 from workbench.standing import JOURNAL, state_of
 
@@ -239,3 +241,23 @@ def test_without_a_browser_a_pdf_is_refused_before_any_work(tmp_path: Path, monk
     done = run(case.folder, "--pdf", tmp_path / "x.pdf")
     assert done.exit_code == 2 and "no browser" in done.output
     assert not (case.folder / "report.html").exists()
+
+
+def test_a_report_that_cannot_keep_its_pseudonyms_leaves_no_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = copied(tmp_path)
+    real = packing._pack
+
+    def meanwhile(incident: Incident, *rest: Any) -> None:
+        real(incident, *rest)
+        report_without_names(incident)  # another report takes the same numbers
+
+    monkeypatch.setattr(packing, "_pack", meanwhile)
+    (tmp_path / "old.zip").write_text("of yesterday")
+    for name in ("x.zip", "old.zip"):
+        (case.folder / KEPT_NAMES).unlink(missing_ok=True)
+        done = run(case.folder, "--case-export", tmp_path / name)
+        assert done.exit_code == 2 and "another report of this case was made meanwhile" in done.output
+    assert not (tmp_path / "x.zip").exists() and not list(tmp_path.glob(".*"))
+    assert (tmp_path / "old.zip").read_text() == "of yesterday" and not (case.folder / "report.html").exists()

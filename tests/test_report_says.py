@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT
 from fleet_files import write_suffixes
 from incident_samples import LOST, case_of
-from mesh_samples import write
+from mesh_samples import replica, write
 from report_samples import loaded, of_two_suffixes, three
 from test_suffixes import two_fleets
 
@@ -332,6 +332,35 @@ def test_of_a_server_that_nobody_looked_at_no_verification_is_claimed(tmp_path: 
     assert "not known: it was not collected" in markdown(made)
     shown = redacted_report(incident, pseudonyms_of(incident))["verification"]
     assert [one["why"] for one in shown] == ["", "", "it was not collected"]
+
+
+def test_a_report_of_an_earlier_snapshot_says_that_it_does_not_show_what_came_of_a_repair(tmp_path: Path) -> None:
+    case = loaded(tmp_path, ("0-zero", three(18, set())), ("1-one", three(20, {5, 6})))
+    finished(case)
+    case = later(case, tmp_path, three(25, set()))
+    for as_of in ("1-one", "0-zero"):
+        made = whole_report(Incident(case, as_of))
+        (why,) = {one["why"] for one in made["verification"]}
+        assert why == "what was collected since is not in this report, which is of an earlier snapshot"
+        assert made["plain"][-1] == f"The plan of repair was carried out; whether it held is not known: {why}."
+    assert verified(whole_report(Incident(case))) == {"s1": 0, "s2": 0, "s3": 0}
+
+
+def test_plain_words_agree_with_the_headline(tmp_path: Path) -> None:
+    def said(name: str, files: dict[str, str]) -> list[str]:
+        plain: list[str] = whole_report(Incident(loaded(tmp_path / name, ("now", files))))["plain"]
+        return plain[1:]
+
+    files = three(10, set())
+    assert said("whole", files) == ["As far as the collected files show, all of them did."]
+    unlinked = {name: text for name, text in files.items() if not name.startswith("s3") and "agreements" not in name}
+    assert said("down", {**unlinked, "s3.DOWN": ""}) == [
+        "Of s3 nothing was collected: what it has, these files do not tell."
+    ]
+    empty = {name: text for name, text in files.items() if name != "s3.changelog.ldif"}
+    assert said("empty", {**empty, "s3.replica.ldif": replica(3, [])}) == [
+        "Of s3 neither a vector nor a log was collected: what it has, these files do not tell."
+    ]
 
 
 def test_where_it_cannot_be_judged_no_verification_is_claimed(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from workbench.runs.running import DONE, FAILED, LOG, run, runs_in
 from workbench.runs.told import checked_junit
 
 FACTS: dict[str, Any] = {
-    "facts": 3,
+    "facts": 4,
     "verdict": "clean",
     "evidence_at": None,
     "evidence_of": None,
@@ -184,7 +184,7 @@ BY_ITSELF = {
     "no notebook": ("record(FACTS)", "the notebook was not written"),
     "half a record": ("record(FACTS[:20]); book(BOOK)", "cannot be read"),
     "an empty record": ("record(''); book(BOOK)", "cannot be read"),
-    "a record of another version": ("record(FACTS.replace(': 3', ': 7')); book(BOOK)", "cannot be read"),
+    "a record of another version": ("record(FACTS.replace(': 4', ': 7')); book(BOOK)", "cannot be read"),
     "a record that lacks a list": ("record(FACTS.replace('sessions', 'session')); book(BOOK)", "cannot be read"),
     "a verdict that nobody knows": ("record(FACTS.replace('clean', 'great')); book(BOOK)", "cannot be read"),
     "a record that is nested deeply": ("record('[' * 100000); book(BOOK)", "cannot be read"),
@@ -378,11 +378,11 @@ def test_runs_of_two_files_do_not_meet(order: Callable[..., Order], monkeypatch:
 
 
 DAMAGED: dict[str, Any] = {
-    "cut": '{"run": 3',
+    "cut": '{"run": 4',
     "empty": "",
     "a list": "[]",
-    "only its version": '{"run": 3}',
-    "of the version before": {"run": 2},
+    "only its version": '{"run": 4}',
+    "of the version before": {"run": 3},
     "an outcome that nobody knows": {"outcome": "great"},
     "a time that is none": {"began": "soon"},
     "a time without a zone": {"began": "2026-11-22T01:00:00"},
@@ -417,7 +417,7 @@ def test_a_run_whose_facts_are_damaged_is_passed_over(
     asked = order()
     good = run(asked)
     assert good.folder is not None
-    for text in ('{"facts": 3}', '{"facts": 1}', json.dumps({**FACTS, "verdict": "great"}), "", "[" * 100_000):
+    for text in ('{"facts": 4}', '{"facts": 1}', json.dumps({**FACTS, "verdict": "great"}), "", "[" * 100_000):
         (good.folder / "facts.json").write_text(text)
         assert runs_in(asked.case_folder) == []
 

@@ -268,6 +268,40 @@ def test_one_port_on_many_hosts_names_nobody(tmp_path: Path) -> None:
     assert (link(found, "a").consumer, link(found, "b").consumer) == (None, "s2")
 
 
+@pytest.mark.parametrize(
+    ("host", "known", "consumer"),
+    [
+        ("far.example.com", "near.example.com", None),  # two machines that listen on one port
+        ("NEAR.example.com", "near.example.com", "s2"),
+        ("near", "near.example.com", "s2"),  # a container is called by another name from within
+        ("far.example.com", "3f2a1b9c", "s2"),
+        ("far.example.com", "localhost.localdomain", "s2"),
+        ("localhost", "near.example.com", "s2"),
+        ("10.0.0.2", "near.example.com", "s2"),
+        ("far.example.com", "10.0.0.2", "s2"),
+    ],
+)
+def test_a_port_names_nobody_where_full_names_differ(
+    host: str, known: str, consumer: str | None, tmp_path: Path
+) -> None:
+    ruv = [f"{{replica {rid} ldap://{known}:{38900 + rid}}} {csn(1, rid)} {csn(2, rid)}" for rid in (1, 2)]
+    files = {
+        "s1.replica.ldif": replica(1, ruv),
+        "s1.agreements.ldif": agreement("x", 38902, host=host),
+        "s2.replica.ldif": replica(2, ruv),
+    }
+    assert link(shown(tmp_path, files), "x").consumer == consumer
+
+
+def test_two_addresses_of_one_supplier_do_not_lead_to_one_server_by_its_port(tmp_path: Path) -> None:
+    both = shown(tmp_path / "both", three(agreement("x", 38902, host="c1"), agreement("y", 38902, host="c2")))
+    assert (link(both, "x").consumer, link(both, "y").consumer) == (None, None)
+    one = shown(
+        tmp_path / "one", three(agreement("x", 38902, host="localhost.localdomain"), agreement("y", 38902, host="c2"))
+    )
+    assert (link(one, "x").consumer, link(one, "y").consumer) == ("s2", None)
+
+
 def test_one_origin_on_two_servers_names_neither(tmp_path: Path) -> None:
     files = three(agreement("x", 636, host="far"), sends_to=("x;far;636;2;" + csn(1, 1),))
     files["s9.replica.ldif"] = files["s2.replica.ldif"]

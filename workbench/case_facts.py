@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,8 +14,8 @@ COUNTED = ("missing", "stranded", "pending", "unknown")
 NAMED = ("missing", "stranded")
 """Lists of single changes: of these it counts which they are, too."""
 
-SHOWN = 1000
-"""Positions of one list, server and origin that the facts name; of more there is the digest."""
+CUT, NOT_WHOLE = "cut", "not_whole"
+"""What is untold, too: which changes are in a list that was cut; and what a baseline in the case could not be held against."""
 
 Row = Mapping[str, Any]
 
@@ -27,9 +26,8 @@ def facts_of_case(incident: Incident, case: str | None = None) -> dict[str, list
     servers   server, suffix of each that tells what it has seen
     untold    server, suffix, why: what the evidence does not tell, whatever it says of single changes
     findings  code, server, link, origin, suffix; severity
-    counts    list (missing, stranded, pending, unknown), server, origin, suffix; count; of single changes `positions`, the
-              first in the order of their text, and the digest of all (null: the list was cut). Without a server: the whole
-              number of a list that was cut
+    counts    list (missing, stranded, pending, unknown), server, origin, suffix; count; of single changes their `positions`
+              (null: the list was cut). Without a server: the whole number of a list that was cut
     lag       server, origin, suffix; seconds from what it claims to what any server claims, by the clock of the origin
     links     supplier, suffix, link; the consumer, as far as anything tells it
     sessions  supplier, consumer, suffix; link, the decision, the anchor, and its order key
@@ -40,7 +38,7 @@ def facts_of_case(incident: Incident, case: str | None = None) -> dict[str, list
         severities.setdefault(tuple(one[key] for key in SCOPE), one["severity"])
     lists: dict[str, Iterable[dict[str, Any]]] = {
         "servers": ({"server": server, "suffix": suffix} for server, suffix in collected(found)),
-        "untold": untold(found),
+        "untold": [*untold(found), *_cut(found)],
         "findings": (dict(zip((*SCOPE, "severity"), (*key, one), strict=True)) for key, one in severities.items()),
         "counts": _counts(found),
         "lag": _lags(incident, found["servers"]),
@@ -51,6 +49,11 @@ def facts_of_case(incident: Incident, case: str | None = None) -> dict[str, list
         "sessions": (_session(incident, row) for row in found["pairs"]),
     }
     return {name: [{"case": case, **row} for row in rows] for name, rows in lists.items()}
+
+
+def _cut(found: Row) -> list[dict[str, Any]]:
+    cut = any(name in found["run"]["truncated"] for name in NAMED)
+    return [{"server": None, "suffix": None, "why": CUT}] if cut else []
 
 
 def _counts(found: Row) -> Iterator[dict[str, Any]]:
@@ -69,11 +72,9 @@ def _counts(found: Row) -> Iterator[dict[str, Any]]:
             yield _count(name, (None, None, None), cut[name], None)
 
 
-def _count(name: str, about: Iterable[Any], number: int, positions: Iterable[str] | None) -> dict[str, Any]:
-    which = sorted(positions or ())
-    digest = hashlib.sha256("\n".join(which).encode()).hexdigest()[:16] if positions is not None else None
+def _count(name: str, about: Iterable[Any], number: int, positions: list[str] | None) -> dict[str, Any]:
     row = {"list": name, **dict(zip(("server", "origin", "suffix"), about, strict=True)), "count": number}
-    return {**row, "positions": which[:SHOWN], "digest": digest}
+    return {**row, "positions": positions and sorted(positions)}
 
 
 def _session(incident: Incident, row: Row) -> dict[str, Any]:

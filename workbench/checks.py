@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.case import Case
-from workbench.case_facts import NAMED, facts_of_case
+from workbench.case_facts import NAMED, NOT_WHOLE, facts_of_case
 from workbench.diagnosis_text import headline, untold
 from workbench.differences import difference, differences_text, read_diagnosis, worst_new
 from workbench.incident import Incident, open_case
@@ -61,19 +61,23 @@ class Checked:
 
 def oldest_evidence(case: Case) -> tuple[str | None, str | None]:
     """What is oldest of the newest times that each server's evidence tells in the last snapshot, and the server; (None, None):
-    there is nothing in it. Without any time it is when the server's files were written.
+    there is nothing in it. Of a server that tells no time it is when its files were written; None if that is not known either.
 
     Of several servers the new ones must not hide the one whose collector has died. What did not answer tells no time.
     """
     label, line = next(reversed(case.snapshots), ""), Timeline(case)
     mine = [one for one in case.inputs if one.snapshot == label]
     down = {one.server for one in mine if one.file.endswith(DOWN)}
-    servers = {one.server for one in mine if one.kind} - down
-    times = {server: at for server in servers if (at := line.about(label, server))}
-    for one in () if times else mine:
-        if one.server in servers:
-            written = datetime.fromtimestamp(one.changed // 10**9, UTC)
-            times[one.server] = max(written, times.get(one.server, written))
+    written: dict[str, int] = {}
+    for one in mine:
+        if one.kind and one.server not in down:
+            written[one.server] = max(one.changed, written.get(one.server, 0))
+    times: dict[str, datetime] = {}
+    for server, at in sorted(written.items()):
+        told = line.newest(label, server)
+        if told is None and not at:  # its files were changed while they were read
+            return None, server
+        times[server] = told or datetime.fromtimestamp(at // 10**9, UTC)
     if not times:
         return None, None
     server = min(times, key=lambda name: (times[name], name))
@@ -99,7 +103,7 @@ def check(case_folder: str | Path, threshold: str = "warning", baseline: str = B
         incident = Incident(case)
         found = incident.found
         counts = {name: sum(one["severity"] == name for one in found["findings"]) for name in SEVERITIES}
-        known = case.folder / baseline
+        known, facts = case.folder / baseline, facts_of_case(incident, named)
         if not known.exists():
             outcome, changes, details = outcome_of(found, threshold), dict[str, int](), ""
         else:
@@ -107,10 +111,14 @@ def check(case_folder: str | Path, threshold: str = "warning", baseline: str = B
             changes = {kind: len(differing["findings"][kind]) for kind in ("new", "gone", "changed")}
             details = differences_text(differing)
             outcome = _outcome_since(differing, found, threshold)
-        about = counts, changes, details, facts_of_case(incident, named)
+            if differing["not_compared"]:
+                facts["untold"].append({"case": named, "server": None, "suffix": None, "why": NOT_WHOLE})
+        about = counts, changes, details, facts
         return Checked(named, outcome, headline(found), *about, *oldest_evidence(case))
     except Problem as problem:
         return Checked(named, FAILED, str(problem))
+    except OSError as error:  # of a folder that cannot be read: the other cases can
+        return Checked(named, FAILED, f"cannot read it: {error.strerror or type(error).__name__}")
 
 
 def _whole(path: Path) -> dict[str, Any]:

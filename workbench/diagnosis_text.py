@@ -10,7 +10,7 @@ from workbench.matrix_text import matrix_text, outside_text
 from workbench.model import System
 from workbench.plain import aligned, one_cell
 from workbench.rules.verdicts import MISSING, UNKNOWN
-from workbench.topology import NO_VECTOR
+from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
 Row = Mapping[str, Any]
 
@@ -66,7 +66,8 @@ def summed(found: Row) -> dict[str, Any]:
         "pending_cut": "pending" in cut,
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
-        "not_collected": {"on": _on(one for one in found["not_collected"] if one["why"] != NO_VECTOR)},
+        "not_collected": _not_collected(found, IS_DOWN, NOT_COLLECTED),
+        "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
 
@@ -121,6 +122,20 @@ def _no_vector(found: Row) -> list[dict[str, Any]]:
     return [{"suffix": suffix, "on": sorted({*names})} for suffix, names in of.items()]
 
 
+def _not_collected(found: Row, *whys: str) -> list[dict[str, Any]]:
+    """Servers of which nothing was collected, or addresses: of one suffix, or of all that there are (suffix None)."""
+    suffixes = {one["suffix"] for one in found["servers"]} - {None}
+    lacking: dict[str, set[str | None]] = {}
+    for one in found["not_collected"]:
+        if one["why"] in whys:
+            lacking.setdefault(one["server"], set()).add(one["suffix"])
+    of: dict[str | None, list[str]] = {}
+    for name, its in sorted(lacking.items()):
+        for suffix in {None} if None in its or its >= suffixes else its:
+            of.setdefault(suffix, []).append(name)
+    return [{"suffix": suffix, "on": of[suffix]} for suffix in sorted(of, key=lambda suffix: suffix or "")]
+
+
 def untold(found: Row) -> list[dict[str, Any]]:
     """Why a diagnosis without findings is no clean one, beside stretches that are unknown: server, suffix (None: any), why.
 
@@ -164,7 +179,7 @@ def verdict_line(told: Row) -> str:
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
         said.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
-    open_ = list(_open(told))
+    open_ = list(open_questions(told))
     if reason := _not_compared(told["nothing_to_compare"]):
         said.insert(
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
@@ -175,8 +190,8 @@ def verdict_line(told: Row) -> str:
     return line[0].upper() + line[1:]
 
 
-def _open(told: Row) -> Iterator[str]:
-    """What nobody can tell, and why."""
+def open_questions(told: Row) -> Iterator[str]:
+    """What nobody can tell, and why, of what `summed` counted."""
     if count := told["unknown"]["count"]:
         yield f"{count:,} {'stretch' if count == 1 else 'stretches'} cannot be judged by what was collected"
     if not told["nothing_to_compare"]["why"]:
@@ -185,8 +200,12 @@ def _open(told: Row) -> Iterator[str]:
     for one in told["no_vector"] if told["nothing_to_compare"]["why"] != NO_VECTOR else ():
         of = f" of {one['suffix']}" if one["suffix"] else ""
         yield f"of {_named_few(one['on'])} neither a vector nor a log{of} was collected"
-    if absent := told["not_collected"]["on"]:
-        yield f"{_named_few(absent)} {'was' if len(absent) == 1 else 'were'} not collected"
+    for one in told["not_collected"]:
+        of = f"of {one['suffix']} " if one["suffix"] else ""
+        yield f"{of}{_named_few(one['on'])} {'was' if len(one['on']) == 1 else 'were'} not collected"
+    for one in told["not_all"]:
+        of = f"of {one['suffix']} " if one["suffix"] else ""
+        yield f"{of}not all of {_named_few(one['on'])} were collected"
 
 
 def _named_few(names: Sequence[str]) -> str:

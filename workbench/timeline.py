@@ -200,9 +200,13 @@ class Timeline:
 
     def about(self, snapshot: str, server: str) -> datetime | None:
         """About when the server's files of the snapshot were collected: the newest stamp in them, else in any of it."""
-        of_snapshot = [(name, at) for label, name, at in self._stamps if label == snapshot]
-        mine = [at for name, at in of_snapshot if name == server]
-        return max(mine or [at for _, at in of_snapshot], default=None)
+        of_any = (at for label, _, at in self._stamps if label == snapshot)
+        return self.newest(snapshot, server) or max(of_any, default=None)
+
+    def newest(self, snapshot: str, server: str) -> datetime | None:
+        """The newest stamp in the server's own files of the snapshot; None: they tell no time."""
+        mine = (at for label, name, at in self._stamps if (label, name) == (snapshot, server))
+        return max(mine, default=None)
 
     @cached_property
     def _stamps(self) -> list[tuple[str, str, datetime]]:

@@ -97,7 +97,11 @@ class Replica:
 
 @dataclass(frozen=True)
 class Link:
-    """One link as its supplier has it. `remembered`: what the supplier remembers of the consumer's vector, which may be old."""
+    """One link as its supplier has it.
+
+    remembered  what the supplier remembers of the consumer's vector, which may be old
+    unlike      collected servers that the address is not of
+    """
 
     supplier: str
     suffix: str | None
@@ -106,6 +110,7 @@ class Link:
     address: str | None
     enabled: bool | None
     remembered: Vector | None
+    unlike: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -158,28 +163,33 @@ class Topology:
 def not_collected(shown: Topology) -> list[dict[str, Any]]:
     """Servers that there are, and of which the snapshot does not tell what they have seen: server, suffix (None: all), why.
 
-    Where a link leads nobody may know: then it leads to none that was collected only if each of these is known to be led to.
+    Of a server that tells one suffix another may not have been collected. Where a link leads nobody may know: it may lead to
+    any collected server that no link is known to lead to. But several addresses are of as many servers: of more addresses
+    than there are such servers at least one leads elsewhere, and nobody knows which (`NOT_ALL`).
     """
-    rows: dict[Key, str] = {
-        (server, None): IS_DOWN for server in shown.down - {one.server for one in shown.replicas if one.claims}
-    }
-    suppliers = {(link.supplier, link.suffix) for link in shown.links}
     telling = {(one.server, one.suffix) for one in shown.replicas if one.tells}
-    for server, suffix in ({(one.server, one.suffix) for one in shown.replicas} | suppliers) - telling:
+    down = shown.down - {one.server for one in shown.replicas if one.claims}
+    held = {(one.server, one.suffix) for one in shown.replicas} | {(one.supplier, one.suffix) for one in shown.links}
+    led = {(one.consumer, one.suffix) for one in shown.links if one.consumer}
+    rows: dict[Key, str] = {(server, None): IS_DOWN for server in down}
+    for server, suffix in (held | led) - telling:
         # A file that names no suffix is about one that is told of.
-        if server not in shown.down and (suffix or not any(name == server for name, _ in telling)):
-            rows[server, suffix] = NO_VECTOR
-    servers = {one.server for one in shown.replicas} | {server for server, _ in suppliers} | shown.down
-    for link in shown.links:
-        led = {other.consumer for other in shown.links if other.suffix == link.suffix}
-        name = link.consumer or (None if servers - led - {link.supplier} else link.address)
-        if name and name not in servers:
-            rows[name, link.suffix] = NOT_COLLECTED
+        if server not in down and (suffix or not any(name == server for name, _ in telling)):
+            rows[server, suffix] = NO_VECTOR if any(name == server for name, _ in held) else NOT_COLLECTED
+    for supplier, suffix in {(one.supplier, one.suffix) for one in shown.links}:
+        there = down | {server for server, of in held if None in (of, suffix) or of == suffix}
+        free = there - {server for server, of in led if of == suffix} - {supplier}
+        mine = [one for one in shown.links if (one.supplier, one.suffix, one.consumer) == (supplier, suffix, None)]
+        may_be = {one.address: free - one.unlike for one in mine if one.address}
+        rows |= {(address, suffix): NOT_COLLECTED for address, servers in may_be.items() if not servers}
+        open_ = {address for address, servers in may_be.items() if servers}
+        if len(open_) > len(frozenset().union(*may_be.values())):
+            rows = {(address, suffix): NOT_ALL for address in open_} | rows
     order = sorted(rows, key=lambda key: (key[1] or "", key[0]))
     return [{"server": server, "suffix": suffix, "why": rows[server, suffix]} for server, suffix in order]
 
 
-IS_DOWN, NO_VECTOR, NOT_COLLECTED = "down", "no_vector", "not_collected"
+IS_DOWN, NO_VECTOR, NOT_COLLECTED, NOT_ALL = "down", "no_vector", "not_collected", "not_all"
 """Why the evidence does not tell what a server has seen."""
 
 
@@ -322,7 +332,7 @@ def _links(
         name, own = tuple(link[key] for key in _LINK_KEY), (link["supplier"], link["suffix"] or None, link["name"])
         consumer = theirs.get(name) or link["consumer"] or told.get(name)
         vector = _vector(remembered[own]) if own in remembered else None
-        links.append(Link(*own, consumer, link["address"], link["enabled"], vector))
+        links.append(Link(*own, consumer, link["address"], link["enabled"], vector, link["unlike"]))
     return sorted(links, key=lambda link: (link.suffix or "", link.supplier, link.name))
 
 

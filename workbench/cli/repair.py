@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from click.core import ParameterSource
 
 from workbench.boundary import printable
 from workbench.cli.servers import ended_in_order, reach_of, reaching
-from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main
+from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, say
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
 from workbench.plan_text import file_of, plan_text, step_text
@@ -172,7 +171,7 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
     left = [step for step in plan.steps if step.key not in so_far.done]
     site = reach_of(options).site(plan, folder, left)
     steps = [step_text(step, file_of(plan, step)) for step in left]
-    _say("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
+    say("\n\n".join([f"{so_far}; what is left:", *steps]) if so_far.done else plan_text(plan))
     _confirm(list(dict.fromkeys(step.server for step in left)), options["confirmed"])
     with ended_in_order():
         outcome = applied(
@@ -185,25 +184,17 @@ def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> 
             stop_file=options["stop_file"],
             accept_progress=options["accept_progress"],
             patience=options["patience"],
-            told=lambda sentence: _say(sentence, err=True),
+            told=lambda sentence: say(sentence, err=True),
             dead_owner=options["dead_owner"],
             again=again("resume", plan_file),
         )
-    _say(str(outcome))
+    say(str(outcome))
     if outcome.state != FINISHED:
         raise click.exceptions.Exit(4)
     for row in site.kept():
         if row["kept"] is not True:
-            _say(one_cell(f"{'unknown' if row['kept'] is None else 'not yet'}: {row['server']} {row['says']}"))
-    _say(f"now, and again later: {again('verify', plan_file)}")
-
-
-def _say(sentence: str, err: bool = False) -> None:
-    """Tell it, if anybody still listens: what is done to servers does not depend on who reads along."""
-    try:
-        click.echo(printable(sentence), err=err)
-    except BrokenPipeError:  # what is left in the buffer would fail once more at the end, and make the exit code 120
-        os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
+            say(one_cell(f"{'unknown' if row['kept'] is None else 'not yet'}: {row['server']} {row['says']}"))
+    say(f"now, and again later: {again('verify', plan_file)}")
 
 
 def again(verb: str, plan_file: Path) -> str:

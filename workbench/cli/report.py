@@ -53,7 +53,7 @@ def report(
     from workbench.incident import Incident
     from workbench.report.making import note_unredacted, report_without_names, whole_report
     from workbench.report.markdown import markdown
-    from workbench.report.packing import browser, export_case, write_pdf
+    from workbench.report.packing import browser, case_export, write_pdf
     from workbench.report.page import page
 
     if unredacted and not (reason or "").strip():
@@ -74,10 +74,13 @@ def report(
         note_unredacted(incident, str(reason), [one for one in outputs if one])
     else:
 
-        def pack(made: dict[str, Any], names: Pseudonyms) -> None:
-            if export:
-                with _writing(export):
-                    export_case(incident, made, names, Path(export))
+        @contextmanager
+        def pack(made: dict[str, Any], names: Pseudonyms) -> Iterator[None]:
+            if not export:
+                yield
+                return
+            with _writing(export), case_export(incident, made, names, Path(export)):
+                yield
 
         made, told = report_without_names(incident, pack)
         if told:

@@ -19,7 +19,7 @@ from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
 from workbench.checks import FAILED as NOT_CHECKED
 from workbench.cli.diagnosis import case_around, kept_of
 from workbench.cli.servers import ended_in_order
-from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main
+from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, not_written, say, unread
 from workbench.model import Problem
 
 if TYPE_CHECKING:
@@ -100,11 +100,12 @@ class Cells:
 def _check_outputs(json_to: str | None, junit_to: str | None, files: Sequence[Path], asked: Sequence[Orders]) -> None:
     """Refuse outputs in a case, and on anything that the runs read."""
     from workbench.runs.checking import baseline_of
+    from workbench.runs.news import kept_for
     from workbench.runs.notices import files_of
 
     kept, homes = list(files), set[Path]()
     for orders in asked:
-        kept += [baseline_of(orders), *files_of(orders)]
+        kept += [baseline_of(orders), kept_for(orders.path), *files_of(orders)]
         for order in [*orders.runs, *(one.order for one in orders.refused)]:
             homes |= {order.case_folder.resolve(), *order.paths}  # a case may be still to be made
             with suppress(Problem, OSError):
@@ -138,9 +139,9 @@ def check(
 
     What counts is what is new or worse than the baseline beside the file (FILE.baseline.json); where nothing was accepted
     yet, every finding. A run that failed or could not tell is never a pass, also if it could not before. A file that cannot be
-    used, or a case that is not there, has failed; the others are run. Ctrl-C and being told to end count what was not run as
-    failed, write and tell that. Exit codes: 0 clean, 1 new or worse, 2 a run failed, or somebody could not be told, 3
-    inconclusive.
+    used, or a case that is not there, has failed; the others are run. --no-run demands `max_age` in the file, also to accept.
+    Ctrl-C and being told to end count what was not run as failed, write and tell that. Exit codes: 0 clean, 1 new or worse, 2 a
+    run failed, an output could not be written, or somebody could not be told, 3 inconclusive.
     """
     from workbench.runs import checking, told
 
@@ -156,19 +157,21 @@ def check(
     try:
         with ended_in_order():
             for one in nights:
-                one.run(no_run, dead_owner)
+                one.run(dead_owner)
     except KeyboardInterrupt:
-        click.echo("workbench: the check is ended; what was not run counts as failed", err=True)
+        say("workbench: the check is ended; what was not run counts as failed", err=True)
     for one in nights:
         one.judge()
     not_accepted = _accepted(nights, reason) if accepting else []
     found = [checked for one in nights for checked in one.checked]
-    found += [checking.not_begun(nights[0].orders.path, str(problem), "baseline") for problem in not_accepted]
+    # All files or none: of each it is told that nothing was.
+    whys = {one.orders.path: str(problem) for problem in not_accepted for one in nights}
+    found += [checking.not_begun(path, why, checking.NOT_ACCEPTED) for path, why in whys.items()]
     problems += _write(found, json_to, junit_to)
     for one in nights:
         problems += one.tell()
     for each in dict.fromkeys(str(one) for one in [*not_accepted, *problems]):
-        click.echo(f"workbench: {printable(each)}", err=True)
+        say(f"workbench: {each}", err=True)
     if "-" not in (json_to, junit_to):
         click.echo(told.checked_text(found), nl=False)
     # Whoever waits for a message would take silence for a pass.
@@ -189,6 +192,9 @@ def _write(found: Sequence[CheckedRun], json_to: str | None, junit_to: str | Non
                 give(text, to)
         except Problem as problem:
             problems.append(problem)
+        except OSError as error:  # of standard output
+            problems.append(not_written(error, "-"))
+            unread(sys.stdout)
     return problems
 
 
@@ -201,13 +207,13 @@ class Night:
         self.orders, self.demands, self.notify = orders.Orders(path, []), checking.Demands(), notices.Notify()
         self.baseline: Mapping[str, Any] = {"runs": {}}
         self.runs: list[Run] = []
-        self.wrong = ""
+        self.no_run, self.wrong = no_run, ""
         self.checked: list[CheckedRun] = []
         try:
             self.orders = orders.only_notify(path)  # first: others have to learn of what is wrong below
             self.notify = notices.notify_of(self.orders)
             self.orders = orders.read_orders(path)
-            self.demands = checking.demands_of(self.orders, no_run and not accepting)
+            self.demands = checking.demands_of(self.orders, no_run)
             if not accepting:
                 self.baseline = checking.read_baseline(checking.baseline_of(self.orders))
         except Problem as problem:
@@ -219,16 +225,16 @@ class Night:
 
         return self._unusable() or checking.not_ended(self.orders)
 
-    def run(self, no_run: bool, dead_owner: str | None) -> None:
+    def run(self, dead_owner: str | None) -> None:
         """Run all that can be, or look at the last runs."""
         from workbench.runs import checking
         from workbench.runs.running import run as ran
 
         if self.wrong:
             return
-        if no_run:
+        if self.no_run:
             self.runs = checking.last_runs(self.orders, self.demands, datetime.now(UTC))
-        for order in [] if no_run else self.orders.runs:
+        for order in [] if self.no_run else self.orders.runs:
             with Cells() as cells:
                 self.runs.append(ran(order, cells, self.orders.keep, dead_owner))
 
@@ -259,7 +265,7 @@ class Night:
         from workbench.runs.news import News
         from workbench.runs.notices import tell
 
-        news = News(self.orders.path, self.checked, self.demands.terms, datetime.now(UTC).date())
+        news = News(self.orders.path, self.checked, self.demands.terms, datetime.now(UTC).date(), self.no_run)
         return [Problem(why) for why in tell(self.notify, self.orders.path.stem, news)]
 
 
@@ -272,7 +278,7 @@ def _accepted(nights: Sequence[Night], reason: str) -> list[Problem]:
             if one.wrong:
                 raise Problem("nothing was accepted", str(one.orders.path), one.wrong)
         for path in checking.accept([(one.orders, one.runs) for one in nights], reason):
-            click.echo(f"accepted: {printable(str(path))}", err=True)
+            say(f"accepted: {path}", err=True)
         problems = []
     except Problem as problem:
         problems = [problem]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from tqdm import tqdm
@@ -20,7 +22,7 @@ from workbench.model import Problem
 EXIT_CODES = {
     0: "clean",
     1: "findings at or above the threshold",
-    2: "could not run, or bad usage; of `scenario` also: a case could not be answered",
+    2: "could not run, bad usage, or nobody read the output to its end; of `scenario` also: a case could not be answered",
     3: "inconclusive evidence",
     4: "a repair stopped half way and can be resumed",
     130: "stopped by Ctrl-C",
@@ -37,14 +39,17 @@ class Verbs(click.Group):
         except Problem as problem:
             click.echo(f"workbench: {printable(str(problem))}", err=True)
             context.exit(2)
-        except BrokenPipeError:
-            context.exit(0)
+        except BrokenPipeError:  # what was left undone and unsaid nobody knows: with 0 it would be a pass
+            unread()
+            context.exit(2)
         except OSError as error:
             where = f" ({printable(str(error.filename))})" if error.filename else ""
             what = error.strerror or type(error).__name__
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 what, where = "the disk is full", f"{where}. Free some space and start again; nothing was changed"
             click.echo(f"workbench: {what}{where}", err=True)
+            if not error.filename:
+                unread(sys.stdout)  # it may be the one that has no room
             context.exit(2)
         except KeyboardInterrupt:
             click.echo("workbench: stopped; what was published before is unchanged", err=True)
@@ -96,6 +101,7 @@ def give(text: Iterable[str], to: str) -> None:
     text = [text] if isinstance(text, str) else text
     if to == "-":
         sys.stdout.writelines(text)
+        sys.stdout.flush()  # what fails later than here is nobody's to tell
         return
     path = Path(to).resolve()
     try:
@@ -108,8 +114,28 @@ def give(text: Iterable[str], to: str) -> None:
         raise not_written(error, to) from None
 
 
+def say(sentence: str, err: bool = False) -> None:
+    """Tell it, if anybody still listens: where what is done does not depend on who reads along."""
+    try:
+        click.echo(printable(sentence), err=err)
+    except OSError:
+        unread(sys.stderr if err else sys.stdout)
+
+
+def unread(*streams: TextIO) -> None:
+    """Nothing more goes to these, or to either of the two of the process, as nobody reads them: what is left in the buffer would
+    fail once more at the end, and make the exit code 120.
+    """
+    for one in streams or (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # one that is no file of the system's
+            os.dup2(os.open(os.devnull, os.O_WRONLY), one.fileno())
+
+
 def not_written(error: OSError, to: str) -> Problem:
     """Why an output could not be written, and what to do about it."""
+    to = "standard output" if to == "-" else to
+    if error.errno == errno.EPIPE:
+        return Problem("cannot write: nobody reads it to its end", to, "see what has become of its reader")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Problem(
             "cannot write: the disk is full", to, "free some space and start again; what was there is unchanged"

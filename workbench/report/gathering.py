@@ -469,8 +469,8 @@ def _journal(incident: Incident) -> tuple[list[dict[str, Any]], str]:
 
 
 THIS, EARLIER, OTHER = "this", "earlier", "other"
-NOTHING_SINCE, NOT_COLLECTED, NO_VECTOR, ALONE, CUT, NOT_JUDGED = (
-    "nothing_since", "not_collected", "no_vector", "alone", "cut", "not_judged"
+NOTHING_SINCE, TOO_EARLY, NOT_COLLECTED, NO_VECTOR, ALONE, CUT, NOT_JUDGED = (
+    "nothing_since", "too_early", "not_collected", "no_vector", "alone", "cut", "not_judged"
 )  # fmt: skip
 """Why nobody can tell how many changes a server misses."""
 
@@ -484,10 +484,12 @@ def _verification(incident: Incident, plan: Row | None) -> Iterator[dict[str, An
     now = incident.found
     counted = Counter((row["server"], row["suffix"] or "") for row in now["missing"])
     cut = "missing" in now["run"]["truncated"]
+    earlier = list(incident.case.snapshots)[:-1]
     for one in (plan or {}).get("states", ()):
         assert plan
         key = one["server"], one["suffix"]
-        why = _untold(incident, *key, counted[key]) if plan["of"] == EARLIER else NOTHING_SINCE
+        since = TOO_EARLY if plan["snapshot"] in earlier else NOTHING_SINCE
+        why = _untold(incident, *key, counted[key]) if plan["of"] == EARLIER else since
         yield {
             "server": one["server"],
             "suffix": one["suffix"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from workbench.report.redaction import (
     HOST,
     SERVER,
     TARGET,
+    URL,
     Pseudonyms,
     keep,
     kept_pseudonyms,
@@ -40,11 +42,12 @@ def pseudonyms_of(incident: Incident) -> Pseudonyms:
     names = kept_pseudonyms(incident.case.folder, naming, system.typed, _ours(incident))
     found: dict[str, dict[str, None]] = {}
     targets: list[str] = []
+    urls: list[str] = []
     for kind, name in names_in(incident):
         if kind == TARGET:
             targets.append(name)
-        elif kind == "url":
-            names.learn_from(name)
+        elif kind == URL:
+            urls.append(name)
         else:
             found.setdefault(kind, {})[name] = None
     for of, name in (part for target in targets for part in names.parts_of(target)):
@@ -54,7 +57,8 @@ def pseudonyms_of(incident: Incident) -> Pseudonyms:
         names.learn(kind, found.pop(kind, ()))
     for one in incident.case.inputs:
         names.learn_file(one.file, one.server, one.format.rpartition(".")[2])
-    names.learn_from([{"target": target} for target in targets])
+    names.learn_from([{TARGET: target} for target in targets])
+    names.learn_from([{URL: url} for url in urls])
     names.learn(HOST, _below(names))
     return names
 
@@ -87,17 +91,21 @@ def whole_report(incident: Incident) -> dict[str, Any]:
     return {**worded(told, incident.system), "redacted": False}
 
 
+def _nothing(made: dict[str, Any], names: Pseudonyms) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 def report_without_names(
-    incident: Incident, pack: Callable[[dict[str, Any], Pseudonyms], None] = lambda made, names: None
+    incident: Incident, pack: Callable[[dict[str, Any], Pseudonyms], AbstractContextManager[None]] = _nothing
 ) -> tuple[dict[str, Any], str]:
     """The report with pseudonyms, which are kept before a page is written that has them, and what went wrong with keeping them.
 
-    `pack` makes what needs the pseudonyms themselves: it may add some, and comes before they are kept.
+    `pack` makes what needs the pseudonyms themselves: it may add some, and publishes what it made after they are kept.
     """
     names = pseudonyms_of(incident)
     made = redacted_report(incident, names)
-    pack(made, names)
-    return made, keep_pseudonyms(names, incident.case.folder)
+    with pack(made, names):
+        return made, keep_pseudonyms(names, incident.case.folder)
 
 
 def redacted_report(incident: Incident, names: Pseudonyms) -> dict[str, Any]:

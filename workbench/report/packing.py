@@ -27,12 +27,14 @@ from workbench.report.redaction import (
     DROPPED,
     ENTRY,
     FILE,
+    HOST,
     KEPT,
     LINK,
     ORIGIN,
     SERVER,
     SNAPSHOT,
     TARGET,
+    URL,
     Pseudonyms,
     without_secrets,
 )
@@ -121,8 +123,6 @@ def _copy(draft: Path, to: IO[bytes]) -> None:
 
 # --- a case for others
 
-TEXT = "text"
-
 COLUMN_RULES: Mapping[str, str] = {
     "snapshot": SNAPSHOT,
     "server": SERVER,
@@ -137,15 +137,15 @@ COLUMN_RULES: Mapping[str, str] = {
     "parent": ENTRY,
     "rename": DROPPED,
     "body": DROPPED,
-    "holder": TEXT,
+    "holder": LINK,  # or a server: what is known keeps its pseudonym
     "generation": KEPT,
-    "url": TEXT,
+    "url": URL,
     "min": KEPT,
     "max": KEPT,
     "problem": DROPPED,
     "raw": DROPPED,
     "name": LINK,
-    "consumer_host": TEXT,
+    "consumer_host": HOST,
     "consumer_origin": ORIGIN,
     "schedule": KEPT,
     "state": KEPT,
@@ -178,6 +178,26 @@ COLUMN_RULES: Mapping[str, str] = {
 }
 """Column -> what becomes of it in an export. A column of text that is not here is dropped, one of numbers is kept."""
 
+TABLE_RULES: Mapping[str, str] = {
+    "changes": KEPT,
+    "positions": KEPT,
+    "alike": DROPPED,  # a hash without a key of what a change did: who guesses a value that was left out can prove it
+    "named": KEPT,
+    "vectors": KEPT,
+    "listed": KEPT,
+    "states": KEPT,
+    "entries": KEPT,
+    "links": KEPT,
+    "applied": KEPT,
+    "operations": KEPT,
+    "entry_states": KEPT,
+    "messages": KEPT,
+    "rejects": KEPT,
+    "coverage": KEPT,
+    "digests": KEPT,  # of positions, which are there themselves
+}
+"""Table -> kept in an export, or dropped. A table that is not here is dropped."""
+
 _OWN_WORDS = frozenset({"position", "min", "max", "generation", "sha256"})
 """Kept columns that hold no words, of which every value differs: only what is no hexadecimal number is looked through."""
 _NUMBER = r"^[0-9A-Fa-f]{12,}$"
@@ -186,9 +206,11 @@ _ROWS = 65_536
 _THEN = (1980, 1, 1, 0, 0, 0)
 
 
-def export_case(incident: Incident, report: Mapping[str, Any], names: Pseudonyms, path: Path) -> None:
+@contextmanager
+def case_export(incident: Incident, report: Mapping[str, Any], names: Pseudonyms, path: Path) -> Iterator[None]:
     """Pack the report's data, the diagnosis and the evidence tables, all without names; no input file goes along.
 
+    The archive is there when the block ends: what is done in it, as to keep the pseudonyms, has to succeed first.
     The same case gives the same bytes: names in order, times fixed.
     """
     found = without_secrets({**incident.found, "run": {}}, secrets_of(incident))
@@ -197,16 +219,21 @@ def export_case(incident: Incident, report: Mapping[str, Any], names: Pseudonyms
         "findings.json": json.dumps(redacted(found, names), indent=1) + "\n",
         "report.json": json.dumps({**report, "run": {}}, indent=1) + "\n",
     }
+    with _drafted(path) as draft:
+        _pack(incident, texts, names, draft)
+        yield
+
+
+def _pack(incident: Incident, texts: Mapping[str, str], names: Pseudonyms, to: Path) -> None:
     with (
-        _drafted(path) as draft,
         tempfile.TemporaryDirectory(prefix="workbench-") as folder,
-        zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for name in sorted(texts):
             with archive.open(_member(name), "w") as member:
                 member.write(texts[name].encode())
         made = Path(folder) / "part.parquet"
-        for table in sorted(COLUMNS):
+        for table in sorted(table for table in COLUMNS if TABLE_RULES.get(table) == KEPT):
             for number, part in enumerate(incident.then.parts(table)):
                 _write_redacted(part["path"], table, names, made)
                 about = _member(f"evidence/{table}/{number:05}.parquet")
@@ -218,7 +245,8 @@ _ABOUT = """A case of the replication workbench without names, for a support tic
 
 report.json      what the report says
 findings.json    the diagnosis
-evidence/        the tables it rests on (Parquet), without values, modifications, ports and free text
+evidence/        the tables it rests on (Parquet), without values, modifications, ports and free text; also without the
+                 table `alike`, of which values could be guessed
 
 Servers, hosts, links and files have numbers, entries have codes; the same name has the same one everywhere. What they
 stand for stays with those who have the case. Names of attributes, positions and times are as they were.
@@ -272,7 +300,9 @@ def _of(rule: str, text: str, names: Pseudonyms) -> str:
         return names.target(text)
     if rule == FILE:
         return str(names.redacted(text, FILE))
-    if rule in (SERVER, SNAPSHOT, LINK, ENTRY):
+    if rule == URL:
+        return names.url(text)
+    if rule in (SERVER, SNAPSHOT, LINK, HOST, ENTRY):
         return names.of(rule, text)
     return names.text(text)
 

@@ -36,6 +36,8 @@ DOMAIN, UNIT, ENTRY, FOLDER, CASE, SNAPSHOT = "domain", "unit", "entry", "folder
 ORIGIN, MAIL, FILE = "origin", "mail", "file"
 TARGET = "target"
 """The name of an entry, made of parts: each part has a pseudonym of its own, so that the structure stays readable."""
+URL = "url"
+"""An address: nothing of it stays but how it is reached. What its host may look like is not asked: it may be any text."""
 DROPPED, KEPT = "dropped", "kept"
 TIME = "time"
 """A time of ours: it stays as it is, if it is one."""
@@ -64,7 +66,10 @@ class Rule(NamedTuple):
 _WORD = r"[^\W_]"
 _WORDS, _ONE = re.compile(rf"{_WORD}+|.", re.DOTALL), re.compile(_WORD)
 """Names stand on the borders of words, and underscores are borders; what is no letter or digit stands for itself."""
-_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
+_NO_HOST = r"\s/:@\"'`<>(){}\[\],;|\\?#&"
+_HOST = rf"(?!-|%2[Ff])[^{_NO_HOST}]{{0,254}}[^{_NO_HOST}.!]"
+"""A host in a sentence, in letters of any kind, up to what can be no part of one; an escaped path to a socket is none."""
+_URL = re.compile(r"(\w{1,30}://)(?:[^/]*@)?(\[[^\]/]*\]|[^/]*?)(?::([0-9]+))?(/.*)?", re.DOTALL)
 
 RULES = (
     Rule(SERVER, ("server", "supplier", "consumer", "on", "made_on", "held_by", "suppliers", "takes_from")),
@@ -72,7 +77,7 @@ RULES = (
     Rule(LINK, ("link", "links.name"), why="links are named after servers, sites and customers"),
     Rule(HOST, ("host",)),
     Rule(HOST, pattern=rf"--(?:[a-z]+-)?host[= ]+({_HOST})"),
-    Rule(HOST, pattern=rf"(?<!\w)\w{{1,30}}://(?:[^/@\n]{{0,256}}@)?({_HOST})(?=[:/\s]|$)", why="the host of a URL"),
+    Rule(HOST, pattern=rf"(?<!\w)\w{{1,30}}://(?:[^/@\n]{{0,256}}@)?({_HOST})", why="the host of a URL"),
     Rule(ADDRESS, pattern=r"(?<![\w.])(?<![Vv]ersion )(?<![Rr]elease )((?:[0-9]{1,3}\.){3}[0-9]{1,3})(?!\w|\.[0-9])"),
     Rule(
         ADDRESS,
@@ -80,6 +85,7 @@ RULES = (
     ),
     Rule(USER, ("user",)),
     Rule(MAIL, pattern=r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8})"),
+    Rule(URL, ("url",), why="of an address that is in no sentence all is known: it is understood, or left out"),
     Rule(TARGET, ("target", "suffix", "login", "rename"), why="names of entries are names of people"),
     Rule(CASE, ("case", "case.name"), why="people name cases after customers"),
     Rule(SNAPSHOT, ("snapshot", "snapshots")),
@@ -186,14 +192,17 @@ class Pseudonyms:
         self._spellings: dict[str, str] = {}
         self._begins: dict[str, list[str]] | None = None
         self._names: dict[str, str] | None = None
+        self._quiet: re.Pattern[str] | None = None
 
     # --- what is a name
 
     def learn(self, kind: str, names: Iterable[str]) -> None:
         """Names of this kind; new ones are numbered in their natural order, s2 before s10, snapshots in the order given."""
-        names = [name for name in names if not self.position(name)]
-        for name in names:
+        given = [name for name in names if not self.position(name)]
+        names = [_bare(name) if kind == HOST else name for name in given]
+        for name, spelled in zip(names, given, strict=True):
             self._learn_spellings(name)
+            self._spell(spelled, name)
         # What is known already stays what it is, also where it is called something else now.
         order = list(dict.fromkeys(map(fold, names)))
         new = {*order} - self.common - {""} - self._all()
@@ -211,7 +220,7 @@ class Pseudonyms:
                 mine[name] = number
                 taken.add(number)
         if new:
-            self._begins = self._names = None
+            self._begins = self._names = self._quiet = None
 
     def learn_file(self, name: str, server: str, kind: str) -> None:
         """The name of a file of this server (empty: of none that is known), which holds what the kind says."""
@@ -230,6 +239,7 @@ class Pseudonyms:
         """How a name may be written in a text that somebody made of it: with escapes or quotes for some of its letters."""
         if name.isascii() and name.isprintable() and not _QUOTED & {*name}:
             return
+        self._spell(name.lower(), name)  # which may be more letters
         for way in (printable, one_cell, json.dumps, partial(json.dumps, ensure_ascii=False), shlex.quote):
             spelled = str(way(name))
             self._spell(spelled[1:-1] if way is not printable and way is not one_cell else spelled, name)
@@ -271,11 +281,15 @@ class Pseudonyms:
         elif isinstance(value, (list, tuple)):
             for one in value:
                 yield from self._seen(one, kind, within)
+        elif isinstance(value, str) and kind == URL:
+            yield from _names_in(_plain(value))
         elif isinstance(value, str) and kind not in (KEPT, DROPPED) and not _ours(kind, value):
             text = _plain(value)
             if kind == TARGET:
                 yield from self.parts_of(text)
-            elif kind in KINDS and not re.fullmatch(rf"{_HOST}:[0-9]+", text):
+            elif kind in KINDS and (place := re.fullmatch(r"([^\s/:@]+):[0-9]+", text)):
+                yield HOST, place[1]
+            elif kind in KINDS:
                 # Rows of evidence hold several servers in one text.
                 yield from ((kind, one) for one in (text.split(", ") if kind == SERVER else [text]))
             for of, pattern in self._patterns:
@@ -293,6 +307,7 @@ class Pseudonyms:
 
     def of(self, kind: str, name: str) -> str:
         """The pseudonym of a name; one that is not known yet is of this kind."""
+        name = _bare(name) if kind == HOST else name
         if fold(name) in self.common or not name.strip() or self.position(name):
             return name
         if fold(name) not in self.names():
@@ -308,11 +323,23 @@ class Pseudonyms:
             return self.text(text)
         return "".join(self.of(kind, name) if kind and not _ALREADY.fullmatch(name) else name for kind, name in pieces)
 
+    def url(self, text: str) -> str:
+        """An address with pseudonyms for its host and port; what is not understood is left out, never kept."""
+        found = _URL.fullmatch(_plain(text))
+        kind, host = _host_of(found[2]) if found else (HOST, "")
+        shown = self.of(kind, host) if host else ""
+        if (
+            not found or not shown or (shown == _bare(host) and fold(shown) not in self.common)
+        ):  # it looks like a position
+            return LEFT_OUT if text.strip() else text
+        port = f":{self.of(PORT, found[3])}" if found[3] else ""
+        return f"{found[1]}[{shown}]{port}" if kind == ADDRESS else f"{found[1]}{shown}{port}"
+
     def text(self, text: str) -> str:
         """A text with every known name replaced, the longest first, on the borders of words."""
         if not text:
             return text
-        flat = self._replaced(_plain(text))
+        flat = self._places().sub(lambda found: self.of(HOST, found[0]), self._replaced(_plain(text)))
         if self.naming.in_text:  # numbers and letters are names there
             flat = self.naming.in_text.sub(self._target_in_text, flat)
         return _PORT.sub(lambda found: f"{found[0][: -len(found[1])]}{self.of(PORT, found[1])}", flat)
@@ -393,6 +420,15 @@ class Pseudonyms:
                 self._begins.setdefault(first[0], []).append(name)
         return self._begins
 
+    def _places(self) -> re.Pattern[str]:
+        """Where hosts stand that are called like a word of any sentence: in a URL, or in front of a port."""
+        if self._quiet is None:
+            hosts = {one for kind in (SERVER, HOST) for one in self.numbered.get(kind, {}) if not self._speaks(one)}
+            words = "|".join(map(re.escape, sorted({one for one in hosts if not one.isdecimal()}))) or r"(?!)"
+            places = rf"(?<=://)(?:{words})(?![^/:\s])|(?<![\w.%-])(?:{words})(?=:[0-9]{{2,5}}(?!\w))"
+            self._quiet = re.compile(places, re.IGNORECASE)
+        return self._quiet
+
     # --- data
 
     def redacted(self, value: Any, kind: str = "", within: str = "") -> Any:
@@ -409,6 +445,8 @@ class Pseudonyms:
             return LEFT_OUT if value.strip() else value
         if kind == TARGET:
             return self.target(value)
+        if kind == URL:
+            return self.url(value)
         if kind == FILE and fold(value) in self.files:
             return self.files[fold(value)]
         if kind in KINDS and fold(value) in self.names():
@@ -442,17 +480,36 @@ def _ours(kind: str, value: str) -> bool:
     return bool(_CLOSED.fullmatch(value) if kind == KEPT else kind == TIME and _TIME.fullmatch(value))
 
 
+def _bare(host: str) -> str:
+    """`ldap1.example.com.` is the host `ldap1.example.com`."""
+    return host.strip().rstrip(".") or host
+
+
+def _host_of(authority: str) -> tuple[str, str]:
+    """Kind and name of the host that stands in a URL; empty for what holds no letter and no number."""
+    kind, host = (ADDRESS, authority[1:-1]) if authority.startswith("[") else (HOST, authority)
+    return kind, host if re.search(_WORD, host) else ""
+
+
+def _names_in(url: str) -> Iterator[tuple[str, str]]:
+    """The host of an address; and all behind `://`, if that is more than a host and a port: findings show it."""
+    if found := _URL.fullmatch(url):
+        address, path = url.partition("://")[2].strip("/"), (found[4] or "").strip("/")
+        names = [_host_of(found[2]), *([(HOST, address)] if path else [])]
+        yield from ((kind, name) for kind, name in names if name)
+
+
 def fold(name: str) -> str:
     """A name as it is compared: in small letters, but for those that are two letters then."""
     return _small(name.strip())
 
 
 def _small(text: str) -> str:
-    """As many letters as before."""
+    """As many letters as before; which of two small sigmas one becomes would depend on what stands behind it."""
     low = text.lower()
-    if len(low) == len(text):
-        return low
-    return "".join(one if len(one := letter.lower()) == 1 else letter for letter in text)
+    if len(low) != len(text):
+        low = "".join(one if len(one := letter.lower()) == 1 else letter for letter in text)
+    return low.replace("ς", "σ")
 
 
 def speaks(name: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.codes import all_codes
-from workbench.diagnosis_text import verdict_line
+from workbench.diagnosis_text import open_questions, verdict_line
 from workbench.look import PRESENT
 from workbench.mesh_text import link_says, server_says
 from workbench.model import System
@@ -19,6 +19,7 @@ from workbench.report.gathering import (
     NOT_JUDGED,
     NOTHING_SINCE,
     THIS,
+    TOO_EARLY,
 )
 from workbench.report.words import glossary
 from workbench.rules.verdicts import SAYS
@@ -99,21 +100,25 @@ def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
     counts = told["summary"]
     if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "stuck", "unknown")):
-        why = counts["nothing_to_compare"]["why"]
-        yield (
-            "With so little nothing can be compared: collect the same files of the other servers."
-            if why
-            else "As far as the collected files show, all of them did."
-        )
-    if absent := _absent(told["topology"]):
-        has = "it has" if len(absent) == 1 else "they have"
-        yield f"Of {_names(absent)} nothing was collected: what {has}, these files do not tell."
+        if counts["nothing_to_compare"]["why"]:
+            yield "With so little nothing can be compared: collect the same files of the other servers."
+        elif not any(open_questions(counts)):
+            yield "As far as the collected files show, all of them did."
+    yield from _silent(counts)
     yield from _next(told)
 
 
-def _absent(topology: Iterable[Row]) -> list[str]:
-    """Servers that links lead to and of which there are no files."""
-    return sorted({one["name"] for drawn in topology for one in drawn["servers"] if not one["collected"]} - {"?"})
+def _silent(counts: Row) -> Iterator[str]:
+    """Of whom nothing tells what they have, and why."""
+    for name, which, what in (
+        ("no_vector", "", "neither a vector nor a log{} was collected"),
+        ("not_collected", "", "nothing{} was collected"),
+        ("not_all", "at least one of ", "nothing{} was collected"),
+    ):
+        for one in counts[name]:
+            has = "they have" if len(one["on"]) > 1 and not which else "it has"
+            why = what.format(f" of {one['suffix']}" if one["suffix"] else "")
+            yield f"Of {which}{_names(one['on'])} {why}: what {has}, these files do not tell."
 
 
 def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> Iterator[str]:
@@ -292,6 +297,7 @@ def _next(told: Row) -> Iterator[str]:
 
 _UNTOLD = {
     NOTHING_SINCE: "nothing was collected since",
+    TOO_EARLY: "what was collected since is not in this report, which is of an earlier snapshot",
     NOT_COLLECTED: "it was not collected",
     NO_VECTOR: "neither a vector nor a log of it was collected",
     ALONE: "no other server was collected to compare it with",
@@ -306,8 +312,9 @@ def _held(rows: Sequence[Row]) -> str:
     for row in rows:
         if row["found"] is None:
             of.setdefault(_UNTOLD[row["why"]], []).append(row["server"])
-    if of.keys() == {_UNTOLD[NOTHING_SINCE]}:
-        return f"The plan of repair was carried out; whether it held is not known: {_UNTOLD[NOTHING_SINCE]}."
+    for why in (NOTHING_SINCE, TOO_EARLY):
+        if of.keys() == {_UNTOLD[why]}:
+            return f"The plan of repair was carried out; whether it held is not known: {_UNTOLD[why]}."
     told = "; ".join(f"of {_names(servers)} it is not known: {why}" for why, servers in of.items())
     return f"The plan of repair was carried out; whether it held is under “Applied and verified”{f'; {told}' if told else ''}."
 

@@ -36,15 +36,14 @@ from workbench.journal import alone, write_together
 from workbench.model import SEVERITIES, Problem
 from workbench.runs.comparing import AHEAD, SAYS, Acknowledged, Judged, Terms, judged, too_old
 from workbench.runs.facts import VERSION, are_facts
-from workbench.runs.orders import CASE_PARAMETER, Order, Orders, home_of
+from workbench.runs.orders import RESERVED, Order, Orders, home_of
 from workbench.runs.running import DONE, Run, runs_in
 from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_of
 
-NOT_BEGUN = "parameters"
-"""The name of what stands for all runs of a parameters file that cannot be used."""
-
-NOT_TOLD = "notify"
-"""The name of what stands for those who are to be told by a way that cannot be used."""
+NOT_BEGUN, NOT_TOLD, NOT_ACCEPTED = RESERVED
+"""The names of what stands for all runs of a parameters file that cannot be used; for those who are to be told by a way that
+cannot be used; and for what was not accepted.
+"""
 
 _KEYS = ("threshold", "tolerances", "max_age", "max_evidence_age", "acknowledged")
 _NUMBERS = ("missing", "stranded", "pending", "unknown", "lag")
@@ -60,6 +59,7 @@ class CheckedRun:
     accepted  against the baseline; None if the run failed
     before    against the run before; None if the run failed or is the first
     was       the outcome of the run before; None: there was none
+    path      the parameters file as it was named
     """
 
     run: Run
@@ -68,6 +68,7 @@ class CheckedRun:
     accepted: Judged | None = None
     before: Judged | None = None
     was: str | None = None
+    path: Path = Path()
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def last_runs(orders: Orders, demands: Demands, now: datetime) -> list[Run]:
         age = (now - datetime.fromisoformat(done[-1].began)).total_seconds() if done else 0
         if not mine:
             found.append(failed(order, "it has never been run. Run it with `workbench check`"))
-        elif not _as_asked(mine[-1], order):
+        elif (mine[-1].notebook, mine[-1].parameters) != (order.notebook.stem, order.asked):
             found.append(failed(order, "it has not been run with these parameters. Run it with `workbench check`"))
         elif demands.max_age is not None and not done:
             found.append(failed(order, "no run was ever done. Look whether it is still scheduled"))
@@ -227,15 +228,6 @@ def last_runs(orders: Orders, demands: Demands, now: datetime) -> list[Run]:
         else:
             found.append(mine[-1])
     return found
-
-
-def _as_asked(one: Run, order: Order) -> bool:
-    """True if the run was made of what is asked for now. The case itself may have been moved, and its runs with it."""
-    given, asked = (
-        {name: value for name, value in some.items() if name != CASE_PARAMETER}
-        for some in (one.parameters, order.parameters)
-    )
-    return (one.notebook, given) == (order.notebook.stem, asked)
 
 
 def _runs_of(order: Order) -> list[Run]:
@@ -249,14 +241,14 @@ def failed(order: Order, why: str) -> Run:
 
 def not_begun(path: Path, why: str, what: str = NOT_BEGUN) -> CheckedRun:
     """What stands for all runs of a parameters file that cannot be used: whoever looks at the outcome has to see it."""
-    return CheckedRun(Run(what, "", "failed", why, file=path.name), FAILED, [why])
+    return CheckedRun(Run(what, "", "failed", why, file=path.name), FAILED, [why], path=path)
 
 
 def not_ended(orders: Orders) -> list[CheckedRun]:
     """What its runs are while they are made: whoever looks meanwhile, or after a check that was killed, sees no old pass."""
     why = "the check has not come to its end"
     asked = [*orders.runs, *(each.order for each in orders.refused)]
-    return [CheckedRun(failed(one, why), FAILED, [why]) for one in asked]
+    return [CheckedRun(failed(one, why), FAILED, [why], path=orders.path) for one in asked]
 
 
 def checked(
@@ -272,12 +264,12 @@ def checked(
             earlier = [other for other in _runs_of(asked[one.name]) if not one.number or other.number < one.number]
         was = _held(earlier[-1], accepted, demands)[0] if earlier else None
         if one.outcome != DONE:
-            made.append(CheckedRun(one, FAILED, [one.why], was=was))
+            made.append(CheckedRun(one, FAILED, [one.why], was=was, path=orders.path))
             continue
         outcome, why, held = _held(one, accepted, demands, now)
         done = [other for other in earlier if other.outcome == DONE]
         before = judged(one.facts, done[-1].facts, demands.terms, now.date()) if done else None
-        made.append(CheckedRun(one, outcome, why, held, before, was))
+        made.append(CheckedRun(one, outcome, why, held, before, was, orders.path))
     return made
 
 

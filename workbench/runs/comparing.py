@@ -6,17 +6,18 @@ before that counts; an acknowledgement takes findings, and the numbers that say 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from workbench.case_facts import NAMED, SCOPE
+from workbench.case_facts import CUT, NAMED, NOT_WHOLE, SCOPE
 from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, OUTCOMES
 from workbench.diagnosis_text import ONE_SERVER
 from workbench.model import SEVERITIES
 from workbench.rules.sending import NOTHING, SEND
-from workbench.topology import IS_DOWN, NO_VECTOR, NOT_COLLECTED
+from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
 NEW, WORSE, CLEARED, BETTER = "new", "worse", "cleared", "better"
 
@@ -34,6 +35,7 @@ class Difference(NamedTuple):
     fact    findings, evidence, lag, links, sessions, anchors, cases, or the list that was counted
     about   of what: the case, the code and its scope, server and origin, supplier and consumer
     counts  it is a reason not to pass
+    others  of single changes, how many were not among those before where the number does not tell; None: nobody can tell
     """
 
     kind: str
@@ -42,9 +44,13 @@ class Difference(NamedTuple):
     before: Any
     now: Any
     counts: bool
+    others: int | None = 0
 
     def __str__(self) -> str:
-        value = f"{self.before} before, {self.now} now" if self.kind in (WORSE, BETTER) else self.now or self.before
+        now = self.now
+        if self.others != 0:
+            now = f"{now} ({'nobody can tell how many' if self.others is None else self.others} new)"
+        value = f"{self.before} before, {now} now" if self.kind in (WORSE, BETTER) else now or self.before
         return f"{self.kind}: {self.fact} {', '.join(self.about)}: {value}"
 
 
@@ -163,7 +169,11 @@ def _not_told(now: Mapping[str, Any], terms: Terms, today: date) -> Iterator[str
             unknown = [_NOBODY_CAN_TELL]
         if not all(terms.known(row, today) for row in unknown):
             yield f"{of}the evidence does not go far enough"
+        codes = [SAYS[name] for name in NAMED]
+        listed = [row for row in now["findings"] if row["case"] == case and row["code"] in codes]
         for row in untold:
+            if row["why"] == CUT and listed and all(terms.known(one, today) for one in listed):
+                continue  # whichever they are, somebody knows of them
             if not terms.known(row, today):
                 about = f"{row['server'] or ''}{' of ' + row['suffix'] if row['suffix'] else ''}".strip()
                 yield f"{of}{_UNTOLD[row['why']].format(about or 'the servers')}"
@@ -174,6 +184,9 @@ _UNTOLD = {
     NO_VECTOR: "no vector or log of {} was collected: of missing changes nothing can be said",
     IS_DOWN: "{} was not collected: it did not answer",
     NOT_COLLECTED: "{} was not collected: a link leads there",
+    NOT_ALL: "{} or another server that links lead to was not collected",
+    CUT: "more changes are missing or stranded than a list holds: whether they are others than before nobody can tell",
+    NOT_WHOLE: "it or the diagnosis in it that it is held against is not whole: not all could be compared",
 }
 _NOBODY_CAN_TELL: dict[str, Any] = {"code": INCONCLUSIVE.upper()}
 
@@ -203,7 +216,7 @@ def too_old(facts: Mapping[str, Any], most: int | None, now: datetime) -> str:
     if most is None:
         return ""
     if facts["evidence_at"] is None:
-        return "nothing tells how old the evidence is"
+        return f"nothing tells how old the evidence{' of ' + facts['evidence_of'] if facts['evidence_of'] else ''} is"
     age = (now - datetime.fromisoformat(facts["evidence_at"])).total_seconds()
     of = f"the newest evidence{' of ' + facts['evidence_of'] if facts['evidence_of'] else ''} is of {facts['evidence_at']}"
     if age < -AHEAD:
@@ -227,9 +240,9 @@ def differences(now: Mapping[str, Any], before: Mapping[str, Any], terms: Terms,
                 continue
             kind = (NEW if old is None else WORSE) if high > low or others else (CLEARED if new is None else BETTER)
             counts = max(high - low, others) > tolerance and _counts(name, new or {}, now, terms, today)
-            hidden = others > high - low  # the number alone does not tell
-            is_so = new and (f"{new[value]} (at least {others} new)" if hidden else new[value])
-            yield Difference(kind, name, _told(keys, about), old and old[value], is_so, counts)
+            hidden = others if others > max(high - low, 0) else 0  # the number alone does not tell
+            more = None if hidden == math.inf else int(hidden)
+            yield Difference(kind, name, _told(keys, about), old and old[value], new and new[value], counts, more)
     yield from _collected(now, before)
     yield from _linked(now, before)
     yield from _gone_back(now, before["sessions"], terms, today)
@@ -245,12 +258,14 @@ def _comparable(facts: Mapping[str, Any], failed: Collection[str]) -> dict[str, 
     return {**facts, **there, "sessions": [row for row in there["sessions"] if row["link"]]}
 
 
-def _others(new: Mapping[str, Any], old: Mapping[str, Any]) -> int:
-    """How many single changes are listed now that were not, at least: in the place of others, which may hide them."""
-    named = [row["positions"] for row in (new, old)]
-    if all(len(which) == row["count"] for which, row in zip(named, (new, old), strict=True)):
-        return len({*named[0]} - {*named[1]})
-    return int(new["digest"] != old["digest"] and new["count"] >= old["count"])
+def _others(new: Mapping[str, Any], old: Mapping[str, Any]) -> float:
+    """How many single changes are listed now that were not: in the place of others, which may hide them. Of a list that is
+    whole and one that was cut all may be; two that were cut cannot be told apart, and that is untold (`CUT`).
+    """
+    now, before = new["positions"], old["positions"]
+    if now is None or before is None:
+        return 0 if now is before else math.inf
+    return len({*now} - {*before})
 
 
 def _collected(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Difference]:

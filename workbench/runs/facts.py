@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from workbench.case import Case
-from workbench.case_facts import COUNTED, SCOPE, facts_of_case
+from workbench.case_facts import COUNTED, CUT, NOT_WHOLE, SCOPE, facts_of_case
 from workbench.checks import FAILED, OUTCOMES, Checked, oldest_evidence, outcome_of
 from workbench.diagnosis_text import ONE_SERVER
 from workbench.incident import RECORD, Incident
 from workbench.journal import write_whole
 from workbench.model import SEVERITIES, Problem
-from workbench.topology import IS_DOWN, NO_VECTOR, NOT_COLLECTED
+from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
-VERSION = 3
+VERSION = 4
 
 
 class Finished:
@@ -95,8 +95,8 @@ def _text_or_none(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
+def _texts_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(map(_text, value)))
 
 
 def _amount(value: Any) -> bool:
@@ -110,7 +110,7 @@ def _one_of(known: Sequence[str]) -> Callable[[Any], bool]:
 _PLACE = dict.fromkeys(("case", "server", "suffix"), _text_or_none)
 _ROWS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
     "servers": {**_PLACE, "server": _text},
-    "untold": {**_PLACE, "why": _one_of((ONE_SERVER, NO_VECTOR, IS_DOWN, NOT_COLLECTED))},
+    "untold": {**_PLACE, "why": _one_of((ONE_SERVER, NO_VECTOR, IS_DOWN, NOT_COLLECTED, NOT_ALL, CUT, NOT_WHOLE))},
     "findings": {
         **dict.fromkeys(("case", *SCOPE), _text_or_none),
         "code": _text,
@@ -121,8 +121,7 @@ _ROWS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
         "origin": _text_or_none,
         "list": _one_of(COUNTED),
         "count": _amount,
-        "positions": _texts,
-        "digest": _text_or_none,
+        "positions": _texts_or_none,
     },
     "lag": {**_PLACE, "origin": _text_or_none, "seconds": _amount},
     "links": {**dict.fromkeys(("case", "suffix", "consumer"), _text_or_none), "supplier": _text, "link": _text},

@@ -1,6 +1,7 @@
 """What is news: how a checked run is, held against what people were last told of it.
 
-    .nightly.yaml.told.json   of each run of nightly.yaml, and each way of telling: what people know
+    .nightly.yaml.told.json   of each run of nightly.yaml, and each way of telling: what people know; and the runs that were not
+                              begun the last time, because somebody else was at work in their case
 
 That is the outcome, the facts, and what counted, as they were when they were told last, or clean since. So what nobody was told
 stays news: growth that is within the tolerance each night, and what was acknowledged when they were told and counts now.
@@ -31,7 +32,7 @@ from workbench.runs.orders import home_of
 from workbench.runs.running import DONE, Run
 
 STATE = "STATE_DIRECTORY"
-_VERSION = 2
+_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -49,28 +50,23 @@ class Owed:
 
 @dataclass
 class News:
-    """The checked runs of one parameters file, and what people know of them."""
+    """The checked runs of one parameters file, and what people know of them.
+
+    looked  nothing was run: whether somebody else is at work in a case nobody has seen
+    """
 
     path: Path
     checked: Sequence[CheckedRun]
     terms: Terms
     today: date
+    looked: bool = False
     _known: dict[str, dict[str, Any]] = field(init=False)
+    _met: list[str] = field(init=False)
     _read: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self._known = _known(self.place)
-        self._read = json.dumps(self._known)
-
-    @property
-    def place(self) -> Path:
-        """The file that keeps what was told."""
-        folder = os.environ.get(STATE, "").partition(":")[0]
-        if not folder:
-            return self.path.with_name(f".{self.path.name}.told.json")
-        # Files of one name from several folders meet there.
-        mark = hashlib.sha256(str(home_of(self.path)).encode()).hexdigest()[:8]
-        return Path(folder) / f"{self.path.name}.{mark}.told.json"
+        self._known, self._met = _known(kept_for(self.path))
+        self._read = json.dumps([self._known, self._met])
 
     def owed(self, way: str) -> list[Owed]:
         """The runs that are not as those know it who are told by this way."""
@@ -86,7 +82,7 @@ class News:
         return {one.run.name for one in self.checked}
 
     def _owed(self, one: CheckedRun, known: dict[str, Any] | None) -> Owed | None:
-        if one.run.met:  # whoever was at work there tells
+        if self._tells_itself(one):
             return None
         if known is None:
             return Owed(one) if one.outcome != CLEAN else None
@@ -99,6 +95,10 @@ class News:
             worse = [str(each) for each in counts] + [f"it counts now: {each}" for each in more]
         return Owed(one, known["outcome"], worse) if worse or one.outcome != known["outcome"] else None
 
+    def _tells_itself(self, one: CheckedRun) -> bool:
+        """True if somebody else is at work there, who tells; met twice in a row, that may be a run by hand that hangs."""
+        return one.run.met and one.run.name not in self._met
+
     def told(self, way: str) -> None:
         """Those who are told by this way were told what is owed to them."""
         before, there = self._known.get(way, {}), self._there
@@ -110,7 +110,7 @@ class News:
         self._known[way] = mine
         for one in self.checked:
             name, counting = one.run.name, _counting(one)
-            if one.run.met:
+            if self._tells_itself(one):
                 continue
             if name in told or one.outcome == CLEAN:
                 mine[name] = {"outcome": one.outcome, "facts": one.run.facts, "counting": counting}
@@ -119,14 +119,26 @@ class News:
 
     def keep(self) -> str:
         """Keep it for the next check; gives a sentence if that cannot be."""
-        if json.dumps(self._known) == self._read:
+        met = self._met if self.looked else [one.run.name for one in self.checked if one.run.met]
+        if json.dumps([self._known, met]) == self._read:
             return ""
+        place = kept_for(self.path)
         try:
-            write_whole(self.place, json.dumps({"told": _VERSION, "ways": self._known}) + "\n")
+            write_whole(place, json.dumps({"told": _VERSION, "ways": self._known, "met": met}) + "\n")
         except OSError as error:
-            where = printable(str(self.place))
+            where = printable(str(place))
             return f"what was told could not be kept: {error.strerror} ({where}). It will be told again"
         return ""
+
+
+def kept_for(path: Path) -> Path:
+    """The file that keeps what was told of a parameters file."""
+    folder = os.environ.get(STATE, "").partition(":")[0]
+    if not folder:
+        return path.with_name(f".{path.name}.told.json")
+    # Files of one name from several folders meet there.
+    mark = hashlib.sha256(str(home_of(path)).encode()).hexdigest()[:8]
+    return Path(folder) / f"{path.name}.{mark}.told.json"
 
 
 def _counting(one: CheckedRun) -> list[str]:
@@ -146,13 +158,15 @@ def _subject(one: Difference) -> str:
     return about if one.fact == "findings" else f"{one.fact} {about}"
 
 
-def _known(place: Path) -> dict[str, dict[str, Any]]:
-    """What was told, by way and run; of a file that is absent or damaged nothing: to tell twice is better than never."""
+def _known(place: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What was told, by way and run, and the runs that met others the last time; of a file that is absent or damaged nothing:
+    to tell twice is better than never.
+    """
     try:
         said = json.loads(place.read_text(encoding="utf-8"))
         if said["told"] != _VERSION:
-            return {}
-        return {
+            return {}, []
+        ways = {
             way: {
                 name: {key: one[key] for key in ("outcome", "facts", "counting")}
                 for name, one in runs.items()
@@ -162,5 +176,6 @@ def _known(place: Path) -> dict[str, dict[str, Any]]:
             }
             for way, runs in said["ways"].items()
         }
+        return ways, [name for name in said["met"] if isinstance(name, str)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
+        return {}, []

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
-from http.client import HTTPException, InvalidURL
+from http.client import InvalidURL
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,12 @@ def _first_line(said: Mapping[str, Any], key: str, folder: Path, where: str) -> 
 
 def _address(given: Any, where: str) -> str:
     text = text_of(given, where)
-    if not re.fullmatch(r"[^\s@<>,;:\"]+@[^\s@<>,;:\"]+", text):
+    try:  # what cannot be written into a message would be found only when somebody has to be told
+        message = _message(Mail("", 0, "none", text, (text,)), "", "")
+        named = [one.addr_spec for one in message["To"].addresses] if message.as_bytes() else []
+    except Exception:  # `ops@[` is an AttributeError of Python's
+        named = []
+    if named != [text] or not re.fullmatch(r"[^\s@<>,;:\"]+@[^\s@<>,;:\"]+", text):
         raise Problem(f"{printable(text)[:80]} is no mail address", where, "write it as name@example.com")
     return text
 
@@ -152,7 +157,9 @@ def tell(notify: Notify, name: str, news: News) -> Iterator[str]:
         if owed := news.owed(way):
             try:
                 not_all = _in_time(send, *_words(name, news, owed))
-            except (OSError, HTTPException, smtplib.SMTPException, ValueError) as error:
+            except (
+                Exception
+            ) as error:  # whatever a library comes to: the other way is to be told, and what was told kept
                 yield f"nobody was told by {way}: {_why(error)}"
                 continue
             if not_all:
@@ -249,14 +256,19 @@ class _Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _mail(mail: Mail, subject: str, text: str) -> str:
-    """Send it; gives a sentence about those who were refused, if others were not."""
+def _message(mail: Mail, subject: str, text: str) -> EmailMessage:
     message = EmailMessage()
     message["Subject"], message["From"], message["To"] = subject[:200], mail.sender, ", ".join(mail.to)
     message["Date"] = format_datetime(datetime.now(UTC))
     message["Message-ID"] = make_msgid(domain=mail.sender.rpartition("@")[2])  # by itself it would ask the network
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(text)
+    return message
+
+
+def _mail(mail: Mail, subject: str, text: str) -> str:
+    """Send it; gives a sentence about those who were refused, if others were not."""
+    message = _message(mail, subject, text)
     secure = ssl.create_default_context()
     if mail.tls == "tls":
         server: smtplib.SMTP = smtplib.SMTP_SSL(mail.host, mail.port, timeout=SECONDS, context=secure)

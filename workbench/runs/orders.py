@@ -61,6 +61,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Of a notebook, or of a run."""
 
 
+RESERVED = ("parameters", "notify", "baseline")
+"""What `check` calls that which stands for a file, and not for a run of it."""
+
+
 @dataclass(frozen=True)
 class Order:
     """One run that is to be.
@@ -69,6 +73,7 @@ class Order:
     parameters  as the notebook is given them; names that are not here have the notebook's own defaults
     timeout     seconds
     file        the parameters file as it is seen from the case; with `name` it finds the run again among earlier ones
+    cases       of a run about several: the folder of each -> the case as it is written there
     """
 
     name: str
@@ -77,6 +82,24 @@ class Order:
     parameters: Mapping[str, Value]
     timeout: int = TIMEOUT
     file: str = ""
+    cases: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> dict[str, Value]:
+        """The parameters, folders and files as they are seen from the parameters file: so they are those of a moved tree, too."""
+        home = os.path.normpath(self.case_folder / self.file / "..")
+
+        def seen(text: str) -> str:
+            return os.path.relpath(text, home) if text else text
+
+        return {
+            name: value
+            if not _IS_PATH.search(name)
+            else [seen(one) for one in value]
+            if isinstance(value, list)
+            else seen(str(value))
+            for name, value in self.parameters.items()
+        }
 
     @property
     def paths(self) -> list[Path]:
@@ -88,7 +111,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Refused:
-    """A run that cannot be, because its case is not there; the others of the file can."""
+    """A run that cannot be, because its case is not there, or none of its cases; the others of the file can."""
 
     order: Order
     why: str
@@ -192,20 +215,15 @@ def _runs(
     if not _NAME.fullmatch(name):
         raise Problem(f"{printable(name)[:80]} is no name of a run", place, "give up to 64 letters, digits, - and _")
 
-    def ordered(name: str, folders: list[Path], values: Mapping[str, Value], makes: bool) -> Order | Refused:
-        seen_from_case = os.path.relpath(home_of(file), folders[0])
-        order = Order(name, notebook, folders[0], values, timeout, seen_from_case)
-        try:
-            for case in folders:
-                _check_case(case, makes, place)
-        except Problem as problem:
-            return Refused(order, str(problem))
-        except OSError as error:
-            where = f"{place}: {printable(str(error.filename or folders[0]))}"
-            return Refused(
-                order, str(Problem(f"cannot read it: {error.strerror}", where, "look who may read the case"))
-            )
-        return order
+    def ordered(
+        name: str, folders: list[Path], values: Mapping[str, Value], makes: bool, written: Mapping[str, str]
+    ) -> Order | Refused:
+        why = {case: _no_case(case, makes, place) for case in folders}
+        # Of several the notebook itself tells which is not there: the others are to be looked at.
+        first = next((case for case in folders if not why[case]), folders[0])
+        seen_from_case = os.path.relpath(home_of(file), first)
+        order = Order(name, notebook, first, values, timeout, seen_from_case, written)
+        return Refused(order, why[first]) if why[first] else order
 
     if CASE_PARAMETER not in there:
         if cases and "case_folders" in given:
@@ -217,7 +235,11 @@ def _runs(
             raise Problem("no case is named", place, "give `case_folders:` in `parameters:`")
         if len(set(named)) < len(named):
             raise Problem("one case is named twice", f"{place}: case_folders", "name each once, by one path")
-        yield ordered(name, [Path(case) for case in named], values, False)
+        if name in RESERVED:
+            raise Problem(f"a run of several cases cannot be called {name}", place, "give it another name")
+        texts = given.get("case_folders", cases)
+        written = {case: str(Path(text)) for case, text in zip(named, texts, strict=True)}
+        yield ordered(name, [Path(case) for case in named], values, False, written)
         return
     if CASE_PARAMETER in values and cases:
         raise Problem("a case is named twice", place, "in `cases:`, or as `case_folder:` of the run, not both")
@@ -227,7 +249,7 @@ def _runs(
     for text in texts:
         case = _path(text, folder, f"{place}: cases")
         with_case = {**values, CASE_PARAMETER: str(case)}
-        yield ordered(f"{Path(text)}/{name}", [case], with_case, MAKES_ITS_CASE in there)
+        yield ordered(f"{Path(text)}/{name}", [case], with_case, MAKES_ITS_CASE in there, {})
 
 
 def _check_apart(found: Sequence[Order], where: str) -> None:
@@ -309,6 +331,18 @@ def _resolved(text: str, folder: Path, place: str) -> str:
         return str((folder / text).resolve())
     except (OSError, RuntimeError):  # Python before 3.13 raises the latter
         raise Problem(f"{printable(text)[:120]} leads nowhere", place, "a link in it leads back to itself") from None
+
+
+def _no_case(case: Path, makes: bool, place: str) -> str:
+    """Why a run cannot be about this case; empty if it can."""
+    try:
+        _check_case(case, makes, place)
+    except Problem as problem:
+        return str(problem)
+    except OSError as error:
+        where = f"{place}: {printable(str(error.filename or case))}"
+        return str(Problem(f"cannot read it: {error.strerror}", where, "look who may read the case"))
+    return ""
 
 
 def _check_case(case: Path, makes: bool, place: str) -> None:

@@ -52,8 +52,10 @@ _LONGEST_WAIT = 3600
 _ENDS_WITHIN = 10
 """Seconds that a process has to end by itself once it was told to."""
 _NAME = re.compile(r"\d{8}T\d{6}Z-.+")
-_VERSION = 3
-"""Of run.json. In the second one `file` was a name without the way to it: whose run that was nobody can tell."""
+_VERSION = 4
+"""Of run.json. In the second one `file` was a name without the way to it: whose run that was nobody can tell. In the third one
+the folders and files of `parameters` were those of the machine, not as they are seen from the parameters file.
+"""
 _NOT_WRITTEN = ("folder", "facts", "met")
 _KINDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("name", "notebook", "outcome", "why", "began", "workbench", "file"), (str,)),
@@ -73,6 +75,7 @@ class Run:
     facts    what it found; empty if it failed
     folder   where it was published; None if not even that could be done
     file     the parameters file as it is seen from the case; with `name` it tells the run from all others of its case
+    parameters  what was asked for, folders and files as they are seen from the parameters file
     number   runs of the case are numbered in the order in which they were published; 0 if it was not
     met      somebody else was at work in the case: nothing was begun
     """
@@ -121,7 +124,7 @@ def run(order: Order, told: Told | None = None, keep: int = 30, dead_owner: str 
             None,
             f"{began:%Y-%m-%dT%H:%M:%SZ}",
             round(time.monotonic() - clock, 1),
-            order.parameters,
+            order.asked,
             file=order.file,
         )
 
@@ -136,7 +139,7 @@ def run(order: Order, told: Told | None = None, keep: int = 30, dead_owner: str 
             work = place / f"{WORKING}{uuid.uuid4().hex}"
             work.mkdir()
             why = _execute(order, work, told)
-            facts, not_whole = _completed(work)
+            facts, not_whole = _completed(work, order.cases)
             why = why or not_whole
             made = ended(FAILED if why else DONE, why, facts if not why else None)
             there = runs_in(order.case_folder)
@@ -244,8 +247,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _completed(work: Path) -> tuple[dict[str, Any], str]:
-    """What the last cell wrote; or why the run is not whole, whatever its exit code says."""
+def _completed(work: Path, cases: Mapping[str, str]) -> tuple[dict[str, Any], str]:
+    """What the last cell wrote; or why the run is not whole, whatever its exit code says.
+
+    Several cases are called as the parameters file calls them: by their folders no fact would be found again where a tree was
+    moved, or where another checkout has accepted it.
+    """
     try:
         facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
         whole = json.loads((work / NOTEBOOK).read_text(encoding="utf-8"))
@@ -256,6 +263,10 @@ def _completed(work: Path) -> tuple[dict[str, Any], str]:
         return {}, f"{what}: it did not come to the end of its last cell"
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}, "what it wrote cannot be read: it was cut, or written by something else"
+    if cases:
+        for row in [row for rows in facts.values() if isinstance(rows, list) for row in rows]:
+            row["case"] = cases.get(row["case"], row["case"])
+        write_whole(work / FACTS, json.dumps(facts, indent=1) + "\n")
     return facts, ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -24,8 +25,8 @@ def worst(checked: Sequence[CheckedRun]) -> str:
 def checked_text(checked: Sequence[CheckedRun]) -> str:
     """A line for each run, the worst first, then the reasons and what changed."""
     order = sorted(checked, key=lambda one: -OUTCOMES.index(one.outcome))
-    several = len({one.run.file_name for one in checked}) > 1
-    names = [str(one.run) if several else one.run.name for one in order]
+    files = _files(checked)
+    names = [f"{files[one.path]}: {one.run.name}" if len(files) > 1 else one.run.name for one in order]
     rows = [(one.outcome.upper(), name, _against(one), _since(one)) for one, name in zip(order, names, strict=True)]
     parts = [aligned([("OUTCOME", "RUN", "AGAINST THE BASELINE", "SINCE THE RUN BEFORE"), *rows])]
     for one, name in zip(order, names, strict=True):
@@ -33,6 +34,13 @@ def checked_text(checked: Sequence[CheckedRun]) -> str:
         if lines:
             parts.append("\n".join([f"{name}: {one.outcome}", *lines]))
     return printable_lines("\n\n".join(parts)) + "\n"
+
+
+def _files(checked: Sequence[CheckedRun]) -> dict[Path, str]:
+    """What the parameters files are called: by their names, or where two of them have one name by their whole paths."""
+    paths = list(dict.fromkeys(one.path for one in checked))
+    names = [path.name for path in paths]
+    return {path: str(path) if names.count(path.name) > 1 else path.name for path in paths}
 
 
 def printable_lines(text: str) -> str:
@@ -75,12 +83,13 @@ def _told(one: CheckedRun) -> list[str]:
 
 def checked_json(checked: Sequence[CheckedRun]) -> dict[str, Any]:
     """The same as data."""
-    return {"schema": 1, "outcome": worst(checked), "runs": [_as_json(one) for one in checked]}
+    files = _files(checked)
+    return {"schema": 1, "outcome": worst(checked), "runs": [_as_json(one, files[one.path]) for one in checked]}
 
 
-def _as_json(one: CheckedRun) -> dict[str, Any]:
+def _as_json(one: CheckedRun, file: str) -> dict[str, Any]:
     return {
-        "file": one.run.file_name,
+        "file": file,
         "name": one.run.name,
         "notebook": one.run.notebook,
         "outcome": one.outcome,
@@ -107,12 +116,14 @@ def checked_junit(checked: Sequence[CheckedRun]) -> str:
     worse is a failure.
     """
     root = ET.Element("testsuites", {"name": "workbench check", **_numbers(checked)})
-    for file in dict.fromkeys(one.run.file_name for one in checked):
-        mine = [one for one in checked if one.run.file_name == file]
+    for path, file in _files(checked).items():
+        mine = [one for one in checked if one.path == path]
         suite = ET.SubElement(root, "testsuite", {"name": _xml(file), **_numbers(mine)})
         for one in mine:
             place, _, name = one.run.name.rpartition("/")
-            about = {"classname": _xml(place or file), "name": _xml(name), "time": f"{one.run.seconds:.1f}"}
+            # Two tests of one class and name are one to those who show them.
+            place = "/".join(filter(None, (file, place))) if file != path.name else place or file
+            about = {"classname": _xml(place), "name": _xml(name), "time": f"{one.run.seconds:.1f}"}
             case = ET.SubElement(suite, "testcase", about)
             if one.outcome != CLEAN:
                 kind = "failure" if one.outcome == FINDINGS else "error"

@@ -9,7 +9,6 @@ from workbench.model import Naming
 
 _ATTRIBUTE = r"[A-Za-z][A-Za-z0-9.-]{0,40}(?:;[\w-]+)*"
 _KINDS = {"dc": "domain", "ou": "unit", "o": "unit"}
-_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
 
 _WORD = r"(?:[^\s,\"'()<>;=+:.?!]|[':.?!](?=[^\s,\"'()<>;=+:.?!]))++"
 _IN_TEXT = re.compile(
@@ -49,7 +48,7 @@ NAMING = Naming(
     in_text=_IN_TEXT,
     patterns=(
         ("link", re.compile(r'agmt="(?:cn=)?([^"\n]+)"')),
-        ("host", re.compile(rf'agmt="[^"\n]*" \(({_HOST})[:)]')),
+        ("host", re.compile(r'agmt="[^"\n]*" \(([^\s/:()]+)[:)]')),
     ),
     common=frozenset(
         {"config", "mapping tree", "replica", "directory manager", "replication manager", "changelog", "plugins"}
