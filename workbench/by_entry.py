@@ -15,19 +15,21 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.rows import rows_where
-from workbench.engine.states import Lacked, Shown, differing, held_together, states_in
+from workbench.engine.states import Lacked, Shown, differing, held_together, states_in, states_of_entries
 from workbench.inputs import Input
 from workbench.model import Problem
 from workbench.rules.entries import FORGOTTEN, NO_ENTRIES, Answer, Peer, Ranges
-from workbench.rules.verdicts import SAYS
+from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
 from workbench.topology import Replica, Topology
-from workbench.verdicts import Verdicts
+from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
 
 CHANGE_STATE = "change_state"
 """The kind of evidence that this rests on."""
 
 LACKS = "state_lacks"
 """The rule by which a change is missing (`workbench.rules.verdicts`)."""
+
+_UNTOLD = "the states of entries do not tell how a change was missed"
 
 Row = Mapping[str, Any]
 
@@ -177,6 +179,34 @@ def judged_by_entry(case: Case, shown: Topology, pairs: Sequence[Row], limit: in
     return found
 
 
+def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdict]:
+    """The verdict of every server that shows entries, where any entry carries the change; of the others nothing is said."""
+    pulling, system = shown.pulling, shown.system
+    assert pulling is not None
+    time, origin = system.halves(position)[0], system.origin_of(position)
+    found = []
+    for suffix, generation in dict.fromkeys((one.suffix, one.generation) for one in shown.replicas):
+        mine = [one for one in shown.replicas if (one.suffix, one.generation) == (suffix, generation) and one.claims]
+        servers = [(one, shows) for one in mine if (shows := states_of(case, shown, one))]
+        parts = [case.parts("states", shows) for _, shows in servers]
+        held = states_of_entries(parts, time, origin)
+        for number, (replica, _) in enumerate(servers) if held.entries else ():
+            ranges = ranges_of(shown, replica)
+            lacked = held.lacked_by(number, ranges, now_at(case, shown, replica) - pulling.remember)
+            at = [place for place in range(len(lacked)) if held.cid(lacked, place) == (time, origin)]
+            if time > ranges.get(origin, (0, -1))[1]:
+                verdict = PENDING, "not_covered", NOT_COVERED
+            elif any(lacked.certain[place] for place in at):
+                verdict = MISSING, LACKS, SAYS[LACKS]
+            elif at:
+                verdict = UNKNOWN, FORGOTTEN, SAYS[FORGOTTEN]
+            else:
+                rule = "in_state" if held.shows(number, time, origin) else "superseded"
+                verdict = PRESENT, rule, SAYS[rule]
+            found.append(Verdict(replica.server, suffix, *verdict))
+    return found
+
+
 class _Compared:
     """The servers of one suffix; those of several generations are not compared with each other."""
 
@@ -251,7 +281,13 @@ class _Compared:
         holders = held.holders(lacked)
         for at, row in enumerate(self._rows(servers, held, replica, lacked)):
             names = sorted(one.server for (one, _), holds in zip(servers, holders, strict=True) if holds[at])
-            proof = {"evidence": [CHANGE_STATE], "cause": None, "rule": LACKS, "says": SAYS[LACKS]}
+            proof = {
+                "evidence": [CHANGE_STATE],
+                "cause": None,
+                "reasons": [_UNTOLD],
+                "rule": LACKS,
+                "says": SAYS[LACKS],
+            }
             self.found.missing.append({**row, "held_by": names, **proof})
 
     def _stranded(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked) -> None:

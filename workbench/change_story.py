@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
 
+from workbench.by_entry import pulls, verdicts_by_entry
 from workbench.case import Case
 from workbench.diagnosis import case_at, logs_of, session_in
 from workbench.engine.logs import StoredLog
 from workbench.engine.reading import stream_part
 from workbench.model import Problem
+from workbench.rules.sending import SENT
 from workbench.rules.verdicts import PRESENT
 from workbench.topology import Row, Topology, topology
 from workbench.verdicts import Verdict, verdicts_on
@@ -19,11 +22,15 @@ from workbench.verdicts import Verdict, verdicts_on
 _PROOFS = 5
 """Rows of one server and table that are shown."""
 
+_BY_NUMBERS = ("changes", "states")
+"""Tables that name a change by its halves."""
+
 _SAID = {
     "changes": ("operation", "target", "kind"),
     "applied": ("evidence", "outcome", "at", "code", "operation", "target", "connection", "link"),
     "entry_states": ("target", "attribute", "state", "mark"),
     "messages": ("at", "code", "link", "text"),
+    "states": ("kind", "entry", "attribute"),
 }
 
 
@@ -45,7 +52,8 @@ def story_in(
     key = shown.system.typed(position)
     if key is None:
         raise Problem(f"{position} is not a position", "", "give one as the tables show it")
-    found = verdicts_on(case, shown, logs, key)
+    found = verdicts_by_entry(case, shown, key) if shown.pulling else verdicts_on(case, shown, logs, key)
+    senders = partial(_answerers, case, shown) if shown.pulling else partial(_suppliers, shown, logs)
     if not found:
         do = "check it for a typing error, or load the files that name it"
         raise Problem(f"nothing in the case names {position}", shown.snapshot, do)
@@ -80,9 +88,7 @@ def story_in(
                     for row in proofs
                     if _speaks_of(row, one, shown)
                 ],
-                "suppliers": list(_suppliers(shown, logs, key, one.server, one.suffix))
-                if one.verdict != PRESENT
-                else [],
+                "suppliers": list(senders(key, one.server, one.suffix)) if one.verdict != PRESENT else [],
             }
             for one in found
             if server in (None, one.server)
@@ -109,9 +115,10 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
     after = system.order_key(system.origin_of(key), hi + 1, 0)
     by_text = (pc.field("position") >= system.show(key)) & (pc.field("position") < after)
     where = dict.fromkeys(_SAID, by_text) | {"changes": (pc.field("hi") == hi) & (pc.field("lo") == lo)}
+    where["states"] = (pc.field("hi") == hi) & (pc.field("origin") == system.origin_of(key))
     for one in case.inputs:
         for table, columns in _SAID.items():
-            wanted = ["suffix", "offset", *columns, *([] if table == "changes" else ["position"])]
+            wanted = ["suffix", "offset", *columns, *([] if table in _BY_NUMBERS else ["position"])]
             about = {"server": one.server, "table": table, "snapshot": one.snapshot, "file": one.file}
             rows = (
                 row
@@ -149,3 +156,14 @@ def _suppliers(
             row |= {"link_enabled": link.enabled if link else None, "decision": planned.row["decision"]}
             why = planned.row["reasons"][-1]["says"] if planned.row["reasons"] else ""
             yield {**row, "outcome": planned.outcome_of(key), "why": why}
+
+
+def _answerers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+    """What each other server would answer, and whether the change is in what it would send, where consumers pull."""
+    show, origin = shown.system.show, shown.system.origin_of(key)
+    for row in pulls(case, shown):
+        if (row["consumer"], row["suffix"]) == (consumer, suffix):
+            told = {name: row[name] for name in ("supplier", "link", "link_enabled", "decision")}
+            after, upto = row["owed"].get(origin, ("", ""))
+            why = row["reasons"][-1]["says"] if row["reasons"] else ""
+            yield {**told, "outcome": SENT if after < show(key) <= upto else None, "why": why}

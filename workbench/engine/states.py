@@ -107,11 +107,26 @@ def states_in(parts: Sequence[Iterable[Part]], buckets: Sequence[int]) -> Shown:
     where = number.is_valid() & False
     for low, high in spans:
         where |= (number >= low) & (number <= high)
+    return _read(parts, where)
+
+
+def states_of_entries(parts: Sequence[Iterable[Part]], time: int, origin: str) -> Shown:
+    """All states, at every server, of the entries that carry a change of this time and origin at any of them."""
+    parts = [list(mine) for mine in parts]
+    here = (pc.field("hi") == time) & (pc.field("origin") == origin)
+    named = [read_part(part["path"], ["entry"], here)["entry"] for mine in parts for part in mine]
+    entries = pc.unique(
+        pa.chunked_array([chunk.cast(pa.string()) for one in named for chunk in one.chunks], pa.string())
+    )
+    return _read(parts, pc.field("entry").isin(entries)) if len(entries) else Shown.of(None, len(parts))
+
+
+def _read(parts: Sequence[Iterable[Part]], where: pc.Expression) -> Shown:
     tables = []
     for server, mine in enumerate(parts):
         found = [read_part(part["path"], _COLUMNS, where) for part in mine]
-        tables += [one.append_column("server", pa.array(np.full(len(one), server, np.int8))) for one in found]
-    return Shown.of(pa.concat_tables([_even(one) for one in tables]) if tables else None, len(parts))
+        tables += [_even(one.append_column("server", pa.array(np.full(len(one), server, np.int8)))) for one in found]
+    return Shown.of(pa.concat_tables(tables) if tables else None, len(parts))
 
 
 def _even(table: pa.Table) -> pa.Table:
@@ -244,6 +259,13 @@ class Shown:
             dead = (self.gone[server][some.entry] == some.time) & (self.gone_by[server][some.entry] == some.origin)
             found[server] = np.where(deleted, dead, shown)
         return found
+
+    def shows(self, server: int, time: int, origin: str) -> bool:
+        """True if any entry of the server carries a change of this time and origin."""
+        number = self.origins.index(origin) if origin in self.origins else _NEVER
+        ends = ((self.gone, self.gone_by), (self.at, self.at_by))
+        whole = any(((when[server] == time) & (by[server] == number)).any() for when, by in ends)
+        return whole or bool(((self.server == server) & (self.time == time) & (self.origin == number)).any())
 
     def cid(self, some: Lacked, number: int) -> Cid:
         """One of the changes."""

@@ -74,7 +74,7 @@ def _ours(incident: Incident) -> Iterator[str]:
     for codes in all_codes().values():
         yield from codes
     system = incident.system
-    rule_sets = incident.topology.supplying.rule_sets.values()
+    rule_sets = incident.topology.supplying.rule_sets.values() if system.supplying else ()
     sentences = [system.title, *system.milestones.values(), *SAYS.values(), *WORDS.values(), NOT_COVERED]
     sentences += [says for make in rule_sets for says in make().says.values()]
     yield from (one for one in sentences if one.count(" ") > 1)

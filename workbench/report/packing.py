@@ -170,6 +170,7 @@ COLUMN_RULES: Mapping[str, str] = {
     "function": KEPT,
     "text": DROPPED,
     "numbers": DROPPED,
+    "number": DROPPED,  # a hash without a key of an id that has a pseudonym
     "reason": DROPPED,
     "excerpt": DROPPED,
     "format": KEPT,

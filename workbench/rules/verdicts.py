@@ -94,10 +94,11 @@ RULES = (
 """In this order; the last one always holds."""
 
 SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
+    "superseded": "its entries carry later changes of the same attributes",
     "forgotten": "the server does not show the entry, which may have been deleted so long ago that nothing tells of it",
     "no_entries": "what the server's entries are was not collected",
 }
-"""What each of them says, by its name; the last two where servers show states of entries, and keep no log."""
+"""What each of them says, by its name; the last three where servers show states of entries, and keep no log."""
 
 
 def verdict(found: Ground) -> Rule:

@@ -7,7 +7,15 @@ from typing import Any
 
 from workbench.rules.entries import Answer, Peer, Pulling, gate, owed
 from workbench.systems.kanidm.cid import SECOND
-from workbench.systems.kanidm.rules.ranges import DOMAIN_MISMATCH, NO_OVERLAP, REFRESH_REQUIRED, SUPPLY, Compared, reply
+from workbench.systems.kanidm.rules.ranges import (
+    DOMAIN_MISMATCH,
+    NO_OVERLAP,
+    OK,
+    REFRESH_REQUIRED,
+    SUPPLY,
+    Compared,
+    reply,
+)
 
 CHANGELOG_MAX_AGE = 7 * 24 * 3600 * SECOND
 """How long a server remembers: CIDs of origins that were quiet for longer, and tombstones, go."""
@@ -24,6 +32,8 @@ def _real(supplier: Peer, consumer: Peer) -> Answer:
 
 
 def _why(one: Compared) -> Iterator[tuple[str, str]]:
+    if one.status == OK and not one.owed:
+        yield "nothing", "the consumer's vector covers all that the supplier's does"
     if one.status == NO_OVERLAP:
         yield "overlap", "the consumer knows none of the origins that the supplier still shows"
     if one.lag:
