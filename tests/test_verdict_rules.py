@@ -89,6 +89,12 @@ def test_resets_of_two_suffixes_are_told_apart() -> None:
     assert [one.kind for one in resets(filled, B, {}, True)] == [TOTAL]
     assert resets(filled, A, {}, True) == resets(filled, A) == []
     assert resets(filled + of(None, *import_of_b), A, {}, True) == []
+    # An import that says that it begins is no end of what A receives meanwhile: it may be of either.
+    meanwhile = of(A, message(8, "total_receive")) + of(
+        None, *import_of_b, message(30, "import_end", backend="userroot")
+    )
+    assert [(one.kind, one.sure) for one in resets(meanwhile, B, {}, True)] == [(REPLACED, False)]
+    assert [(one.kind, one.sure) for one in resets(meanwhile, A, {}, True)] == [(TOTAL, True), (REPLACED, False)]
     # Two are offline: whose import ends is not told, nor whether it was the one that came from another server.
     both = of(A, message(0, "replica_offline")) + filled
     assert [(one.kind, one.sure) for one in resets(both, A, {}, True)] == [(TOTAL, False)]

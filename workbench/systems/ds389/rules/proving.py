@@ -54,15 +54,22 @@ def _store(row: Mapping[str, Any]) -> str:
 def _owners(rows: Iterable[Mapping[str, Any]], stores: Mapping[str, str]) -> dict[str, str]:
     """The suffix of each backend, as far as anything tells it."""
     going: set[str] = set()
+    begun: set[str] = set()  # an import says that it begins: that is no end of what a replica receives meanwhile
     seen: dict[str, set[str]] = {}
     for row in rows:
         if row["code"] in ("total_receive", "replica_offline") and row["suffix"]:
             going.add(row["suffix"])
         elif row["code"] == "replica_online":
             going.discard(row["suffix"])
-        elif row["code"] in _OF_IMPORTS and len(going) == 1:
-            seen.setdefault(_store(row), set()).update(going)
-        if row["code"] in ("import_end", "import_failed", "starting"):
+        elif row["code"] == "import_begin":
+            begun.add(_store(row))
+        elif row["code"] in _OF_IMPORTS and _store(row) in begun:
+            begun.remove(_store(row))
+        elif row["code"] in _OF_IMPORTS or row["code"] == "starting":
+            if row["code"] == "starting":
+                begun.clear()
+            elif len(going) == 1:
+                seen.setdefault(_store(row), set()).update(going)
             going.clear()
     learned = {backend: next(iter(suffixes)) for backend, suffixes in seen.items() if backend and len(suffixes) == 1}
     return learned | dict(stores)
