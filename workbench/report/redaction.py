@@ -91,7 +91,7 @@ RULES = (
     Rule(SNAPSHOT, ("snapshot", "snapshots")),
     Rule(FILE, ("file",), why="people name files after servers, sites and customers"),
     Rule(FOLDER, pattern=r"(?<![\w/:.<])((?:/[\w.@+~-]+){2,}/?)", why="paths tell users, customers and instances"),
-    Rule(ORIGIN, ("origin",), why="a number stays; where origins are names, they are names"),
+    Rule(ORIGIN, ("origin",), why="a number stays, drawn by lot or not; where origins are names, they are names"),
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
     Rule(KEPT, ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does"), why="our own words"),
     Rule(KEPT, ("unknown.why", "verification.why", "plan.standing_state", "plan.of")),
@@ -102,6 +102,8 @@ RULES = (
 
 BY_KEY: Mapping[str, str] = {key: rule.kind for rule in RULES for key in rule.keys}
 _PATTERNS = [(rule.kind, re.compile(rule.pattern)) for rule in RULES if rule.pattern]
+_DRAWN = re.compile(r"[0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Numbers, and UUIDs: what an origin is called where nobody gave it a name."""
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _MOMENT = rf"{_DAY}[ T]{_CLOCK}(?: ?UTC|Z|[+-][0-9]{{2}}:?[0-9]{{2}})?"
@@ -212,7 +214,7 @@ class Pseudonyms:
             mine = self.numbered.setdefault(kind, {})
             taken, known = set(mine.values()), self._all() | new
             for name in filter(new.__contains__, order if kind == SNAPSHOT else sorted(new, key=_in_order)):
-                if kind == ORIGIN and name.isdecimal():
+                if kind == ORIGIN and _DRAWN.fullmatch(name):
                     continue
                 number = max(taken, default=0) + 1
                 while f"{kind}-{number}" in known:  # somebody has named a server so
