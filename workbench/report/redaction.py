@@ -102,8 +102,7 @@ RULES = (
 
 BY_KEY: Mapping[str, str] = {key: rule.kind for rule in RULES for key in rule.keys}
 _PATTERNS = [(rule.kind, re.compile(rule.pattern)) for rule in RULES if rule.pattern]
-_DRAWN = re.compile(r"[0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Numbers, and UUIDs: what an origin is called where nobody gave it a name."""
+_DRAWN = re.compile(r"[0-9]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # by lot: that names nobody
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _MOMENT = rf"{_DAY}[ T]{_CLOCK}(?: ?UTC|Z|[+-][0-9]{{2}}:?[0-9]{{2}})?"

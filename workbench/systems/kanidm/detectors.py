@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.by_entry import now_at, ranges_of, states_of
-from workbench.engine.rows import rows_where
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -314,10 +313,14 @@ def idle_origin_jump(situation: Situation) -> Iterator[Finding]:
 def _gaps(situation: Situation, replica: Replica) -> dict[str, tuple[int, int]]:
     """Origin -> where the longest gap between two listed CIDs begins and ends, if it is longer than the window."""
     source = states_of(situation.case, situation.topology, replica)
-    parts = situation.case.parts("listed", source) if source else []
-    rows = rows_where(parts, ["origin", "position"], pc.field("origin").is_valid() & pc.field("position").is_valid())
+    where = pc.field("origin").is_valid() & pc.field("position").is_valid()
+    of = {"snapshot": situation.topology.snapshot, "server": replica.server, "suffix": replica.suffix}
+    batches = list(situation.rows("listed", ["origin", "position"], where, **of)) if source else []
+    if not batches:
+        return {}
+    rows = pa.Table.from_batches(batches)
     times = pc.utf8_slice_codeunits(rows["position"], 0, 32).cast(pa.int64()).to_numpy()
-    few = rows["origin"].combine_chunks().dictionary_encode()
+    few = rows["origin"].cast(pa.string()).combine_chunks().dictionary_encode()
     found = {}
     for number, origin in enumerate(few.dictionary.to_pylist()):
         mine = np.sort(times[np.asarray(few.indices) == number])
