@@ -297,9 +297,12 @@ def test_the_checks(jupyter: Lab) -> None:
 def test_loading_shows_what_was_recognised_and_read(jupyter: Lab) -> None:
     page = ran(jupyter, "10_load", case_folder=str(jupyter.folder / "loaded"))
     page.get_by_text("files read").first.wait_for()
-    assert page.locator(".dt-container").count() >= 3
-    search = page.locator("input[type=search]").first
-    search.fill("s3.changelog")
+    # Each table is set up when its script has come: until all are, the first search field may be that of another one.
+    page.wait_for_function(
+        "() => { const all = document.querySelectorAll('.jp-OutputArea table[id]');"
+        " return all.length >= 3 && [...all].every((one) => one.closest('.dt-container')); }"
+    )
+    page.locator("input[type=search]").first.fill("s3.changelog")
     page.wait_for_function("() => document.querySelector('table.dataTable tbody').rows.length === 2")
     done(jupyter, page, "10_load")
 
