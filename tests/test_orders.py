@@ -336,7 +336,9 @@ def test_no_path_leads_anywhere_but_to_a_case(shape: str, where: str, tmp_path: 
         with suppress(Problem):
             (order,) = ready(path).runs
             assert order.case_folder == case.resolve(), "nothing is written anywhere else"
-            told = {one.case: one.outcome for one in check_all(order.parameters[where])}  # type: ignore[arg-type]
+            folders = order.parameters[where]
+            assert isinstance(folders, list)
+            told = {one.case: one.outcome for one in check_all(folders)}
             assert [outcome for name, outcome in told.items() if name != str(order.case_folder)] == ["failed"]
     assert everything(tmp_path).keys() - before.keys() == {str(path)}
 
