@@ -58,7 +58,9 @@ def model_of(house: Any, world: World) -> tuple[Any, Grouped]:
             log = SortedLog((ends | mine) & one.log, origin_of, one.marks)
         servers[one.name] = mending.Server(one.name, one.origin, one.generation, dict(one.vector), log, holds, one.up)
     links = [mending.Link(tie.supplier, tie.consumer, tie.runs, tie.waits and dict(tie.waits)) for tie in world.ties]
-    model = mending.Model(lots, servers, links, Sending, lambda: Sending(ONCE), unlike, origin_of, fresh)
+    model = mending.LogModel(
+        lots, servers, links, origin_of, fresh, rules=Sending, losing=lambda: Sending(ONCE), refuses=unlike
+    )
     return model, kept
 
 

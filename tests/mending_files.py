@@ -13,6 +13,7 @@ from slow_mending import World, by_origin, fresh
 
 from workbench import Case
 from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.repairs import REPAIRS
 
 READ_ONLY = 65535
 PORT = 38900
@@ -73,7 +74,7 @@ def case_of(folder: Path, world: World) -> Case:
 def model_from(house: Any, situation: Any, findings: Any) -> Any:
     """The model that is filled from what was found, with positions for new changes as the slow world makes them."""
     codes = {(one.code, one.server, one.link) for one in findings}
-    model = house.rehearsal.model_of(situation, SUFFIX, codes)
+    model = house.rehearsal.model_of(situation, SUFFIX, codes, REPAIRS.waiting)
     model.fresh, model.origin_of = fresh, origin_of
     return model
 

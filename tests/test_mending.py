@@ -18,7 +18,7 @@ from workbench import rehearsal
 from workbench.diagnosis import situation_of
 from workbench.planning import models_of
 from workbench.rules import mending
-from workbench.rules.mending import Lack, Link, Lot, Model, Server, achieved
+from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, achieved
 from workbench.rules.sending import SortedLog
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
@@ -93,7 +93,7 @@ def test_positions_made_for_the_model_lie_above_all_that_is_known_and_rise(tmp_p
 
 def model_with(*servers: Server, links: list[Link], lots: list[Lot]) -> Model:
     named = {one.name: one for one in servers}
-    return Model(lots, named, links, Sending, lambda: Sending(ONCE), unlike, origin_of, fresh)
+    return LogModel(lots, named, links, origin_of, fresh, rules=Sending, losing=lambda: Sending(ONCE), refuses=unlike)
 
 
 def server(name: str, origin: str | None, tops: dict[str, int], log: list[str] | None, holds: set[int]) -> Server:

@@ -26,8 +26,8 @@ FAULTS = [
     # the model
     Fault(MENDING, "return lot.origin in self.dead or covers(", "return covers(", "a cleaned origin is never sent"),
     Fault(
-        MENDING, "moved |= self._session(link, self.rules())",
-        "self._session(link, self.rules())",
+        MENDING, "moved |= self.session(link)",
+        "self.session(link)",
         "until nothing moves",
     ),
     Fault(
@@ -36,7 +36,7 @@ FAULTS = [
         "who is down writes nothing",
     ),
     Fault(MENDING, "if not link.runs or supplier is None", "if supplier is None", "disabled links"),
-    Fault(MENDING, "if not (supplier.up and consumer.up) or", "if", "servers that are down"),
+    Fault(MENDING, " or not (supplier.up and consumer.up):", ":", "servers that are down"),
     Fault(MENDING, "or self.refuses(supplier.generation, consumer.generation)", "", "generations"),
     Fault(MENDING, "if maxima(supplier.vector) == link.waits:", "if False:", "links that wait"),
     Fault(
@@ -118,8 +118,8 @@ FAULTS = [
         "found = view.findings",
         "codes by suffix",
     ),
-    Fault(PLANNING, "need.code == DEAD, need.server not in back, not need.hidden, depth, need.name",
-          "need.code == DEAD, need.server not in back, not need.hidden, -depth, need.name", "a hub before its consumers"),
+    Fault(PLANNING, "need.server is None, need.server not in back, not need.hidden, depth, need.name",
+          "need.server is None, need.server not in back, not need.hidden, -depth, need.name", "a hub before its consumers"),
     Fault(
         PLANNING, "if course.proven and not course.refused",
         "if course.proven or course.restored",

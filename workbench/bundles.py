@@ -1,7 +1,7 @@
 """A plan as a folder for places where the workbench may not write: a person runs it there with the server's own tools.
 
-The script stops before each step and after the first that fails. What the data says stands in LDIF files and behind quotes,
-never in the script as words of its own.
+The script stops before each step and after the first that fails. What the data says stands in files of their own and behind
+quotes, never in the script as words of its own. What a system's commands rely on, its `Repairs` say.
 """
 
 from __future__ import annotations
@@ -9,24 +9,43 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from workbench.boundary import printable
 from workbench.collecting import check_free
 from workbench.journal import write_together
 from workbench.plan_text import file_of, plan_text, step_text, words_of
-from workbench.plans import ASKED_FOR, READ_THERE, Plan, Step
+from workbench.plans import ASKED_FOR, READ_THERE, Plan, Repairs, Step
+from workbench.systems import system_named
 
 OWN_FOLDER = "each bundle has its own"
+
+_WIDTH = 120
+
+_WHAT = (
+    "`plan.txt` is the plan as a person reads it: the ways that were compared, why this one, and what each step risks."
+)
+_BEFORE = (
+    "The plan was proven on these positions. Where one went back or vanished since, or the server to be repaired wrote by "
+    "itself meanwhile, do not run it: collect and plan again."
+)
+_HOW = (
+    "It stops before every step and asks for the name of the server that the step changes. After a step that fails nothing "
+    "more is done. No password is in any file here."
+)
+_AGAIN = """
+Then collect again and diagnose: `workbench collect ... --into AFTER`, `workbench diagnose BEFORE AFTER`.
+"""
 
 _HEAD = """\
 #!/bin/sh
 # {title}
 # Plan {id} of {made}. Read README.md first. Each step waits for its name to be typed; anything else ends the script.
-# The names of servers stand for their instances on this machine: elsewhere, write a URL in their place.
+# {by_hand}
 set -eu
 cd "$(dirname "$0")"
-confirm() {{
+{shell}confirm() {{
     printf '\\n%s\\ntype %s to go on: ' "$1" "$2"
     read -r typed
     [ "$typed" = "$2" ] || {{ echo "not confirmed: nothing more is done"; exit 4; }}
@@ -57,7 +76,16 @@ def write_bundle(plan: Plan, folder: Path) -> list[str]:
 
 
 def _head(plan: Plan, what: str) -> str:
-    return _HEAD.format(title=_comment(f"{what}, for {plan.case}"), id=plan.id, made=plan.made_at)
+    repairs = _repairs(plan)
+    about = {"by_hand": _comment(repairs.by_hand), "shell": repairs.shell}
+    return _HEAD.format(title=_comment(f"{what}, for {plan.case}"), id=plan.id, made=plan.made_at, **about)
+
+
+def _repairs(plan: Plan) -> Repairs:
+    known = system_named(plan.system).repairs
+    assert known is not None, "a plan was made by the repairs of its system"
+    found: Repairs = known()
+    return found
 
 
 def _comment(text: str) -> str:
@@ -98,9 +126,15 @@ def _undo(step: Step, file: str) -> str:
 
 
 def _claims(one: Mapping[str, Any]) -> str:
-    where = f"{one['server']}, {one['suffix'] or 'no suffix'}, origin {one['origin'] or 'none: read-only'}"
+    where = (
+        f"{one['server']}, {one['suffix'] + ', ' if one['suffix'] else ''}origin {one['origin'] or 'none: read-only'}"
+    )
     rows = [f"        {origin}  {position}" for origin, position in one["vector"].items()]
     return printable("\n".join([f"    {where}:", *rows]))
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(wrap(_comment(text), _WIDTH, break_long_words=False, break_on_hyphens=False))
 
 
 def _readme(plan: Plan) -> str:
@@ -110,18 +144,18 @@ def _readme(plan: Plan) -> str:
         f"    {printable(row['server'])}: {row['count']:,} changes of origin {row['origin']}, {row['first']} to {row['last']}"
         for row in plan.promise
     )
+    repairs, system = _repairs(plan), system_named(plan.system)
+    made = f"Plan {plan.id}, made {plan.made_at} on the snapshot {plan.snapshot}."
     return f"""\
 # Repair of {_comment(plan.case)}
 
-Plan {plan.id}, made {plan.made_at} on the snapshot {_comment(plan.snapshot)}. `plan.txt` is the plan as a person reads it: the
-ways that were compared, why this one, and what each step risks.
+{_wrapped(f"{made} {_WHAT}")}
 
 {steps or "There is nothing to do."}
 
 ## Before
 
-The plan was proven on these positions. `sh check.sh` shows those of the servers now; where one went back or vanished, or the
-server to be repaired wrote by itself meanwhile, do not run it: collect and plan again.
+{_wrapped(f"{_BEFORE} {repairs.checked}")}
 
 {vectors}
 
@@ -129,17 +163,14 @@ server to be repaired wrote by itself meanwhile, do not run it: collect and plan
 
     sh repair.sh
 
-It stops before every step and asks for the name of the server that the step changes. After a step that fails nothing more is
-done. No password is in any file here: the commands act as the user who runs them, over the server's socket.
+{_wrapped(f"{_HOW} {repairs.by_hand}")}
 
 ## After
 
-`sh check.sh` shows the same position of every origin on all servers, and no entry in conflict. These are there:
+{_wrapped(f"{repairs.checked} These are there:")}
 
 {promised or "    (the plan restores no single changes)"}
-
-Then collect again and diagnose: `workbench collect ... --into AFTER`, `workbench diagnose BEFORE AFTER`.
-
+{_AGAIN if system.servers else ""}
 ## Back
 
 `sh undo.sh` takes back what can be taken back, the last step first; it says what cannot.

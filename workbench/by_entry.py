@@ -58,7 +58,7 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
 
 
 def _peer(case: Case, shown: Topology, replica: Replica) -> Peer:
-    return Peer(replica.generation, ranges_of(shown, replica), now_at(case, shown, replica))
+    return Peer(replica.generation, ranges_of(shown, replica), now_at(case, shown, replica), replica.origin)
 
 
 def now_at(case: Case, shown: Topology, replica: Replica) -> int:
@@ -122,7 +122,7 @@ def _count(case: Case, shown: Topology, rows: Sequence[dict[str, Any]]) -> None:
     order_key, show = shown.system.order_key, shown.system.show
     for (server, suffix), asked in of_supplier.items():
         replica = next(one for one in shown.replicas if (one.server, one.suffix) == (server, suffix))
-        found = {one: _between(case, states_of(case, shown, replica), *one) for one in asked}
+        found = {one: counted_between(case, states_of(case, shown, replica), *one) for one in asked}
         for row in rows:
             if (row["supplier"], row["suffix"]) == (server, suffix):
                 for one in (row, *row["others"].values()):
@@ -140,8 +140,8 @@ def _count(case: Case, shown: Topology, rows: Sequence[dict[str, Any]]) -> None:
                     }
 
 
-def _between(case: Case, one: Input | None, origin: str, after: int, upto: int) -> tuple[int, int, int]:
-    """How many last changes of attributes, and tombstones, lie behind a time up to another; the first and the last."""
+def counted_between(case: Case, one: Input | None, origin: str, after: int, upto: int) -> tuple[int, int, int]:
+    """How many last changes of attributes, and tombstones, a file shows behind a time up to another; the first and the last."""
     found = []
     where = (pc.field("origin") == origin) & (pc.field("hi") > after) & (pc.field("hi") <= upto)
     for part in case.parts("states", one) if one else ():

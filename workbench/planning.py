@@ -33,15 +33,12 @@ from workbench.plans import (
     Step,
     View,
 )
-from workbench.rehearsal import WAITING, model_of
+from workbench.rehearsal import model_of
 from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
 from workbench.situation import Situation
 
 TARGETS_SHOWN = 100
 """Of what was restored, so many entries are compared afterwards, for each server and origin."""
-
-_STUCK = (ROLLED_BACK, "REINIT_REQUIRED", *sorted(WAITING), DISABLED)
-"""Why a server waits, the cause that says most first."""
 
 
 def plan(
@@ -184,7 +181,7 @@ class _Planned:
 
     def view_of(self, suffix: str | None) -> View:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
-        model = model_of(self.situation, suffix, _codes(self.findings, suffix))
+        model = model_of(self.situation, suffix, _codes(self.findings, suffix), self.repairs.waiting)
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()
@@ -233,11 +230,13 @@ class _Planned:
             )
             if link and off and not any(need.server == link.consumer for need in needs):
                 needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
+        served = {need.server for need in needs}
+        needs += [need for need in self.repairs.also(view, now) if need.server is None or need.server not in served]
 
         def turn(need: Need) -> tuple[Any, ...]:
             server = now.servers.get(need.server or "")
             depth = 0 if server is None or server.origin else 1 if server.log is not None else 2
-            return need.code == DEAD, need.server not in back, not need.hidden, depth, need.name
+            return need.server is None, need.server not in back, not need.hidden, depth, need.name
 
         return sorted(needs, key=turn)
 
@@ -249,7 +248,7 @@ class _Planned:
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
         found = (one for one in view.findings if one.suffix in (None, view.suffix))
         told = {one.code for one in found if one.server == server or (one.server, one.link) in feeds}
-        return next((code for code in _STUCK if code in told), PENDING)
+        return next((code for code in self.repairs.stuck if code in told), PENDING)
 
     def _mended(self, view: View, need: Need) -> Model:
         """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
@@ -258,6 +257,8 @@ class _Planned:
             for draft in repair.propose(view, need):
                 self.proposed.add(draft.way)
                 result, after, course = _tried(view, need, draft)
+                if after is not None and course.proven and not need.lacks and self._stays(view, need, after):
+                    course = replace(course, proven=False, refused="on the model it stays as it is")
                 if result is not None and after is not None:
                     thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
                     rows = _rows(view.model, result.unsaid or thrown, view.suffix, self.system)
@@ -291,6 +292,10 @@ class _Planned:
         for step in draft.steps:
             self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
         return after
+
+    def _stays(self, view: View, need: Need, after: Model) -> bool:
+        """True if a need without anything lacking is there as before."""
+        return any(_bare(one) == need for one in self.repairs.also(replace(view, model=after), after))
 
     def _left_out(self, suffix: str | None) -> list[str]:
         """What links of the suffix leave out: behind a hub it is lacking, too, whatever the last link sends."""

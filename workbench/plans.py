@@ -264,15 +264,27 @@ class Repairs:
     """The repairs of a system.
 
     ladder  the gentlest first
-    healed  of what a server misses, what needs no repair any more: a later change brought the same
     checks  the servers of a plan -> native commands that show how they stand
     ending  how the name of a file ends that holds what a step sends
+    by_hand what a person has to know who runs the commands: a sentence or two
+    checked what the commands of `checks` show, and what is to be seen when all is well
+    stuck   codes of findings that say why a server waits, the one that says most first
+    waiting codes of findings on a link that opens no session, though its consumer is behind
+    healed  of what a server misses, what needs no repair any more: a later change brought the same
+    also    what is to be mended on a model although nothing is lacking there
+    shell   lines at the head of scripts that the commands rely on
     """
 
     ladder: Sequence[Repair]
-    healed: Callable[[View, Need], frozenset[Lack]]
     checks: Callable[[Sequence[Mapping[str, Any]]], Iterable[tuple[str, ...]]]
     ending: str
+    by_hand: str
+    checked: str
+    stuck: Sequence[str] = ()
+    waiting: frozenset[str] = frozenset()
+    healed: Callable[[View, Need], frozenset[Lack]] = lambda view, need: frozenset()
+    also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
+    shell: str = ""
 
 
 class Repair(Protocol):

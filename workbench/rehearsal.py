@@ -1,81 +1,58 @@
 """A model of a case, on which a repair is tried before anybody does it, and rehearsed by the one who will.
 
 What is modelled stands in `workbench.rules.mending`. Here it is filled: single changes where a server misses them, and
-stretches of changes where servers are merely behind one another, as the digests count them.
+stretches of changes where servers are merely behind one another, as the digests or the states of entries count them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from workbench.by_entry import counted_between, now_at, states_of
 from workbench.engine.known import LOWEST, Known, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.model import System
 from workbench.plans import ROLLED_BACK, Plan, Step, Vectors
-from workbench.rules.mending import Link, Lot, Model, Server, maxima
+from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
+from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
 from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import TOTAL
 from workbench.situation import Situation
 from workbench.topology import Replica, Row
 
-WAITING = frozenset({"STALLED_BUT_GREEN", "NEVER_CONTACTED"})
-"""Findings on a link that opens no session, though its consumer is behind."""
+Codes = Iterable[tuple[str, str | None, str | None]]
+"""(code, server, link) of findings."""
 
 
-def model_of(situation: Situation, suffix: str | None, codes: Iterable[tuple[str, str | None, str | None]]) -> Model:
-    """The model of one suffix. `codes` are (code, server, link) of the findings: they tell which links only wait."""
-    return _Filling(situation, suffix, set(codes)).model()
+def model_of(situation: Situation, suffix: str | None, codes: Codes, waiting: Collection[str] = ()) -> Model:
+    """The model of one suffix. `waiting`: codes of findings on a link that opens no session, though its consumer is behind."""
+    if situation.topology.pulling:
+        return _FromEntries(situation, suffix).model()
+    return _FromLogs(situation, suffix, set(codes), waiting).model()
 
 
 class _Filling:
-    def __init__(
-        self, situation: Situation, suffix: str | None, codes: set[tuple[str, str | None, str | None]]
-    ) -> None:
-        self.situation, self.suffix, self.codes = situation, suffix, codes
+    """What both ways share: who replicates, and a lot for each change that some server misses."""
+
+    def __init__(self, situation: Situation, suffix: str | None) -> None:
+        self.situation, self.suffix = situation, suffix
         self.system: System = situation.topology.system
         self.replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.claims]
         self.names = {one.server for one in self.replicas}
-        logs = {one.server: one.log for one in self.replicas if one.log}
-        self.logs = {server: situation.case.log(log) for server, log in logs.items()}
-        self.known = next((one for one in situation.verdicts.known if self._is_mine(one)), None)
         self.lots: list[Lot] = []
         self.holders: list[set[str]] = []
 
-    def _is_mine(self, known: Known) -> bool:
-        suffixes = list(dict.fromkeys(one.suffix for one in self.situation.topology.replicas))
-        return self.situation.verdicts.known[suffixes.index(self.suffix)] is known
-
-    def model(self) -> Model:
-        """Lots first, then the servers with as much of their logs as sessions over these lots ask for."""
-        self._missed()
-        self._waited_for()
-        supplying = self.situation.topology.supplying
-        made = _Fresh(self.system, self.replicas)
-        rules = next(iter(supplying.rule_sets.values()))
-        servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
-        return Model(
-            self.lots,
-            servers,
-            list(self._links(servers)),
-            rules,
-            supplying.losing,
-            supplying.refuses,
-            made.origin_of,
-            made,
-        )
-
-    # --- lots
-
-    def _missed(self) -> None:
-        """One lot for each change that some server misses."""
-        rows: dict[str, list[Row]] = {}
+    def missed(self) -> None:
+        """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
+        rows: dict[tuple[str, Any, Any], list[Row]] = {}
         for row in self.situation.verdicts.missing:
             if row["suffix"] == self.suffix and row["server"] in self.names:
-                rows.setdefault(self.system.typed(row["position"]) or "", []).append(row)
-        for position, mine in rows.items():
+                position = self.system.typed(row["position"]) or ""
+                rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
+        for (position, _, _), mine in rows.items():
             missed, lacking = mine[0], {one["server"] for one in mine}
             target = (missed["target"] or "").lower() or None
             self.lots.append(Lot(missed["origin"], position, position, 1, target, missed["operation"] == "add"))
@@ -85,11 +62,53 @@ class _Filling:
                     for one in self.replicas
                     if one.server not in lacking
                     and (last(one.seen(), missed["origin"]) or "") >= position
-                    and not self._thrown_away(one, position)
+                    and not self.thrown_away(one, position)
                 }
             )
 
-    def _thrown_away(self, one: Replica, position: str) -> bool:
+    def thrown_away(self, one: Replica, position: str) -> bool:
+        """True for a change that the server lost with its data, and so never missed."""
+        return False
+
+    def held_by(self, server: str) -> set[int]:
+        """The numbers of the lots that a server has."""
+        return {number for number, names in enumerate(self.holders) if server in names}
+
+
+class _FromLogs(_Filling):
+    def __init__(self, situation: Situation, suffix: str | None, codes: set[Any], waiting: Collection[str]) -> None:
+        super().__init__(situation, suffix)
+        self.codes, self.waiting = codes, waiting
+        logs = {one.server: one.log for one in self.replicas if one.log}
+        self.logs = {server: situation.case.log(log) for server, log in logs.items()}
+        self.known = next((one for one in situation.verdicts.known if self._is_mine(one)), None)
+
+    def _is_mine(self, known: Known) -> bool:
+        suffixes = list(dict.fromkeys(one.suffix for one in self.situation.topology.replicas))
+        return self.situation.verdicts.known[suffixes.index(self.suffix)] is known
+
+    def model(self) -> Model:
+        """Lots first, then the servers with as much of their logs as sessions over these lots ask for."""
+        self.missed()
+        self._waited_for()
+        supplying = self.situation.topology.supplying
+        made = _Fresh(self.system, self.replicas)
+        rules = next(iter(supplying.rule_sets.values()))
+        servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
+        return LogModel(
+            self.lots,
+            servers,
+            list(self._links(servers)),
+            made.origin_of,
+            made,
+            rules=rules,
+            losing=supplying.losing,
+            refuses=supplying.refuses,
+        )
+
+    # --- lots
+
+    def thrown_away(self, one: Replica, position: str) -> bool:
         """True for an own change made before the server was filled from another one: it never missed that, and has it not."""
         made = self.system.moment(position)
         if made is None or self.system.origin_of(position) != one.origin:
@@ -152,7 +171,7 @@ class _Filling:
     # --- servers and links
 
     def _server(self, replica: Replica, origin_of: Callable[[str], str]) -> Server:
-        holds = {number for number, names in enumerate(self.holders) if replica.server in names}
+        holds = self.held_by(replica.server)
         # A log that was not collected is not one that has nothing: what such a server would send, nobody can say.
         log = SortedLog([], origin_of) if replica.keeps_log else None
         stored = self.logs.get(replica.server)
@@ -190,7 +209,7 @@ class _Filling:
                 continue  # nobody knows where it leads, or what is there
             row: Row = pairs.get((link.supplier, link.consumer), {})
             waits = link.consumer in back or any(
-                code in WAITING and name == link.name and server in (link.supplier, link.consumer, None)
+                code in self.waiting and name == link.name and server in (link.supplier, link.consumer, None)
                 for code, server, name in self.codes
             )
             waits = waits or (row.get("would_contact") is False and row.get("decision") == SEND)
@@ -204,6 +223,66 @@ class _Filling:
             return set()
         before = {one.server: one.seen() for one in earlier.replicas if one.suffix == self.suffix and one.claims}
         return {one.server for one in self.replicas if newer(before.get(one.server, {}), one.seen())}
+
+
+class _FromEntries(_Filling):
+    """Of a system that keeps no log: a lot is a last change of an attribute, or a stretch of them, or a deletion."""
+
+    def model(self) -> PullModel:
+        """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
+        shown, case = self.situation.topology, self.situation.case
+        assert shown.pulling is not None
+        self.missed()
+        self._waited_for()
+        made = _Fresh(self.system, self.replicas)
+        servers = {
+            one.server: Server(one.server, one.origin, one.generation, one.seen(), None, self.held_by(one.server))
+            for one in self.replicas
+        }
+        return PullModel(
+            self.lots,
+            servers,
+            list(self._links()),
+            made.origin_of,
+            made,
+            pulling=shown.pulling,
+            now={one.server: now_at(case, shown, one) for one in self.replicas},
+            time_of=lambda position: self.system.halves(position)[0],
+            order_key=lambda origin, time: self.system.order_key(origin, time, 0),
+        )
+
+    def _waited_for(self) -> None:
+        """What lies between one server's last change of an origin and the next one's: who is further has it."""
+        for generation in dict.fromkeys(one.generation for one in self.replicas):
+            mine = [one for one in self.replicas if one.generation == generation]
+            for origin in sorted({origin for one in mine for origin in one.vector}):
+                tops = {one.server: self._time(last(one.seen(), origin)) for one in mine}
+                for low, high in pairwise(sorted(set(tops.values()))):
+                    self._stretch(origin, low, high, {name for name, top in tops.items() if top >= high})
+
+    def _stretch(self, origin: str, low: int, high: int, holders: set[str]) -> None:
+        """A lot of what the holders show there, as the one of them shows it that has kept most of it."""
+        shown, case = self.situation.topology, self.situation.case
+        told = [states_of(case, shown, one) for one in self.replicas if one.server in holders]
+        count, first, end = max(counted_between(case, one, origin, low, high) for one in told)
+        single = [lot for lot in self.lots if lot.origin == origin and lot.first == lot.last]
+        count -= sum(low < self._time(lot.last) <= high for lot in single)
+        if count > 0:  # else only marks of a server that is idle: nothing is lacking
+            begin, upto = (self.system.order_key(origin, time, 0) for time in (first, end))
+            self.lots.append(Lot(origin, begin, upto, count))
+            self.holders.append(holders)
+
+    def _time(self, position: str | None) -> int:
+        return self.system.halves(position)[0] if position else -1
+
+    def _links(self) -> Iterator[Link]:
+        known = [link for link in self.situation.topology.links if link.suffix == self.suffix]
+        for link in known:
+            if link.consumer in self.names and link.supplier in self.names:
+                yield Link(link.supplier, link.consumer, link.enabled is not False)
+        if not known:
+            pairs = (row for row in self.situation.pairs if row["suffix"] == self.suffix)
+            yield from (Link(row["supplier"], row["consumer"], True) for row in pairs)
 
 
 class _Fresh:

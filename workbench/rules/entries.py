@@ -296,11 +296,12 @@ def _covered(cid: Cid, seen: Ranges) -> bool:
 
 
 class Peer(NamedTuple):
-    """What one side of a pull shows: which data it holds, its vector as times, and what time it was there."""
+    """What one side of a pull shows: which data it holds, its vector as times, what time it was there, and its own origin."""
 
     generation: str | None
     ranges: Ranges
     now: int
+    origin: str | None = None
 
 
 @dataclass(frozen=True)
@@ -312,6 +313,7 @@ class Answer:
     unrelated the two hold data that have nothing to do with each other
     supplies  changes would be sent
     replaces  the consumer will take all data of the supplier in place of its own
+    refused   by one of the two: nothing goes over this link, now or later, before something else is done
     owed      origin -> (behind this time, up to this one)
     lag       origins that the consumer is too far behind: (supplier's first, consumer's last)
     advance   origins that the supplier is too far behind: (supplier's last, consumer's first)
@@ -323,6 +325,7 @@ class Answer:
     unrelated: bool = False
     supplies: bool = False
     replaces: bool = False
+    refused: bool = False
     owed: Ranges = field(default_factory=dict)
     lag: Ranges = field(default_factory=dict)
     advance: Ranges = field(default_factory=dict)

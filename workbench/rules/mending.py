@@ -6,6 +6,7 @@ origin that the same servers hold are one `Lot`. Sessions are played by the same
 logs that know the records on which a session can begin or end.
 
 What a repair does is a list of effects (`EFFECTS`); after each one everything that runs is let run until nothing moves.
+`LogModel` is of servers that send from a log; that of servers which compare vectors and send entries is in `rules.pulled`.
 """
 
 from __future__ import annotations
@@ -73,25 +74,22 @@ class Lack(NamedTuple):
 class Model:
     """Servers by name, the links between them, and the lots.
 
-    rules     makes the rule set of a session; `losing` one that goes on behind an anchor that is gone
-    refuses   generations of supplier and consumer -> why they may exchange nothing
     origin_of position -> its origin
     fresh     (origin, number) -> a position of that origin above all that anybody knows, rising with the number
     saved     lots that were written to a file: whatever becomes of them, they are not lost without a trace
+    dead      origins that were forgotten everywhere: nobody will ever send them
+    in_time   servers whose clock was set right
     """
 
     lots: list[Lot]
     servers: dict[str, Server]
     links: list[Link]
-    rules: Callable[[], Rules]
-    losing: Callable[[], Rules] | None
-    refuses: Callable[[str | None, str | None], str | None]
     origin_of: Callable[[str], str]
     fresh: Callable[[str, int], str]
     saved: set[int] = field(default_factory=set)
     made: int = 0
     dead: set[str] = field(default_factory=set)
-    """Origins that were cleaned away: nobody will ever send them."""
+    in_time: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         lots, self.lots = self.lots, []
@@ -111,7 +109,7 @@ class Model:
     def copy(self) -> Model:
         """A model of its own, in the same state."""
         twin = copy(self)
-        twin.saved, twin.dead = set(self.saved), set(self.dead)
+        twin.saved, twin.dead, twin.in_time = set(self.saved), set(self.dead), set(self.in_time)
         twin.__post_init__()
         twin.links = [copy(link) for link in self.links]
         twin.servers = {name: copy(server) for name, server in self.servers.items()}
@@ -172,7 +170,7 @@ class Model:
         while moved:
             moved = False
             for link in self.links:
-                moved |= self._session(link, self.rules())
+                moved |= self.session(link)
 
     def go_on(self) -> None:
         """What comes by itself: every server that makes changes makes one, as keep-alive updates and clients do.
@@ -194,12 +192,65 @@ class Model:
         self._add(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends)))
         self._take(at, position, [len(self.lots) - 1])
 
-    def _session(self, link: Link, rules: Rules) -> bool:
-        """True if the consumer got anything."""
+    def session(self, link: Link) -> bool:
+        """One session over the link, if there is one now; True if the consumer got anything."""
+        raise NotImplementedError
+
+    def ends(self, link: Link) -> tuple[Server, Server] | None:
+        """Supplier and consumer of a link that runs between servers that run; None of any other."""
         supplier, consumer = self.servers.get(link.supplier), self.servers.get(link.consumer)
-        if not link.runs or supplier is None or consumer is None or supplier.log is None:
+        if not link.runs or supplier is None or consumer is None or not (supplier.up and consumer.up):
+            return None
+        return supplier, consumer
+
+    def takes(self, server: Server, lots: Iterable[int]) -> None:
+        """A server gets these lots, and what they bring once more."""
+        for number in lots:
+            server.holds |= {number, *self.lots[number].mends}
+
+    def _take(self, server: Server, position: str, lots: Sequence[int]) -> None:
+        """A server takes a change: its vector moves, and it holds the lots that end there, unless it refuses them.
+
+        What it refused does not come into its log either: it would pass on to others what it never had.
+        """
+        server.vector = advanced(server.vector, self.origin_of(position), position)
+        taken = [number for number in lots if not self._refused(server, self.lots[number])]
+        if server.log is not None and (taken or not lots):
+            server.log.add(position)
+        self.takes(server, taken)
+
+    def _refused(self, server: Server, lot: Lot) -> bool:
+        return lot.entry is not None and not lot.creates and self._absent(server, lot.entry)
+
+    def _absent(self, server: Server, entry: str) -> bool:
+        """True if the entry never came to the server: it lacks a change that created it, and none created it again."""
+        created = self._created.get(entry, ())
+        return bool(created) and not any(number in server.holds for number in created)
+
+
+@dataclass(kw_only=True)
+class LogModel(Model):
+    """Servers that send the changes of a log.
+
+    rules     makes the rule set of a session; `losing` one that goes on behind an anchor that is gone
+    refuses   generations of supplier and consumer -> why they may exchange nothing
+    """
+
+    rules: Callable[[], Rules]
+    losing: Callable[[], Rules] | None
+    refuses: Callable[[str | None, str | None], str | None]
+
+    def session(self, link: Link) -> bool:
+        """The supplier sends what its log shows behind the anchor, if it has news and the link does not wait."""
+        return self.sends(link, self.rules())
+
+    def sends(self, link: Link, rules: Rules) -> bool:
+        """The same under a rule set of one's choice."""
+        ends = self.ends(link)
+        if ends is None:
             return False
-        if not (supplier.up and consumer.up) or self.refuses(supplier.generation, consumer.generation):
+        supplier, consumer = ends
+        if supplier.log is None or self.refuses(supplier.generation, consumer.generation):
             return False
         if link.waits is not None:
             if maxima(supplier.vector) == link.waits:
@@ -211,26 +262,6 @@ class Model:
         for position in sent:
             self._take(consumer, position, [lot for lot in self._ending.get(position, ()) if lot in supplier.holds])
         return bool(sent)
-
-    def _take(self, server: Server, position: str, lots: Sequence[int]) -> None:
-        """A server takes a change: its vector moves, and it holds the lots that end there, unless it refuses them.
-
-        What it refused does not come into its log either: it would pass on to others what it never had.
-        """
-        server.vector = advanced(server.vector, self.origin_of(position), position)
-        taken = [number for number in lots if not self._refused(server, self.lots[number])]
-        if server.log is not None and (taken or not lots):
-            server.log.add(position)
-        for number in taken:
-            server.holds |= {number, *self.lots[number].mends}
-
-    def _refused(self, server: Server, lot: Lot) -> bool:
-        return lot.entry is not None and not lot.creates and self._absent(server, lot.entry)
-
-    def _absent(self, server: Server, entry: str) -> bool:
-        """True if the entry never came to the server: it lacks a change that created it, and none created it again."""
-        created = self._created.get(entry, ())
-        return bool(created) and not any(number in server.holds for number in created)
 
 
 def maxima(vector: Mapping[str, Span]) -> dict[str, str | None]:
@@ -286,10 +317,14 @@ def _forget(model: Model, origin: str) -> None:
             server.log = SortedLog(kept, model.origin_of, server.log.marks)
 
 
-def _skip(model: Model, supplier: str, consumer: str) -> None:
+def _skip(model: LogModel, supplier: str, consumer: str) -> None:
     """One session that goes on behind an anchor that is gone, whatever is lost."""
     assert model.losing is not None, "a way that nobody offers where suppliers cannot be told so"
-    model._session(Link(supplier, consumer, True), model.losing())
+    model.sends(Link(supplier, consumer, True), model.losing())
+
+
+def _set_clock(model: Model, server: str) -> None:
+    model.in_time.add(server)
 
 
 def _save(model: Model, lots: Iterable[int]) -> None:
@@ -307,6 +342,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "forget": _forget,
     "skip": _skip,
     "save": _save,
+    "set_clock": _set_clock,
 }
 """What a step may do, by name; the other keys of an effect are the arguments."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from workbench.model import Detectors, Kind, System
 from workbench.rules.entries import Pulling
@@ -10,6 +11,9 @@ from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, or
 from workbench.systems.kanidm.codes import CODES
 from workbench.systems.kanidm.formats import FORMATS
 from workbench.systems.kanidm.secrets import SECRETS
+
+if TYPE_CHECKING:
+    from workbench.plans import Repairs
 
 
 def _scenarios() -> Mapping[str, Kind]:
@@ -30,6 +34,12 @@ def _detectors() -> Detectors:
     return DETECTORS
 
 
+def _repairs() -> Repairs:
+    from workbench.systems.kanidm.repairs import REPAIRS
+
+    return REPAIRS
+
+
 SYSTEM = System(
     name="kanidm",
     title="Kanidm",
@@ -47,5 +57,6 @@ SYSTEM = System(
     pulling=_pulling,
     detectors=_detectors,
     codes=CODES,
+    repairs=_repairs,
     secrets=lambda: SECRETS,
 )

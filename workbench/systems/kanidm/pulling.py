@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.rules.entries import Answer, Peer, Pulling, gate, owed
+from workbench.rules.entries import Answer, Peer, Pulling, Ranges, gate, owed
 from workbench.systems.kanidm.cid import SECOND
 from workbench.systems.kanidm.rules.ranges import (
     DOMAIN_MISMATCH,
     NO_OVERLAP,
     OK,
     REFRESH_REQUIRED,
+    SPLIT_DATA,
     SUPPLY,
     Compared,
+    preflight,
     reply,
 )
 
@@ -25,10 +27,37 @@ def _real(supplier: Peer, consumer: Peer) -> Answer:
     domains = (consumer.generation or "", supplier.generation or "")
     found = reply(domains, consumer.ranges, supplier.ranges, supplier.now - CHANGELOG_MAX_AGE)
     if found.compared is None:
-        return Answer(DOMAIN_MISMATCH, found.message, unrelated=True, reasons=[("domain", "they are of two domains")])
+        says = "they are of two domains"
+        return Answer(DOMAIN_MISMATCH, found.message, unrelated=True, refused=True, reasons=[("domain", says)])
     one, reasons = found.compared, list(_why(found.compared))
-    supplies, replaces = found.message == SUPPLY, found.message == REFRESH_REQUIRED
-    return Answer(one.status, found.message, False, supplies, replaces, one.owed, one.lag, one.advance, reasons)
+    split = found.message == SUPPLY and _restored(consumer, one.owed)
+    if split:
+        reasons.append(
+            ("split", "the consumer refuses it: others have changes of its own that it lost, it was restored")
+        )
+    return Answer(
+        one.status,
+        found.message,
+        supplies=found.message == SUPPLY and not split,
+        replaces=found.message == REFRESH_REQUIRED,
+        refused=split or one.status != OK,
+        owed=one.owed,
+        lag=one.lag,
+        advance=one.advance,
+        reasons=reasons,
+    )
+
+
+def _restored(consumer: Peer, incoming: Ranges) -> bool:
+    """True if changes of the consumer's own come that it does not know: it applies nothing then.
+
+    A change made after its files were written proves nothing: servers are read moments apart.
+    """
+    own = consumer.origin
+    upto = {origin: last for origin, (_, last) in incoming.items() if last <= consumer.now}
+    if own is None or own not in consumer.ranges:
+        return False
+    return preflight(own, consumer.ranges[own][1], upto, consumer.now, 0).status == SPLIT_DATA
 
 
 def _why(one: Compared) -> Iterator[tuple[str, str]]:
@@ -45,9 +74,8 @@ def _why(one: Compared) -> Iterator[tuple[str, str]]:
 def _design(supplier: Peer, consumer: Peer) -> Answer:
     shut = sorted(origin for origin, one in gate(supplier.ranges, consumer.ranges).items() if not one.open)
     if shut:
-        return Answer(
-            "closed", "", reasons=[("gate", f"the consumer has not seen as far back as {', '.join(shut)} goes")]
-        )
+        says = f"the consumer has not seen as far back as {', '.join(shut)} goes"
+        return Answer("closed", "", refused=True, reasons=[("gate", says)])
     found = owed(supplier.ranges, consumer.ranges)
     return Answer("open", "", supplies=bool(found), owed=found)
 

@@ -9,7 +9,7 @@ refused   what people try and must not: each with its reason, and where it can b
 Planning only: what does the steps on real servers is `workbench.systems.ds389.live.hands`.
 """
 
-from workbench.plans import Repairs
+from workbench.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake
@@ -41,4 +41,17 @@ _LADDER = (
 """In the order in which they are considered. A way that gives something up comes behind one that does not, whatever stands
 here: delete and add takes an entry's identity from it on every server, so it stands behind an initialisation."""
 
-REPAIRS = Repairs(_LADDER, healed, checks, ending="ldif")
+_WAITING = ("NEVER_CONTACTED", "STALLED_BUT_GREEN")
+
+REPAIRS = Repairs(
+    _LADDER,
+    checks,
+    ending="ldif",
+    by_hand="The names of servers stand for their instances on this machine: elsewhere, write a URL in their place. "
+    "The commands act as the user who runs them, over the server's socket.",
+    checked="`sh check.sh` shows what the servers claim, and entries in conflict: when all is well the same position of every "
+    "origin on all servers, and no such entry.",
+    stuck=(ROLLED_BACK, "REINIT_REQUIRED", *_WAITING, DISABLED),
+    waiting=frozenset(_WAITING),
+    healed=healed,
+)

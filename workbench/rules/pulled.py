@@ -1,0 +1,69 @@
+"""A model of servers that pull: a supplier compares its vector with the consumer's, and sends entries as they are.
+
+The vectors decide alone, and one origin out of step stops the whole pull. What a consumer claims and does not hold, no pull
+brings: only all data of another server do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from workbench.rules.entries import Answer, Peer, Pulling
+from workbench.rules.mending import Link, Model, Server
+from workbench.rules.vectors import Span
+
+
+@dataclass(kw_only=True)
+class PullModel(Model):
+    """Servers that supply each other without a log. Pulls cost no time here: nothing is forgotten meanwhile.
+
+    pulling  what suppliers answer, and what consumers refuse
+    now      server -> what time it was there, as the times of positions are
+    time_of  position -> its time
+    order_key (origin, time) -> a position
+    """
+
+    pulling: Pulling
+    now: Mapping[str, int]
+    time_of: Callable[[str], int]
+    order_key: Callable[[str, int], str]
+
+    def answer(self, supplier: Server, consumer: Server) -> Answer:
+        """What the consumer hears if it pulls now, under the rules of the real servers."""
+        ask = next(iter(self.pulling.answers.values()))
+        return ask(self._peer(supplier), self._peer(consumer))
+
+    def _peer(self, server: Server) -> Peer:
+        ranges = {
+            origin: (self.time_of(span.min), self.time_of(span.max))
+            for origin, span in server.vector.items()
+            if span.min and span.max
+        }
+        return Peer(server.generation, ranges, self.now[server.name], server.origin)
+
+    def stuck(self, link: Link) -> Answer | None:
+        """The answer over a link that runs and can bring nothing, not now and not later; None: it can."""
+        ends = self.ends(link)
+        answer = self.answer(*ends) if ends else None
+        return answer if answer is not None and answer.refused else None
+
+    def session(self, link: Link) -> bool:
+        """The consumer pulls, and takes what is owed to it."""
+        ends = self.ends(link)
+        if ends is None:
+            return False
+        supplier, consumer = ends
+        answer = self.answer(supplier, consumer)
+        if answer.refused or not answer.owed:
+            return False
+        for origin, (after, upto) in answer.owed.items():
+            first = consumer.vector.get(origin, supplier.vector[origin]).min
+            consumer.vector[origin] = Span(first, self.order_key(origin, upto))
+            came = [
+                number
+                for number in supplier.holds - consumer.holds
+                if self.lots[number].origin == origin and after < self.time_of(self.lots[number].last) <= upto
+            ]
+            self.takes(consumer, came)
+        return True

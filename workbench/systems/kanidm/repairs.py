@@ -1,0 +1,296 @@
+"""The repairs of Kanidm: a refresh of one server, waiting for the purge, a clock set right. Each is done by hand, at the server.
+
+A refresh is the only way in which anything comes that no pull brings. It throws the server's own database away, so it is tried
+from every supplier that could be right, and what it would lose is counted and backed up first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.boundary import as_file_name, printable
+from workbench.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
+from workbench.rules.pulled import PullModel
+from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
+
+if TYPE_CHECKING:
+    from workbench.rules.mending import Model
+
+REFRESH, BEHIND, DIVERGED, APART = "REFRESH_REQUIRED", "SUPPLIER_BEHIND", "DIVERGED", "NO_OVERLAP"
+UNRELATED, STALE, CLOCK = "UNRELATED_DATA", "STALE_ORIGIN", "CLOCK_AHEAD"
+
+SOURCES = 3
+"""Of many servers that could fill another one, so many are compared."""
+
+Command = tuple[str, ...]
+
+_SHELL = """\
+# How a command is run on a server: change this line where it is not `ssh NAME`, to `docker exec "$server" "$@"` for example.
+on() { server=$1; shift; ssh -- "$server" "$@"; }
+"""
+
+
+def _kanidmd(server: str, *words: str) -> Command:
+    return ("on", server, "kanidmd", *words)
+
+
+def _backup(server: str, when: str) -> str:
+    return f"{as_file_name(server)}-{when}.json"
+
+
+def _checks(servers: Sequence[Mapping[str, Any]]) -> Iterator[Command]:
+    """A backup of each server: no command prints a vector."""
+    for server in sorted({one["server"] for one in servers}):
+        yield _kanidmd(server, "database", "backup", _backup(server, "checked"))
+
+
+# --- what is to be mended although nothing is lacking
+
+
+def _also(view: View, model: Model) -> Iterator[Need]:
+    """Servers with which nothing can be exchanged any more, clocks that are ahead, origins that nobody has heard of for long."""
+    assert isinstance(model, PullModel)
+    yield from _stuck(view, model)
+    for one in view.about(CLOCK):
+        if one.server in model.servers and one.server not in model.in_time:
+            yield Need(CLOCK, view.suffix, one.server)
+    own = {server.origin for server in model.servers.values()}
+    for one in view.about(STALE):
+        if one.origin not in own and any(one.origin in server.vector for server in model.servers.values()):
+            yield Need(STALE, view.suffix, origin=one.origin)
+
+
+def _stuck(view: View, model: PullModel) -> Iterator[Need]:
+    """One need for each server that has to be refreshed so that all pulls work again.
+
+    Of two that cannot be brought together, the one that is stuck with more servers than the other is the odd one. Where
+    both are alike nobody can tell: the second of them by name stands for both, and both ways are proposed.
+    """
+    answers = [(link, answer) for link in model.links if (answer := model.stuck(link)) is not None]
+    partners: dict[str, set[str]] = {}
+    for link, _ in answers:
+        partners.setdefault(link.supplier, set()).add(link.consumer)
+        partners.setdefault(link.consumer, set()).add(link.supplier)
+    rolled_back = {one.server for one in view.about(ROLLED_BACK)}
+    found: dict[str, str] = {}
+    for link, answer in answers:
+        odd = max((link.supplier, link.consumer), key=lambda name: (len(partners[name]), name))
+        if answer.replaces:
+            code, server = REFRESH, link.consumer
+        elif answer.unrelated:
+            code, server = UNRELATED, odd
+        elif answer.decision == UNWILLING:
+            code, server = BEHIND, link.supplier
+        elif answer.decision in (CRITICAL, NO_OVERLAP):
+            code, server = (DIVERGED if answer.decision == CRITICAL else APART), odd
+        else:  # it would be supplied, and takes nothing
+            code, server = ROLLED_BACK, link.consumer
+        code = ROLLED_BACK if server in rolled_back else code
+        found[server] = min(found.get(server, code), code, key=_STUCK.index)
+    for server, code in found.items():
+        yield Need(code, view.suffix, server)
+
+
+_STUCK = (ROLLED_BACK, UNRELATED, APART, DIVERGED, REFRESH, BEHIND)
+
+
+# --- the ways
+
+
+def _only_at(model: Model, server: str) -> list[int]:
+    """The lots that this server holds and no other."""
+    others = set[int]().union(*(one.holds for name, one in model.servers.items() if name != server))
+    return sorted(model.servers[server].holds - others)
+
+
+class Refresh:
+    """Give a server all data of another one."""
+
+    automatic = False
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For whatever no pull brings; from the servers it pulls from, the most complete data first.
+
+        Where two servers are apart and nobody can tell which one is right, also the other way round.
+        """
+        if need.server is None or not (need.hidden or need.code in _STUCK):
+            return
+        for supplier in self._sources(view, need.server)[:SOURCES]:
+            yield self._draft(view, supplier, need.server)
+        if need.code in (UNRELATED, APART, DIVERGED):
+            for other in self._sources(view, need.server):
+                if len(self._sources(view, other)) == 1:
+                    yield self._draft(view, need.server, other)
+
+    @staticmethod
+    def _sources(view: View, server: str) -> list[str]:
+        """The servers that it could be filled from: known links to it count, where any are known."""
+        model = view.model
+        linked = {link.supplier for link in model.links if link.consumer == server and link.runs}
+        some = (one for one in model.servers.values() if one.name != server and one.name in linked)
+        return [one.name for one in sorted(some, key=lambda one: (-len(one.holds), one.name))]
+
+    def _draft(self, view: View, supplier: str, server: str) -> Draft:
+        model = view.model
+        only = _only_at(model, server)
+        count = sum(model.lots[number].changes for number in only)
+        says = f"refresh {server} from {supplier}"
+        if self.automatic:
+            says = f"let {server} refresh itself from {supplier}, now and whenever it is too far behind"
+        back_up = _backup(server, "before-refresh")
+        where = (
+            "it has to be written where the server may write, and kept well: it holds all entries, secrets among them"
+        )
+        save = Step(
+            key=f"back-up-{server}",
+            repair="back_up",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{server} writes its database to {back_up}: it has {count or 'no':{',' if count else ''}} changes that no "
+            "other server has",
+            stands_on=f"{server} runs, and has room for a copy of its database",
+            expects=f"{back_up} is there, and `workbench inspect` reads it whole",
+            risk=where,
+            undo=f"delete {back_up}",
+            commands=(_kanidmd(server, "database", "backup", back_up),),
+            undo_commands=(("on", server, "rm", back_up),),
+            effects=({"do": "save", "lots": only},),
+        )
+        return Draft(
+            f"{'automatic-' * self.automatic}refresh-from-{supplier}",
+            f"let {server} refresh itself from {supplier}, now and whenever it is too far behind" * self.automatic
+            or says,
+            (save, self._step(view, supplier, server)),
+            load=f"all data of {supplier} is sent once",
+            downtime=f"{server}, until it is filled",
+            costs="from then on it throws its data away without asking" if self.automatic else "",
+        )
+
+    def _step(self, view: View, supplier: str, server: str) -> Step:
+        to, of = view.model.servers[server], view.model.servers[supplier]
+        moves = to.generation != of.generation
+        domain = f"; it becomes a member of the domain of {supplier}, {of.generation}" if moves else ""
+        others = [name for name in self._sources(view, server) if name != supplier]
+        first = f"the first of its suppliers that answers fills it: leave only {supplier} in its server.toml until it is done"
+        return Step(
+            key=f"refresh-{server}-from-{supplier}",
+            repair="refresh",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{server} throws its database away and takes all of {supplier}'s{domain}",
+            stands_on=f"{supplier} can be reached from {server}, and its data is the right one",
+            expects=f"{server} holds what {supplier} holds, and makes its changes under a new UUID; the old one leaves the "
+            "vectors with the purges, a week later",
+            risk="; ".join(
+                [
+                    f"what only {server} holds is gone: nobody can log in there while it is filled",
+                    *([first] if others else []),
+                ]
+            ),
+            cannot_undo="the database is replaced; restoring the backup would bring the old UUID back to an older state, and "
+            "the other servers would refuse it",
+            **self._how(server, supplier),
+            changes=ALL,
+            effects=({"do": "initialise", "source": supplier, "server": server},),
+            details={"level": [supplier, server]},
+        )
+
+    @staticmethod
+    def _how(server: str, supplier: str) -> dict[str, Any]:
+        sure = "--i-want-to-refresh-this-servers-database"
+        return {"commands": (_kanidmd(server, "refresh-replication-consumer", sure),)}
+
+
+class AutomaticRefresh(Refresh):
+    """Let a server that is too far behind refresh itself, by its configuration."""
+
+    automatic = True
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """Where its suppliers answer that it has to be refreshed: on no other answer does a server do it by itself."""
+        if need.server is None or need.code not in (REFRESH, UNRELATED):
+            return
+        model = view.model
+        assert isinstance(model, PullModel)
+        for supplier in self._sources(view, need.server)[:SOURCES]:
+            answer = model.answer(model.servers[supplier], model.servers[need.server])
+            if answer.replaces or answer.unrelated:
+                yield self._draft(view, supplier, need.server)
+
+    @staticmethod
+    def _how(server: str, supplier: str) -> dict[str, Any]:
+        where = printable(
+            f"in server.toml of {server}, in the table of the link to {supplier}; then start {server} anew"
+        )
+        return {"sends": f"# {where}\nautomatic_refresh = true\n"}
+
+
+class WaitForPurge:
+    """Let an origin that nobody has heard of for longer than the window leave the vectors by itself."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For origins without a server."""
+        if need.code != STALE or need.origin is None:
+            return
+        for one in sorted(name for name, server in view.model.servers.items() if need.origin in server.vector):
+            step = Step(
+                key=f"wait-for-the-purge-of-{one}",
+                repair="wait",
+                server=one,
+                on=one,
+                suffix=view.suffix,
+                says=f"{one} runs for ten minutes: its purge takes origin {need.origin} out of its vector",
+                stands_on=f"no server makes changes as {need.origin} any more",
+                expects=f"the next backup of {one} does not name {need.origin}",
+                risk="none: nothing is written by hand; changes of that origin that a server lacks are sent no more",
+                cannot_undo="what was forgotten by age stays forgotten",
+                effects=({"do": "forget", "origin": need.origin},),
+            )
+            yield Draft("wait-for-purge", f"wait until the servers forget {need.origin}", (step,))
+            return
+
+
+class SetClock:
+    """Set a clock that is ahead."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a server whose changes lie in the future of others."""
+        if need.code != CLOCK or need.server is None:
+            return
+        server = need.server
+        step = Step(
+            key=f"set-clock-of-{server}",
+            repair="clock",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{server} takes its time from the network",
+            stands_on=f"{server} can reach a time server, and nobody else sets its clock",
+            expects=f"`timedatectl` of {server} shows the time that the others show",
+            risk="positions are not taken back: until time has caught up it counts on by nanoseconds, its changes win over "
+            "later ones of others, and its tombstones stay longer",
+            undo="switch it off again",
+            commands=(("on", server, "timedatectl", "status"), ("on", server, "timedatectl", "set-ntp", "true")),
+            undo_commands=(("on", server, "timedatectl", "set-ntp", "false"),),
+            effects=({"do": "set_clock", "server": server},),
+        )
+        yield Draft("set-clock", f"let {server} take its time from the network", (step,))
+
+
+REPAIRS = Repairs(
+    (Refresh(), AutomaticRefresh(), WaitForPurge(), SetClock()),
+    _checks,
+    ending="toml",
+    by_hand="Commands run on the servers themselves, as a user who may use their admin socket; `on NAME` at the head of each "
+    "script says how they are reached. While a refresh runs its server answers nobody.",
+    checked="`sh check.sh` has each server write a backup, for no command prints a vector; a server that is too busy for it may "
+    "have to be stopped first. Fetch them into one folder: `workbench diagnose FOLDER` shows how they stand, and when all is "
+    "well that nothing is missing and no pair is refused.",
+    stuck=_STUCK,
+    also=_also,
+    shell=_SHELL,
+)
+"""In the order in which they are considered."""
