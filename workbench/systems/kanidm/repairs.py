@@ -114,7 +114,7 @@ class Refresh:
 
         Where two servers are apart and nobody can tell which one is right, also the other way round.
         """
-        if need.server is None or not (need.hidden or need.code in _STUCK):
+        if need.server is None or not (need.lacks or need.code in _STUCK):
             return
         for supplier in self._sources(view, need.server)[:SOURCES]:
             yield self._draft(view, supplier, need.server)

@@ -1,0 +1,354 @@
+"""Repairs of Kanidm: the model against servers that keep every CID, and plans for what the incidents of Kanidm look like."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kanidm_samples import DAY, Cid, Entry, backup, collected, origin
+from planted import Fault, check_noticed, name_of
+from test_kanidm_diagnosis import SAMPLES
+
+from workbench import Case
+from workbench.bundles import write_bundle
+from workbench.cli import main
+from workbench.planning import models_of, plan
+from workbench.plans import Plan
+from workbench.rules.mending import Link, Lot, Server
+from workbench.rules.pulled import PullModel
+from workbench.rules.vectors import Span
+from workbench.systems.kanidm.cid import SECOND
+from workbench.systems.kanidm.pulling import PULLING
+from workbench.systems.kanidm.rules.fleet import Event, Fleet
+
+# --- the model
+
+NAMES = ("A", "B", "C")
+_ERA = 10**11 * SECOND
+"""Added to the times of a fleet, some of which lie before 0."""
+
+EVENTS = st.one_of(
+    st.tuples(st.sampled_from(["write", "write", "purge", "restore"]), st.sampled_from(NAMES)),
+    st.tuples(st.sampled_from(["incremental", "incremental", "refresh"]), st.permutations(NAMES)),
+)
+LATER = (1, 60, 600, DAY, 3 * DAY)
+HISTORIES = st.lists(st.tuples(st.sampled_from(LATER), EVENTS), max_size=40)
+PAIRS = [(supplier, consumer) for supplier in NAMES for consumer in NAMES if supplier != consumer]
+
+
+def played(history: list[Any]) -> tuple[Fleet, int]:
+    """Servers of one domain after a history, and what time it is then.
+
+    A restored server has its CIDs of three events before, and wrote since whatever is no change.
+    """
+    fleet, now = Fleet(NAMES, 7 * DAY), 10
+    fleet.play([Event(1, "refresh", supplier="A", consumer=name) for name in NAMES[1:]])
+    states: list[dict[str, tuple[Any, ...]]] = []
+    for later, (do, who) in history:
+        now += later
+        states.append({name: (one.number, one.domain, set(one.cids)) for name, one in fleet.servers.items()})
+        if do == "restore":
+            one = fleet.servers[who]
+            one.number, one.domain, cids = states[-3:][0][who]
+            one.cids, one.last = set(cids), now * SECOND
+            continue
+        names = {"server": who} if isinstance(who, str) else {"supplier": who[0], "consumer": who[1]}
+        fleet.play([Event(now, do, **names)])
+    return fleet, now + 1
+
+
+def key(time: int, uuid: str) -> str:
+    return f"{time + _ERA:032d}-{uuid}"
+
+
+def modelled(fleet: Fleet, now: int, links: list[Link], kind: type[PullModel] = PullModel) -> PullModel:
+    """A lot for each CID."""
+    cids = sorted(set().union(*(one.cids for one in fleet.servers.values())))
+    lots = [Lot(uuid, key(time, uuid), key(time, uuid)) for time, uuid in cids if time > -_ERA]
+    servers, times = {}, {}
+    for name, one in fleet.servers.items():
+        vector: dict[str, Span] = {}
+        for time, uuid in sorted(cid for cid in one.cids if cid[0] > -_ERA):
+            vector[uuid] = Span(vector.get(uuid, Span(key(time, uuid))).min, key(time, uuid))
+        holds = {number for number, lot in enumerate(lots) if (int(lot.last[:32]) - _ERA, lot.origin) in one.cids}
+        servers[name] = Server(name, one.uuid, one.domain, vector, None, holds)
+        times[name] = one.last + _ERA
+    return kind(
+        lots,
+        servers,
+        links,
+        lambda position: position[33:],
+        lambda uuid, number: key(now * SECOND + number, uuid),
+        pulling=PULLING,
+        now=times,
+        time_of=lambda position: int(position[:32]),
+        order_key=lambda uuid, time: key(time - _ERA, uuid),
+    )
+
+
+def compare(history: list[Any], ends: tuple[str, str], kind: type[PullModel]) -> None:
+    """A pull on the model, and one of servers that keep every CID."""
+    fleet, now = played(history)
+    link = Link(*ends, True)
+    model = modelled(fleet, now, [link], kind)
+    supplier, consumer = (fleet.servers[name] for name in ends)
+    vector = model.servers[ends[1]].vector
+    before, firsts = set(consumer.cids), {uuid: span.min for uuid, span in vector.items()}
+    stuck = model.stuck(link)
+    moved = model.session(link)
+    reply = fleet.pull(now, supplier, consumer)
+    now_there = {cid for cid in consumer.cids if cid[0] > -_ERA}
+    held = [model.lots[number].last for number in model.servers[ends[1]].holds]
+    assert {(int(last[:32]) - _ERA, last[33:]) for last in held} == now_there
+    assert {uuid: span.max for uuid, span in vector.items()} == {
+        uuid: key(max(time for time, of in now_there if of == uuid), uuid) for _, uuid in now_there
+    }
+    assert firsts.items() <= {uuid: span.min for uuid, span in vector.items()}.items()
+    assert moved == bool(now_there - before)
+    assert (stuck is None) == (reply.message in ("V1", "NoChangesAvailable") and reply.consumer == "Ok")
+
+
+@settings(max_examples=300, deadline=None)
+@given(HISTORIES, st.sampled_from(PAIRS))
+def test_a_pull_of_the_model_is_one_of_servers_that_keep_every_cid(history: list[Any], ends: tuple[str, str]) -> None:
+    compare(history, ends, PullModel)
+
+
+PULLED = "workbench.rules.pulled"
+FAULTS = [
+    Fault(PULLED, "if answer.refused or not answer.owed:", "if not answer.owed:", "what the consumer refuses"),
+    Fault(PULLED, "after < self.time_of", "0 < self.time_of", "what is owed begins behind its lower end"),
+    Fault(PULLED, "(self.lots[number].last) <= upto", "(self.lots[number].last) < upto", "the last one that is owed"),
+    Fault(PULLED, "self.lots[number].origin == origin and ", "", "origins by themselves"),
+    Fault(PULLED, "Span(first, self.order_key(origin, upto))", "Span(None, self.order_key(origin, upto))", "the first one"),
+    Fault(PULLED, "self.takes(consumer, came)", "self.takes(supplier, came)", "who gets it"),
+    Fault(PULLED, "        return True\n", "        return False\n", "that something came"),
+    Fault(PULLED, "self.now[server.name]", "0", "what is too old to be shown"),
+    Fault(PULLED, "answer is not None and answer.refused", "answer is not None and answer.replaces", "who is stuck"),
+]  # fmt: skip
+
+
+def check_pulls(modules: dict[str, Any]) -> None:
+    random = Random(7)
+    for _ in range(150):
+        history: list[Any] = []
+        for _ in range(random.randrange(30)):
+            who: Any = random.choice(NAMES)
+            do = random.choice(["write", "write", "purge", "restore", "incremental", "incremental", "refresh"])
+            if do in ("incremental", "refresh"):
+                who = random.sample(NAMES, 2)
+            history.append((random.choice(LATER), (do, who)))
+        supplier, consumer = random.choice(PAIRS)
+        if random.random() < 0.2:  # what the consumer wrote is known to the supplier, and lost to itself
+            lost = [("write", consumer), ("incremental", (consumer, supplier)), ("restore", consumer)]
+            history += [(60, one) for one in lost]
+        compare(history, (supplier, consumer), modules[PULLED].PullModel)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=name_of)
+def test_a_fault_in_a_pull_is_noticed(fault: Fault) -> None:
+    check_noticed(fault, {PULLED: [check_pulls]})
+
+
+def test_a_model_that_was_copied_goes_its_own_way() -> None:
+    fleet, now = played([(60, ("write", "A"))])
+    model = modelled(fleet, now, [Link("A", "B", True)])
+    twin = model.copy()
+    twin.settle()
+    assert twin.servers["B"].holds > model.servers["B"].holds
+    assert not twin.session(twin.links[0])
+
+
+# --- plans
+
+RUV: list[Cid] = [(0, "a"), (0, "b"), (0, "c"), (100, "a"), (100, "b"), (100, "c")]
+BASE = {number: Entry((0, "a"), {"mail": (0, "a")}) for number in range(20)}
+
+
+def case_of(folder: Path, *backups: dict[str, Any]) -> Case:
+    made = Case.create(folder / "case")
+    made.load([collected(folder / "in", *backups)])
+    return made
+
+
+def chosen(found: Plan) -> list[tuple[str, str]]:
+    return [(one.need, one.way) for one in found.courses if one.chosen]
+
+
+def effects(found: Plan) -> list[tuple[Any, ...]]:
+    return [(one["do"], one.get("source"), one.get("server")) for step in found.steps for one in step.effects]
+
+
+@pytest.mark.parametrize(
+    ("name", "need", "lost"), [("synth-missed", "MISSED_CHANGE C", 0), ("synth-offline8d", "REFRESH_REQUIRED C", 19)]
+)
+def test_a_server_that_no_pull_can_help_is_refreshed(name: str, need: str, lost: int, tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([SAMPLES / name])
+    found = plan(case)
+    assert chosen(found) == [(need, "refresh-from-A")]
+    assert effects(found) == [("save", None, None), ("initialise", "A", "C")]
+    assert [step.server for step in found.steps] == ["C", "C"] and not found.unmended
+    (course,) = (one for one in found.courses if one.chosen)
+    assert (course.lost, course.saved) == (lost, lost), "what only C holds is counted, and backed up first"
+    assert not any(one["missing"] or one["pending"] for one in found.after)
+    ways = [one.way for one in found.courses]
+    assert ("automatic-refresh-from-B" in ways) == (name == "synth-offline8d"), (
+        "a hole is no lag: nothing comes by itself"
+    )
+
+
+def test_a_healthy_fleet_needs_nothing(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([SAMPLES / "synth-healthy"])
+    found = plan(case)
+    assert (found.steps, found.courses, found.unmended) == ((), (), 0)
+
+
+def test_what_is_on_its_way_is_left_alone(tmp_path: Path) -> None:
+    ahead = {**BASE, 3: Entry((0, "a"), {"mail": (150, "a")})}
+    case = case_of(tmp_path, backup("a", 200, [*RUV, (150, "a")], ahead), backup("b", 200, RUV, BASE))
+    found = plan(case)
+    assert not found.steps and "1 changes are on their way to B" in found.open[0]
+
+
+def test_of_two_that_are_apart_both_ways_are_compared(tmp_path: Path) -> None:
+    old = {3: Entry((0, "a"), {"mail": (0, "a")})}
+    mine, theirs = {**BASE, 3: Entry((0, "a"), {"mail": (100, "a")})}, {**BASE, **old}
+    case = case_of(tmp_path, backup("a", 200, [(0, "a"), (100, "a")], mine), backup("b", 200, [(100, "b")], theirs))
+    found = plan(case)
+    assert {one.way for one in found.courses} >= {"refresh-from-A", "refresh-from-B"}
+    ((need, way),) = chosen(found)
+    assert need == "NO_OVERLAP B" and way == "refresh-from-A"
+
+
+def test_a_server_of_another_domain_is_taken_into_that_of_the_others(tmp_path: Path) -> None:
+    other = "11111111-2222-4333-8444-555555555555"
+    backups = [
+        backup("a", 200, RUV, BASE),
+        backup("b", 200, RUV, BASE),
+        backup("c", 200, [(50, "c")], {}, domain=other),
+    ]
+    found = plan(case_of(tmp_path, *backups))
+    assert chosen(found) == [("UNRELATED_DATA C", "refresh-from-A")]
+    assert "member of the domain of A" in found.steps[-1].says
+    assert "automatic-refresh-from-A" in {one.way for one in found.courses}
+
+
+def test_a_server_behind_its_consumers_is_refreshed_once(tmp_path: Path) -> None:
+    late = [(20 * DAY, "a"), (20 * DAY, "b")]
+    new = {**BASE, 3: Entry((0, "a"), {"mail": (20 * DAY, "a")})}
+    backups = [backup(name, 20 * DAY + 60, late, new) for name in "ab"]
+    old = backup("c", 20 * DAY + 60, [(15 * DAY, "a"), (15 * DAY, "b"), (20 * DAY, "c")], BASE)
+    found = plan(case_of(tmp_path, *backups, old))
+    assert chosen(found) == [("REFRESH_REQUIRED C", "refresh-from-A")]
+    assert effects(found)[-1:] == [("initialise", "A", "C")]
+
+
+def test_an_origin_without_a_server_goes_by_itself_and_whoever_lacks_its_changes_does_not_lose_them_unsaid(
+    tmp_path: Path,
+) -> None:
+    ruv = [(0, "z"), (20 * DAY, "a"), (20 * DAY, "b")]
+    whole = {**BASE, 3: Entry((0, "a"), {"mail": (0, "z")})}
+    now = 20 * DAY + 60
+    alike = [backup(name, now, ruv, whole) for name in "ab"]
+    found = plan(case_of(tmp_path / "alike", *alike))
+    assert chosen(found) == [(f"STALE_ORIGIN {origin('z')}", "wait-for-purge")]
+    assert found.steps[0].commands == () and not found.steps[0].undo
+    lacks = backup("b", now, [one for one in ruv if one[1] != "z"], BASE)
+    found = plan(case_of(tmp_path / "lacks", alike[0], lacks))
+    (course,) = (one for one in found.courses if one.way == "wait-for-purge")
+    assert chosen(found) == [("PENDING_CHANGES B", "refresh-from-A"), (f"STALE_ORIGIN {origin('z')}", "wait-for-purge")]
+    assert [one["pending"] for one in found.before] == [0, 1], "an origin that is stale is supplied no more"
+    found = plan(case_of(tmp_path / "only", alike[0], lacks), only=["STALE_ORIGIN"])
+    (course,) = (one for one in found.courses if one.way == "wait-for-purge")
+    assert "1 changes are missing afterwards that were not, on B" in course.refused
+
+
+def test_a_clock_is_set_where_it_is_ahead(tmp_path: Path) -> None:
+    ruv = [*RUV, (DAY, "c")]
+    found = plan(case_of(tmp_path, backup("a", 200, ruv, BASE), backup("c", DAY, ruv, BASE)))
+    assert chosen(found) == [("CLOCK_AHEAD C", "set-clock")]
+    assert all(command[:2] == ("on", "C") for command in found.steps[0].commands)
+
+
+def test_a_bundle_runs_every_command_where_it_belongs(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([SAMPLES / "synth-offline8d"])
+    bundle = tmp_path / "bundle"
+    write_bundle(plan(case, ways=["automatic-refresh-from-B"]), bundle)
+    text = (bundle / "repair.sh").read_text()
+    assert "on C kanidmd database backup C-before-refresh.json\n" in text
+    (sent,) = bundle.glob("*.toml")
+    assert sent.read_text().endswith("automatic_refresh = true\n")
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(tmp_path / "said"))}\n')
+    ssh.chmod(0o755)
+    for script, typed in (("repair.sh", "C\nC\n"), ("undo.sh", "C\nC\n"), ("check.sh", "")):
+        ran = subprocess.run(
+            ["/bin/sh", str(bundle / script)],
+            input=typed,
+            text=True,
+            env={"PATH": f"{ssh.parent}:/usr/bin:/bin"},
+            check=False,
+        )
+        assert ran.returncode == 0
+    said = (tmp_path / "said").read_text().splitlines()
+    assert said == [
+        "-- C kanidmd database backup C-before-refresh.json",
+        "-- C rm C-before-refresh.json",
+        *(f"-- {name} kanidmd database backup {name}-checked.json" for name in "ABC"),
+    ]
+    (bundle / "again").mkdir()
+    stopped = subprocess.run(
+        ["/bin/sh", str(bundle / "repair.sh")], input="A\n", text=True, capture_output=True, check=False
+    )
+    assert stopped.returncode == 4 and "not confirmed" in stopped.stdout
+
+
+def test_the_plan_is_rehearsed_and_nothing_is_applied_without_hands(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([SAMPLES / "synth-offline8d"])
+    run = CliRunner().invoke(main, ["plan", str(case.folder)])
+    assert run.exit_code == 0, run.output
+    rehearsed = CliRunner().invoke(main, ["apply", str(case.folder), "--on-copy"])
+    assert rehearsed.exit_code == 0 and "2 of 2 applied" in rehearsed.output
+    applied = CliRunner().invoke(main, ["apply", str(case.folder), "--confirm", "C"])
+    assert applied.exit_code == 2 and "make a bundle, and run it by hand" in applied.output
+    told = json.loads((case.folder / "plan.json").read_text())
+    assert told["system"] == "kanidm"
+
+
+def test_a_plan_does_not_depend_on_what_servers_are_called(tmp_path: Path) -> None:
+    hostile = "x;reboot $(id)"
+    folder = collected(
+        tmp_path / "in", backup("a", 200, RUV, BASE), backup("b", 200, RUV, {**BASE, 3: Entry(gone=(100, "a"))})
+    )
+    (folder / "A.json").rename(folder / f"{hostile}.json")
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    found = plan(case)
+    assert found.steps[-1].server == hostile
+    bundle = tmp_path / "bundle"
+    write_bundle(found, bundle)
+    lines = (bundle / "repair.sh").read_text().splitlines()
+    commands = [shlex.split(line) for line in lines if line.startswith("on ") and not line.startswith("on()")]
+    assert [words[:3] for words in commands] == [["on", hostile, "kanidmd"]] * 2
+
+
+def test_models_are_those_on_which_the_plan_was_proven(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([SAMPLES / "synth-missed"])
+    (model,) = models_of(case).values()
+    assert isinstance(model, PullModel)
+    assert {lack.server for lack in model.missing()} == {"C"} and len(model.missing()) == 3
+    assert model.copy().servers["A"].holds == model.servers["A"].holds
