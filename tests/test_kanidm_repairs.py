@@ -138,7 +138,7 @@ FAULTS = [
 
 def check_pulls(modules: dict[str, Any]) -> None:
     random = Random(7)
-    for _ in range(150):
+    for _ in range(300):
         history: list[Any] = []
         for _ in range(random.randrange(30)):
             who: Any = random.choice(NAMES)
@@ -201,6 +201,8 @@ def test_a_server_that_no_pull_can_help_is_refreshed(name: str, need: str, lost:
     assert (course.lost, course.saved) == (lost, lost), "what only C holds is counted, and backed up first"
     assert not any(one["missing"] or one["pending"] for one in found.after)
     ways = [one.way for one in found.courses]
+    refused = {one.way for one in found.courses if one.refused}
+    assert "restore-backup" in refused and ("refresh-from-C-backwards" in refused) == (name == "synth-missed")
     assert ("automatic-refresh-from-B" in ways) == (name == "synth-offline8d"), (
         "a hole is no lag: nothing comes by itself"
     )

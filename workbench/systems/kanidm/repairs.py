@@ -7,6 +7,7 @@ from every supplier that could be right, and what it would lose is counted and b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name, printable
@@ -228,6 +229,28 @@ class AutomaticRefresh(Refresh):
         return {"sends": f"# {where}\nautomatic_refresh = true\n"}
 
 
+class RefreshBackwards(Refresh):
+    """Refreshing a good server from the one that lacks changes."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For missing changes: the direction that is mistaken most easily."""
+        if need.server is not None and need.hidden:
+            for supplier in self._sources(view, need.server)[:1]:
+                draft = self._draft(view, need.server, supplier)
+                yield replace(draft, way=f"{draft.way}-backwards", refused=f"{supplier} has what {need.server} lacks")
+
+
+class RestoreBackup:
+    """Restoring a backup of its own at a server that lacks changes."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For whatever no pull brings."""
+        if need.server is not None and (need.lacks or need.code in _STUCK):
+            why = "it brings the same UUID back in an older state: what the server wrote since is lost to it, and hidden once it "
+            why += "writes again; until then the others refuse to supply it"
+            yield Draft("restore-backup", f"restore a backup at {need.server}", refused=why)
+
+
 class WaitForPurge:
     """Let an origin that nobody has heard of for longer than the window leave the vectors by itself."""
 
@@ -281,7 +304,7 @@ class SetClock:
 
 
 REPAIRS = Repairs(
-    (Refresh(), AutomaticRefresh(), WaitForPurge(), SetClock()),
+    (Refresh(), AutomaticRefresh(), WaitForPurge(), SetClock(), RestoreBackup(), RefreshBackwards()),
     _checks,
     ending="toml",
     by_hand="Commands run on the servers themselves, as a user who may use their admin socket; `on NAME` at the head of each "
