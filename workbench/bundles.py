@@ -45,7 +45,7 @@ _HEAD = """\
 # {by_hand}
 set -eu
 cd "$(dirname "$0")"
-{shell}confirm() {{
+{preamble}confirm() {{
     printf '\\n%s\\ntype %s to go on: ' "$1" "$2"
     read -r typed
     [ "$typed" = "$2" ] || {{ echo "not confirmed: nothing more is done"; exit 4; }}
@@ -77,7 +77,7 @@ def write_bundle(plan: Plan, folder: Path) -> list[str]:
 
 def _head(plan: Plan, what: str) -> str:
     repairs = _repairs(plan)
-    about = {"by_hand": _comment(repairs.by_hand), "shell": repairs.shell}
+    about = {"by_hand": _comment(repairs.by_hand), "preamble": repairs.preamble}
     return _HEAD.format(title=_comment(f"{what}, for {plan.case}"), id=plan.id, made=plan.made_at, **about)
 
 

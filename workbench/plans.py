@@ -272,7 +272,7 @@ class Repairs:
     waiting codes of findings on a link that opens no session, though its consumer is behind
     healed  of what a server misses, what needs no repair any more: a later change brought the same
     also    what is to be mended on a model although nothing is lacking there
-    shell   lines at the head of scripts that the commands rely on
+    preamble  lines at the head of scripts that the commands rely on
     """
 
     ladder: Sequence[Repair]
@@ -284,7 +284,7 @@ class Repairs:
     waiting: frozenset[str] = frozenset()
     healed: Callable[[View, Need], frozenset[Lack]] = lambda view, need: frozenset()
     also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
-    shell: str = ""
+    preamble: str = ""
 
 
 class Repair(Protocol):

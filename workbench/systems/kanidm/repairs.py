@@ -26,7 +26,7 @@ SOURCES = 3
 
 Command = tuple[str, ...]
 
-_SHELL = """\
+_PREAMBLE = """\
 # How a command is run on a server: change this line where it is not `ssh NAME`, to `docker exec "$server" "$@"` for example.
 on() { server=$1; shift; ssh -- "$server" "$@"; }
 """
@@ -314,6 +314,6 @@ REPAIRS = Repairs(
     "well that nothing is missing and no pair is refused.",
     stuck=_STUCK,
     also=_also,
-    shell=_SHELL,
+    preamble=_PREAMBLE,
 )
 """In the order in which they are considered."""
