@@ -175,14 +175,17 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
         moment = system.moment(position) if position else None
         return f" ({moment:%Y-%m-%d %H:%M:%S})" if moment else ""
 
-    last = next(reversed(case.snapshots), "")
-    title = f"{system.title}, snapshot {last}: what each server's changelog shows, and what its vector claims (UTC)"
-    rows: list[list[Any]] = [["SERVER", "SUFFIX", "ORIGIN", "CHANGES", "FIRST", "LAST", "VECTOR CLAIMS UP TO"]]
+    title = f"{system.title}, snapshot {next(reversed(case.snapshots), '')}: what each server's"
+    keeps_log = system.pulling is None
+    shown = ["CHANGES", "FIRST", "LAST"] if keeps_log else []
+    rows: list[list[Any]] = [["SERVER", "SUFFIX", "ORIGIN", *shown, "VECTOR CLAIMS UP TO"]]
     for one in holdings:
         first, final, claim = (system.show(one[key]) if one[key] else "-" for key in ("first", "last", "claimed_max"))
-        about = [one["server"], one["suffix"] or "-", one["origin"], f"{one['changes']:,}"]
-        rows.append([*about, first, final, claim + when(one["claimed_max"])])
-    return f"{title}\n\n{aligned(rows, right=(3,))}"
+        about = [one["server"], one["suffix"] or "-", one["origin"]]
+        in_log = [f"{one['changes']:,}", first, final] if keeps_log else []
+        rows.append([*about, *in_log, claim + when(one["claimed_max"])])
+    what = "changelog shows, and what its vector claims" if keeps_log else "vector claims"
+    return f"{title} {what} (UTC)\n\n{aligned(rows, right=(3,) if keeps_log else ())}"
 
 
 def kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:
