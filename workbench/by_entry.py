@@ -6,7 +6,7 @@ its entries do not show, while those of others do, it has missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -300,7 +300,8 @@ class _Compared:
     ) -> Iterator[dict[str, Any]]:
         if not len(some):
             return
-        names = self._names(servers, {held.entries[at] for at in some.entry.tolist()})
+        files = [one for _, one in servers]
+        names = names_of(self.case, files, (held.entries[at] for at in some.entry.tolist()))
         for at in range(len(some)):
             time, origin = held.cid(some, at)
             entry, attribute = held.entries[int(some.entry[at])], int(some.attribute[at])
@@ -315,14 +316,15 @@ class _Compared:
                 "attribute": None if attribute < 0 else held.attributes[attribute],
             }
 
-    def _names(self, servers: Sequence[tuple[Replica, Input]], entries: set[str]) -> dict[str, str]:
-        """What entries are called, as the first server says that names them."""
-        found: dict[str, str] = {}
-        where = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("target").is_valid()
-        for _, one in servers:
-            for row in rows_where(self.case.parts("entries", one), ["entry", "target"], where).to_pylist():
-                found.setdefault(row["entry"], row["target"])
-        return found
+
+def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict[str, str]:
+    """What entries are called, as the first of the files says that names them."""
+    found: dict[str, str] = {}
+    where = pc.field("entry").isin(pa.array(sorted(set(entries)), pa.string())) & pc.field("target").is_valid()
+    for one in files:
+        for row in rows_where(case.parts("entries", one), ["entry", "target"], where).to_pylist():
+            found.setdefault(row["entry"], row["target"])
+    return found
 
 
 class _Spans(dict[tuple[str, str], tuple[int, int, int]]):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from workbench.by_entry import pulls, verdicts_by_entry
+from workbench.by_entry import names_of, pulls, verdicts_by_entry
 from workbench.case import Case
 from workbench.diagnosis import case_at, logs_of, session_in
 from workbench.engine.logs import StoredLog
@@ -137,6 +137,11 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
                     shown_rows.append(told)
                     if len(shown_rows) == _PROOFS:
                         break
+            if table == "states":
+                names = names_of(case, [one], (row["entry"] for row in shown_rows)) if shown_rows else {}
+                shown_rows = [
+                    row | {"target": names[row["entry"]]} if row["entry"] in names else row for row in shown_rows
+                ]
             yield from shown_rows
 
 

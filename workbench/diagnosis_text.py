@@ -293,9 +293,7 @@ def story_text(told: Row) -> str:
     where = f" on {', '.join(told['made_on'])}" if told["made_on"] else ""
     lines = [
         one_cell(f"{told['position']} of origin {told['origin']}{where}{when}"),
-        one_cell(
-            f"{told['operation'] or 'an operation that no file names'} of {told['target'] or 'an unknown target'}"
-        ),
+        one_cell(f"{told['operation'] or 'a change'} of {told['target'] or 'an unknown target'}"),
     ]
     for one in told["servers"]:
         lines += ["", one_cell(f"{one['server']}: {one['verdict'].upper()} - {one['says']} ({one['rule']})")]
