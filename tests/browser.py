@@ -1,12 +1,11 @@
 """JupyterLab in a real browser: a server with the project's notebooks, and a page that opens, runs and asks them.
 
-The page reaches this machine only: whatever else it asks for is refused and written down.
+The page reaches this machine only: whatever else it asks for is not found, and written down.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -108,22 +107,23 @@ def _answers(url: str) -> bool:
 
 
 class Pages:
-    """A browser on this machine only. `asked_outside` are the addresses elsewhere that a page asked for."""
+    """A browser that finds this machine only. `asked_outside` are the addresses elsewhere that a page asked for.
+
+    Requests are listened to and not taken over: a browser that is taken over keeps no cache, and each page would load and
+    compile all of JupyterLab anew.
+    """
 
     def __init__(self, chromium: Any, folder: Path) -> None:
         self.folder = folder
         self.asked_outside: list[str] = []
         self._context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT})
         self._context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self._context.route(re.compile(".*"), self._only_here)
+        self._context.on("request", self._asked)
 
-    def _only_here(self, route: Any) -> None:
-        url = urlsplit(route.request.url)
-        if url.scheme in ("data", "blob", "about") or url.hostname in ("127.0.0.1", "localhost"):
-            route.continue_()
-        else:
-            self.asked_outside.append(route.request.url)
-            route.abort()
+    def _asked(self, request: Any) -> None:
+        url = urlsplit(request.url)
+        if url.scheme not in ("data", "blob", "about") and url.hostname not in ("127.0.0.1", "localhost"):
+            self.asked_outside.append(request.url)
 
     def new(self, url: str) -> Any:
         """A page at this address."""
