@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.rows import rows_where
-from workbench.engine.states import Lacked, Shown, differing, held_together, states_in, states_of_entries
+from workbench.engine.states import WHYS, Lacked, Shown, differing, held_together, states_in, states_of_entries
 from workbench.inputs import Input
 from workbench.model import Problem
-from workbench.rules.entries import FORGOTTEN, NO_ENTRIES, Answer, Peer, Ranges
+from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
+from workbench.systems import format_with
 from workbench.topology import Replica, Topology
 from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
 
@@ -63,10 +64,15 @@ def _peer(case: Case, shown: Topology, replica: Replica) -> Peer:
 
 def now_at(case: Case, shown: Topology, replica: Replica) -> int:
     """What time it was at a server when its files were written; if they do not say, that of the last change it claims."""
+    told = clock_of(case, shown, replica)
+    return max((last for _, last in ranges_of(shown, replica).values()), default=0) if told is None else told
+
+
+def clock_of(case: Case, shown: Topology, replica: Replica) -> int | None:
+    """What time it was at a server when its files were written, by its own clock; None: they do not say."""
     assert shown.pulling is not None
     told = [shown.pulling.now(one.facts) for one in _inputs(case, shown, replica)]
-    times = [time for time in told if time is not None] or [last for _, last in ranges_of(shown, replica).values()]
-    return max(times, default=0)
+    return max((time for time in told if time is not None), default=None)
 
 
 def ranges_of(shown: Topology, replica: Replica) -> dict[str, tuple[int, int]]:
@@ -155,11 +161,10 @@ def counted_between(case: Case, one: Input | None, origin: str, after: int, upto
 
 
 def states_of(case: Case, shown: Topology, replica: Replica) -> Input | None:
-    """The file that shows the server's entries; of several that of the latest time."""
-    pulling = shown.pulling
-    assert pulling is not None
-    mine = [one for one in _inputs(case, shown, replica) if any(part["table"] == "states" for part in one.parts)]
-    return max(mine, key=lambda one: (pulling.now(one.facts) or 0, one.file), default=None)
+    """The file that shows the server's entries at the moment of its vector."""
+    mine = (one for one in _inputs(case, shown, replica) if one.file == replica.told_in)
+    fitting = (one for one in mine if format_with(one.kind).evidence == CHANGE_STATE)
+    return next((one for one in fitting if any(part["table"] == "states" for part in one.parts)), None)
 
 
 # --- what is missing
@@ -192,17 +197,22 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
         held = states_of_entries(parts, time, origin)
         for number, (replica, _) in enumerate(servers) if held.entries else ():
             ranges = ranges_of(shown, replica)
-            lacked = held.lacked_by(number, ranges, now_at(case, shown, replica) - pulling.remember)
-            at = [place for place in range(len(lacked)) if held.cid(lacked, place) == (time, origin)]
-            if time > ranges.get(origin, (0, -1))[1]:
+            forgotten = now_at(case, shown, replica) - pulling.remember
+            lacked = held.lacked_by(number, ranges, forgotten)
+            whys = {
+                WHYS[int(lacked.why[place])]
+                for place in range(len(lacked))
+                if held.cid(lacked, place) == (time, origin)
+            }
+            if whys:
+                why = min(whys)
+                verdict = (UNKNOWN, why, SAYS[why]) if why else (MISSING, LACKS, SAYS[LACKS])
+            elif held.shows(number, time, origin):
+                verdict = PRESENT, "in_state", SAYS["in_state"]
+            elif time > (ranges[origin][1] if origin in ranges else forgotten - 1):
                 verdict = PENDING, "not_covered", NOT_COVERED
-            elif any(lacked.certain[place] for place in at):
-                verdict = MISSING, LACKS, SAYS[LACKS]
-            elif at:
-                verdict = UNKNOWN, FORGOTTEN, SAYS[FORGOTTEN]
             else:
-                rule = "in_state" if held.shows(number, time, origin) else "superseded"
-                verdict = PRESENT, rule, SAYS[rule]
+                verdict = PRESENT, "superseded", SAYS["superseded"]
             found.append(Verdict(replica.server, suffix, *verdict))
     return found
 
@@ -216,7 +226,7 @@ class _Compared:
         self.case, self.shown, self.suffix, self.limit, self.found = case, shown, suffix, limit, found
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
         self.replicas = [one for one in shown.replicas if one.suffix == suffix and one.claims]
-        self.pending, self.forgotten = _Spans(), _Spans()
+        self.pending, self.untold = _Spans(), {why: _Spans() for why in WHYS if why}
 
     def judge(self) -> None:
         """Everything about the suffix."""
@@ -231,8 +241,9 @@ class _Compared:
         for servers in of.values():
             if len(servers) > 1:
                 self._compare(servers)
-        for (server, origin), (count, first, last) in sorted(self.forgotten.items()):
-            self._unknown(server, origin, first, last, count, FORGOTTEN)
+        for why, spans in self.untold.items():
+            for (server, origin), (count, first, last) in sorted(spans.items()):
+                self._unknown(server, origin, first, last, count, why)
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
@@ -262,18 +273,20 @@ class _Compared:
         pulling = self.shown.pulling
         assert pulling is not None
         seen = [ranges_of(self.shown, replica) for replica, _ in servers]
-        moments = [now_at(self.case, self.shown, replica) for replica, _ in servers]
+        forgotten = [now_at(self.case, self.shown, replica) - pulling.remember for replica, _ in servers]
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
         for buckets in held_together(differing(digests)):
             held = states_in(states, buckets)
             for number, (replica, _) in enumerate(servers):
-                lacked = held.lacked_by(number, seen[number], moments[number] - pulling.remember)
-                self._missing(servers, held, replica, lacked[lacked.certain])
-                self.forgotten.add(replica.server, held, lacked[~lacked.certain])
-                self.pending.add(replica.server, held, held.pending_at(number, seen[number]))
+                lacked = held.lacked_by(number, seen[number], forgotten[number])
+                self._missing(servers, held, replica, lacked[lacked.why == 0])
+                for why, spans in enumerate(self.untold.values(), 1):
+                    spans.add(replica.server, held, lacked[lacked.why == why])
+                self.pending.add(replica.server, held, held.pending_at(number, seen[number], forgotten[number]))
                 if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
-                    others = [ranges for at, ranges in enumerate(seen) if at != number]
+                    others = {at: ranges for at, ranges in enumerate(seen) if at != number}
                     self._stranded(servers, held, replica, held.only_at(number, others))
+            self._made_twice(servers, held, forgotten)
 
     def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
         self.found.totals["missing"] += len(lacked)
@@ -294,6 +307,15 @@ class _Compared:
         self.found.totals["stranded"] += len(some)
         some = some[: max(0, self.limit - len(self.found.stranded))]
         self.found.stranded.extend(self._rows(servers, held, replica, some))
+
+    def _made_twice(self, servers: Sequence[tuple[Replica, Input]], held: Shown, forgotten: Sequence[int]) -> None:
+        found = held.made_twice(forgotten)
+        found = found[: max(0, self.limit - len(self.found.made_twice))]
+        names = self._names(servers, {entry for entry, _ in found}) if found else {}
+        for entry, ends in found:
+            shown = {servers[at][0].server: self._position(*cid) for at, cid in ends.items()}
+            about = {"suffix": self.suffix, "entry": entry, "target": names.get(entry, entry)}
+            self.found.made_twice.append({**about, "created": shown})
 
     def _rows(
         self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked

@@ -55,12 +55,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
         if row["unrelated"]:
             refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
     for suffix, pairs in refused.items():
-        while pairs:
-            # The server that most others refuse is the odd one: one finding for it, not one for each pair.
-            counts = Counter(server for pair in pairs for server in pair)
-            server = max(sorted(counts), key=counts.__getitem__)
-            others = sorted(other for pair in pairs if server in pair for other in pair - {server})
-            pairs -= {frozenset((server, other)) for other in others}
+        for server, others in odd_ones(pairs):
             generations = {
                 name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
             }
@@ -87,6 +82,17 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def odd_ones(pairs: set[frozenset[str]]) -> Iterator[tuple[str, list[str]]]:
+    """Pairs that do not fit, by the server that most others do not fit with: one finding for it, not one for each pair."""
+    pairs = set(pairs)
+    while pairs:
+        counts = Counter(server for pair in pairs for server in pair)
+        server = max(sorted(counts), key=counts.__getitem__)
+        others = sorted(other for pair in pairs if server in pair for other in pair - {server})
+        pairs -= {frozenset((server, other)) for other in others}
+        yield server, others
 
 
 def duplicate_origin(situation: Situation) -> Iterator[Finding]:
@@ -157,24 +163,30 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
         for origin, rows in sorted(claimed.items()):
             servers = sorted({row["server"] for row in rows})
             changes = sum(one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log)
+            left = "" if shown.pulling else f"; {changes:,} changes of it are left in a log"
             yield Finding(
                 "DEAD_ORIGIN",
-                "warning",
+                "info" if shown.pulling else "warning",
                 f"origin {origin} stands in the vector of {', '.join(servers)}, but no server makes changes as it and no "
-                f"link leads to one; {changes:,} changes of it are left in a log",
+                f"link leads to one{left}",
                 origin=origin,
                 suffix=suffix,
                 items=tuple(sorted({shown.system.show(row["max"]) for row in rows if row["max"]})),
                 evidence=first_few(map(_element, rows)),
-                fix=(
-                    step(
-                        "clean the origin, after every server has all of its changes",
-                        "a dead origin stays in every vector, and its last record may hold up trimming",
-                        "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` "
-                        "tells who would",
-                    ),
-                ),
+                fix=(_GOES_BY_ITSELF if shown.pulling else _CLEAN,),
             )
+
+
+_GOES_BY_ITSELF = step(
+    "nothing, if its server was refreshed or taken away: servers forget an origin that is quiet by themselves",
+    "a server that is refreshed makes its changes as another origin from then on",
+    "a server that was not collected, and is to come back, must come before it is forgotten",
+)
+_CLEAN = step(
+    "clean the origin, after every server has all of its changes",
+    "a dead origin stays in every vector, and its last record may hold up trimming",
+    "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would",
+)
 
 
 def clock_ahead(situation: Situation) -> Iterator[Finding]:

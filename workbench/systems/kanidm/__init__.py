@@ -53,6 +53,7 @@ SYSTEM = System(
     instant=lambda at: int(at.timestamp()) * SECOND,
     bucket_shift=38,  # hi counts nanoseconds: 275 s a bucket
     scenarios=_scenarios,
+    log_words=frozenset({"backup", "backup-[0-9]*", "server", "kanidm", "kanidmd"}),
     vector_word="ruv",
     pulling=_pulling,
     detectors=_detectors,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.by_entry import now_at, ranges_of, states_of
+from workbench.detectors import odd_ones
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -135,42 +136,48 @@ def supplier_behind(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _two(situation: Situation, decision: str) -> Iterator[tuple[str, str, Row]]:
-    seen = set()
-    for row in situation.pairs:
-        both = frozenset((row["supplier"], row["consumer"]))
-        if row["decision"] == decision and (both, row["suffix"]) not in seen:
-            seen.add((both, row["suffix"]))
-            yield (*sorted(both), row)
+def _apart(situation: Situation, decision: str) -> Iterator[tuple[str, list[str], str | None, list[Row]]]:
+    """The pairs of that decision: the server that most others are apart from, those others, and the rows."""
+    suffixes = {row["suffix"] for row in situation.pairs}
+    for suffix in sorted(suffixes, key=lambda suffix: suffix or ""):
+        rows = [row for row in situation.pairs if (row["decision"], row["suffix"]) == (decision, suffix)]
+        for server, others in odd_ones({frozenset((row["supplier"], row["consumer"])) for row in rows}):
+            mine = [row for row in rows if {row["supplier"], row["consumer"]} <= {server, *others}]
+            yield server, others, suffix, [row for row in mine if server in (row["supplier"], row["consumer"])]
 
 
 def diverged(situation: Situation) -> Iterator[Finding]:
-    """Pairs of which each is behind the other one."""
-    for one, other, row in _two(situation, CRITICAL):
+    """Servers of which each is behind the other one."""
+    for server, others, suffix, rows in _apart(situation, CRITICAL):
+        names = ", ".join(others)
         yield Finding(
             "DIVERGED",
             "error",
-            f"{one} and {other} are each behind what the other one remembers: nothing goes between them",
-            server=row["consumer"],
-            suffix=row["suffix"],
-            evidence=first_few(_proof(row)),
-            fix=(_choose(one, other),),
+            f"{server} is behind what {names} still {_verb(others)}, and the other way round: nothing goes between them",
+            server=server,
+            suffix=suffix,
+            evidence=first_few(proof for row in rows for proof in _proof(row)),
+            fix=(_choose(server, others),),
         )
 
 
+def _verb(servers: Sequence[str]) -> str:
+    return "remembers" if len(servers) == 1 else "remember"
+
+
 def no_overlap(situation: Situation) -> Iterator[Finding]:
-    """Pairs that know none of each other's origins."""
-    for one, other, row in _two(situation, NO_OVERLAP):
+    """Servers that know none of each other's origins."""
+    for server, others, suffix, _ in _apart(situation, NO_OVERLAP):
         yield Finding(
             "NO_OVERLAP",
             "error",
-            f"{one} and {other} have no origin in common that is still remembered: nothing goes between them",
-            server=row["consumer"],
-            suffix=row["suffix"],
-            evidence=tuple(
-                {"server": name, **_first_and_last(situation, name, row["suffix"])} for name in (one, other)
+            f"{server} has no origin in common with {', '.join(others)} that is still remembered: nothing goes between them",
+            server=server,
+            suffix=suffix,
+            evidence=first_few(
+                {"server": name, **_first_and_last(situation, name, suffix)} for name in (server, *others)
             ),
-            fix=(_choose(one, other),),
+            fix=(_choose(server, others),),
         )
 
 
@@ -182,9 +189,9 @@ def _first_and_last(situation: Situation, server: str, suffix: str | None) -> di
     }
 
 
-def _choose(one: str, other: str) -> Mapping[str, Any]:
+def _choose(server: str, others: Sequence[str]) -> Mapping[str, Any]:
     return step(
-        f"find out whether {one} or {other} has the right data, then refresh the other one from it",
+        f"find out whether {server} or {', '.join(others)} has the right data, then refresh the other side from it",
         "no session can bring them together: each has forgotten what the other one lacks",
         "a refresh throws away everything that only the refreshed server holds: save it first",
     )
@@ -342,8 +349,8 @@ def tombstones(situation: Situation) -> Iterator[Finding]:
         if source is None:
             continue
         others = {
-            other.server: ranges
-            for other, ranges, _ in replicas
+            other.server: (ranges, then - CHANGELOG_MAX_AGE)
+            for other, ranges, then in replicas
             if other is not one and (other.suffix, other.generation) == (one.suffix, one.generation)
         }
         where = (pc.field("kind") == "deleted") & (pc.field("hi") < now - CHANGELOG_MAX_AGE)
@@ -352,8 +359,8 @@ def tombstones(situation: Situation) -> Iterator[Finding]:
         for batch in situation.rows("states", ["entry", "origin", "hi"], where, **of):
             old += batch.num_rows
             held = np.zeros(batch.num_rows, bool)
-            for name, ranges in others.items():
-                lacks = _beyond(batch, ranges)
+            for name, (ranges, forgotten) in others.items():
+                lacks = _beyond(batch, ranges, forgotten)
                 unseen[name] += int(lacks.sum())
                 held |= lacks
             which = pa.array(np.flatnonzero(held)[: max(0, ITEMS_SHOWN - len(kept))])
@@ -389,18 +396,18 @@ def tombstones(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _beyond(batch: pa.RecordBatch, ranges: Ranges) -> np.ndarray[Any, Any]:
-    """For each row: does the change lie beyond these ranges?"""
+def _beyond(batch: pa.RecordBatch, ranges: Ranges, forgotten: int) -> np.ndarray[Any, Any]:
+    """For each row: does the change lie beyond these ranges? An origin that was quiet for long stands in none, seen or not."""
     few = batch["origin"].cast(pa.string()).dictionary_encode()
-    upto = np.array([ranges.get(origin, (0, -1))[1] for origin in few.dictionary.to_pylist()] or [-1], np.int64)
-    return batch["hi"].to_numpy() > upto[np.asarray(few.indices)]
+    upto = [ranges[origin][1] if origin in ranges else forgotten - 1 for origin in few.dictionary.to_pylist()]
+    return batch["hi"].to_numpy() > np.array(upto or [-1], np.int64)[np.asarray(few.indices)]
 
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 def entry_conflict(situation: Situation) -> Iterator[Finding]:
-    """Entries that were set aside because another of the same id was made earlier."""
+    """Entries that were set aside because another of the same id was made earlier, and those of which two are there still."""
     for one in situation.topology.replicas:
         source = states_of(situation.case, situation.topology, one)
         if source is None:
@@ -416,17 +423,32 @@ def entry_conflict(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "ENTRY_CONFLICT",
                 "warning",
-                f"{one.server} holds {count:,} entries that were set aside as conflicts",
+                f"{one.server} holds {count:,} {'entry that was' if count == 1 else 'entries that were'} set aside in conflicts",
                 server=one.server,
                 suffix=one.suffix,
                 evidence=first_few(({key: value for key, value in row.items() if value} for row in shown), count),
-                fix=(
-                    step(
-                        "look at each of them, and write into the entry that stayed what is lacking there",
-                        "two servers made an entry of one id; the later one was set aside, and references to it may be gone",
-                    ),
-                ),
+                fix=(_LOOK_AT_EACH,),
             )
+    twice: dict[str | None, list[Row]] = {}
+    for row in situation.verdicts.made_twice:
+        twice.setdefault(row["suffix"], []).append(row)
+    for suffix, rows in twice.items():
+        yield Finding(
+            "ENTRY_CONFLICT",
+            "warning",
+            f"{len(rows):,} {'entry was' if len(rows) == 1 else 'entries were'} made more than once: servers hold different ones "
+            "under one id, and where they meet the earliest stays",
+            suffix=suffix,
+            items=tuple(sorted({cid for row in rows for cid in row["created"].values()}))[:ITEMS_SHOWN],
+            evidence=first_few({"entry": row["entry"], "target": row["target"], **row["created"]} for row in rows),
+            fix=(_LOOK_AT_EACH,),
+        )
+
+
+_LOOK_AT_EACH = step(
+    "look at each of them, and write into the entry that stays what is lacking there",
+    "two servers made an entry of one id; the later one is set aside, and references to it may be gone",
+)
 
 
 DETECTORS: Detectors = {
