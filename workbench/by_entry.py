@@ -154,11 +154,11 @@ def _between(case: Case, one: Input | None, origin: str, after: int, upto: int) 
     return sum(one[0] for one in found), min(one[1] for one in found), max(one[2] for one in found)
 
 
-def states_of(case: Case, shown: Topology, replica: Replica) -> Input | None:
-    """The file that shows the server's entries; of several that of the latest time."""
+def states_of(case: Case, shown: Topology, replica: Replica, table: str = "states") -> Input | None:
+    """The file that shows the server's entries, or holds rows of another table; of several that of the latest time."""
     pulling = shown.pulling
     assert pulling is not None
-    mine = [one for one in _inputs(case, shown, replica) if any(part["table"] == "states" for part in one.parts)]
+    mine = [one for one in _inputs(case, shown, replica) if any(part["table"] == table for part in one.parts)]
     return max(mine, key=lambda one: (pulling.now(one.facts) or 0, one.file), default=None)
 
 

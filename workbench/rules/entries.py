@@ -335,12 +335,14 @@ class Pulling:
 
     answers   rule set -> what a supplier (the first) answers to a consumer; the first rule set is that of the real servers
     now       facts of a server's file -> what time it was there, as the times of CIDs are; None: it does not say
-    remember  how long a deleted entry leaves a tombstone, in the same unit
+    remember  how long a deleted entry leaves a tombstone, and a vector lists a CID, in the same unit
+    times     a column of order keys -> their times, as whole numbers
     """
 
     answers: Mapping[str, Callable[[Peer, Peer], Answer]]
     now: Callable[[Mapping[str, Any]], int | None]
     remember: int
+    times: Callable[[Any], Any]
 
 
 FORGOTTEN, NO_ENTRIES = "forgotten", "no_entries"
