@@ -6,7 +6,7 @@ its entries do not show, while those of others do, it has missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,18 @@ def states_of(case: Case, shown: Topology, replica: Replica, table: str = "state
     return max(mine, key=lambda one: (pulling.now(one.facts) or 0, one.file), default=None)
 
 
+def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict[str, str]:
+    """What these entries are called, as the first of the files says that names them."""
+    found: dict[str, str] = {}
+    wanted = set(entries)
+    for one in files:
+        if lacking := sorted(wanted - found.keys()):
+            where = pc.field("entry").isin(pa.array(lacking, pa.string())) & pc.field("target").is_valid()
+            for row in rows_where(case.parts("entries", one), ["entry", "target"], where).to_pylist():
+                found.setdefault(row["entry"], row["target"])
+    return found
+
+
 # --- what is missing
 
 
@@ -300,7 +312,7 @@ class _Compared:
     ) -> Iterator[dict[str, Any]]:
         if not len(some):
             return
-        names = self._names(servers, {held.entries[at] for at in some.entry.tolist()})
+        names = names_of(self.case, [one for _, one in servers], {held.entries[at] for at in some.entry.tolist()})
         for at in range(len(some)):
             time, origin = held.cid(some, at)
             entry, attribute = held.entries[int(some.entry[at])], int(some.attribute[at])
@@ -314,15 +326,6 @@ class _Compared:
                 "entry": entry,
                 "attribute": None if attribute < 0 else held.attributes[attribute],
             }
-
-    def _names(self, servers: Sequence[tuple[Replica, Input]], entries: set[str]) -> dict[str, str]:
-        """What entries are called, as the first server says that names them."""
-        found: dict[str, str] = {}
-        where = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("target").is_valid()
-        for _, one in servers:
-            for row in rows_where(self.case.parts("entries", one), ["entry", "target"], where).to_pylist():
-                found.setdefault(row["entry"], row["target"])
-        return found
 
 
 class _Spans(dict[tuple[str, str], tuple[int, int, int]]):

@@ -345,5 +345,8 @@ class Pulling:
     times: Callable[[Any], Any]
 
 
+ALL_SEEN = "nothing"
+"""The reason of an answer that supplies nothing because the consumer has all: the only one that is no refusal."""
+
 FORGOTTEN, NO_ENTRIES = "forgotten", "no_entries"
 """Why nobody can tell whether a server has a change."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.rules.entries import Answer, Peer, Pulling, gate, owed
+from workbench.rules.entries import ALL_SEEN, Answer, Peer, Pulling, gate, owed
 from workbench.systems.kanidm.cid import DIGITS, SECOND
 from workbench.systems.kanidm.rules.ranges import (
     DOMAIN_MISMATCH,
@@ -37,7 +37,7 @@ def _real(supplier: Peer, consumer: Peer) -> Answer:
 
 def _why(one: Compared) -> Iterator[tuple[str, str]]:
     if one.status == OK and not one.owed:
-        yield "nothing", "the consumer's vector covers all that the supplier's does"
+        yield ALL_SEEN, "the consumer's vector covers all that the supplier's does"
     if one.status == NO_OVERLAP:
         yield "overlap", "the consumer knows none of the origins that the supplier still shows"
     if one.lag:
