@@ -95,8 +95,25 @@ class MissedChanges(OfIncident, drawn_by="story+missed"):
 
     def as_text(self) -> str:
         """The page as a table."""
-        heads = ("SERVER", "ORIGIN", self.data["list"].upper(), "TARGET", "CAUSE", "SAYS")
-        keys = ("server", "origin", _AT[self.data["list"]], "target", "cause", "says")
+        named = any(row.get("attribute") for row in self.data["rows"])
+        heads = (
+            "SERVER",
+            "ORIGIN",
+            self.data["list"].upper(),
+            "TARGET",
+            *(["ATTRIBUTE"] if named else []),
+            "CAUSE",
+            "SAYS",
+        )
+        keys = (
+            "server",
+            "origin",
+            _AT[self.data["list"]],
+            "target",
+            *(["attribute"] if named else []),
+            "cause",
+            "says",
+        )
         rows = [
             tuple(row.get(key) or row.get("why" if key == "says" else key) or "" for key in keys)
             for row in self.data["rows"]
@@ -148,13 +165,13 @@ class TimeLine(OfIncident, drawn_by="lanes"):
                 one["server"],
                 f"{sum(one['counts']):,}",
                 f"{sum(one['missing'].values()):,}",
-                "yes" if one["log"] else "no",
+                "yes" if one["log"] else one["no_log"],
             )
             for one in self.data["lanes"]
         ]
         title = f"{self.data['from']} to {self.data['to']}"
         return (
-            f"{title}\n\n{aligned([('SERVER', 'IN ITS LOG', 'MISSING', 'LOG COLLECTED'), *rows])}"
+            f"{title}\n\n{aligned([('SERVER', 'IN ITS LOG', 'MISSING', 'ITS LOG WAS COLLECTED'), *rows])}"
             if rows
             else "no time is told"
         )

@@ -15,7 +15,7 @@ from workbench.history import moment_of
 from workbench.incident import Incident
 from workbench.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN
 from workbench.matrix_text import stuck_of
-from workbench.model import Problem
+from workbench.model import NotOfThisSystem, Problem
 
 Row = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 def must_pull(incident: Incident) -> None:
     """Raise Problem where servers keep logs of changes: there is nothing of all this."""
     if incident.topology.pulling is None:
-        raise Problem(
+        raise NotOfThisSystem(
             f"servers of {incident.system.title} keep logs of their changes, and what is behind them is in those",
             incident.case.name,
             "the notebooks 21_anchor, 22_stop_csn and 23_missed_changes show them",
@@ -130,7 +130,8 @@ def _waits(incident: Incident, server: str, origin: str, suffix: str | None) -> 
 def compared(incident: Incident, one: str, other: str, suffix: str | None = None) -> list[dict[str, Any]]:
     """What each of two servers answers when the other one pulls: both ways, with the ranges that decide it.
 
-    Keys: supplier, consumer, decision, message, why, verdict, rows (origin, what, from, to), others (what other rule sets say).
+    Keys: supplier, consumer, decision, message, why, verdict, rows (origin, what, from, to, with words of what these are), others
+    (what other rule sets say).
     """
     must_pull(incident)
     return [_way(incident, *ends, suffix) for ends in ((one, other), (other, one))]
@@ -146,6 +147,7 @@ def _way(incident: Incident, supplier: str, consumer: str, suffix: str | None) -
             f"there is no pair {supplier} -> {consumer}", incident.then_label, "choose two servers with a vector"
         )
     ways = {"owed": ("behind", "up to"), "lag": ("the supplier's first", "the consumer's last")}
+    makers = {one["origin"]: one["name"] for one in incident.found["servers"] if one["origin"]}
     ways["advance"] = ("the supplier's last", "the consumer's first")
     stuck = stuck_of(row)
     return {
@@ -160,7 +162,9 @@ def _way(incident: Incident, supplier: str, consumer: str, suffix: str | None) -
             {
                 "origin": origin,
                 "what": what,
-                **{name: f"{says} {end}" for name, says, end in zip(("from", "to"), ways[what], ends, strict=True)},
+                "made_on": makers.get(origin),
+                **dict(zip(("from", "to"), ends, strict=True)),
+                **dict(zip(("from_says", "to_says"), ways[what], strict=True)),
                 "from_at": incident.when(ends[0]),
                 "to_at": incident.when(ends[1]),
                 "count": row["to_send"].get(origin, {}).get("count") if what == "owed" else None,

@@ -27,7 +27,10 @@ function draw(body, data, send) {
     body.append(make("p", "wb-faint", "Of what is chosen here, nothing is missing, unknown, pending or stranded."));
     return;
   }
-  body.append(table(entry(COLUMNS, data.list, CHANGE), data.rows, (row, index) => send("pick", { index })));
+  // Only systems that show the state of entries tell which attribute was changed.
+  const named = data.rows.some((row) => row.attribute);
+  const columns = entry(COLUMNS, data.list, CHANGE).flatMap((one) => (named && one.key === "target" ? [one, { key: "attribute", label: "attribute" }] : [one]));
+  body.append(table(columns, data.rows, (row, index) => send("pick", { index })));
   if (data.total > data.rows.length) body.append(pager(data.first, data.rows.length, data.total, (by) => send("page", { by })));
   body.append(data.story ? about_change(data.story) : make("p", "wb-faint", "Click a change for its whole story."));
 }
