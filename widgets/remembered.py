@@ -214,5 +214,11 @@ class FloorGrid(_OfRemembered, drawn_by="floors"):
                 for one in self.data["origins"]
             ),
         ]
-        rows = [[row["server"], *(cell["says"] for cell in row["cells"])] for row in self.data["rows"]]
+        rows = [
+            [
+                f"the server of {row['origin']}" if row["origin"] else row["server"],
+                *(cell["says"] for cell in row["cells"]),
+            ]
+            for row in self.data["rows"]
+        ]
         return "\n".join([aligned([heads, floors, *rows]), *self.data["doubts"]])

@@ -185,7 +185,8 @@ def _way(incident: Incident, supplier: str, consumer: str, suffix: str | None) -
 def floor_grid(incident: Incident, suffix: str | None = None, origin: str | None = None) -> dict[str, Any]:
     """Servers x origins: how far above the floor each stands, and who holds it; servers of which nothing is known are there too.
 
-    Keys: origins (origin, made_on, floor, floor_at, certain, held_by), rows (server, cells, grave), doubts (sentences).
+    Keys: origins (origin, made_on, floor, floor_at, certain, held_by), rows (server, known, cells, grave, and the origin of a server
+    that is known by it alone), doubts (sentences).
     """
     rows = _floors(incident, suffix, origin)
     graves = {row["server"]: row for row in incident.found["tombstones"] if row["suffix"] == suffix}
@@ -195,6 +196,7 @@ def floor_grid(incident: Incident, suffix: str | None = None, origin: str | None
     table = [
         {
             "server": name,
+            "origin": None,
             "known": True,
             "cells": [_cell(incident, row, name) for row in rows],
             "grave": graves.get(name),
@@ -203,7 +205,6 @@ def floor_grid(incident: Incident, suffix: str | None = None, origin: str | None
     ]
     for who in unknown:
         why = next(one["why"] for row in rows for one in row["unsure"] if one["who"] == who)
-        name = f"the server of origin {who}" if who in origins else who
         nothing = {
             "verdict": UNKNOWN,
             "says": "nobody knows",
@@ -211,7 +212,8 @@ def floor_grid(incident: Incident, suffix: str | None = None, origin: str | None
             "last": None,
             "last_at": None,
         }
-        table.append({"server": name, "known": False, "cells": [nothing for _ in rows], "grave": None})
+        of = {"server": who, "origin": who if who in origins else None}
+        table.append({**of, "known": False, "cells": [nothing for _ in rows], "grave": None})
     return {
         "origins": [
             {
