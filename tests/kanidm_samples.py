@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from workbench import Case
 
 DAY = 24 * 3600
 START = 1_767_225_600
@@ -92,3 +96,40 @@ def collected(folder: Path, *backups: dict[str, Any]) -> Path:
         letter = bytes([uuid.UUID(one["db_s_uuid"]).int >> 120]).decode().upper()
         as_file(folder / f"{letter}.json", one)
     return folder
+
+
+SETS = Path(__file__).parent / "samples" / "kanidm"
+
+
+@cache
+def _kept() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="kanidm-")
+
+
+@cache
+def case_of_set(name: str) -> Case:
+    """The case of a given set of backups, loaded once for all tests of a process; nobody loads more into it."""
+    case = Case.create(Path(_kept().name) / name)
+    case.load([SETS / name])
+    return case
+
+
+@cache
+def case_of_graves() -> Case:
+    """Three servers and the origin of a fourth: C holds the floor of A, deletions are on their way, and one was missed."""
+    now = 20 * DAY
+    live = {number: Entry((0, "a"), {"mail": (0, "a")}) for number in range(40)}
+    dead = {number: Entry(gone=(100 + number, "a")) for number in range(30)} | {35: Entry(gone=(now - 50, "b"))}
+    ruv = [(-START, "b"), *((time, name) for time in (0, now - 60) for name in "abc"), (now - 30, "z")]
+    full = [*ruv, *((100 + number, "a") for number in range(30)), (now - 50, "b")]
+    behind = [*((time, "a") for time in (0, *range(100, 110))), *(one for one in ruv if one[1] != "a")]
+    seen = {number: dead[number] for number in range(10) if number != 3}
+    folder = collected(
+        Path(_kept().name) / "graves-in",
+        backup("a", now, full, {**live, **dead}),
+        backup("b", now, full, {**live, **dead}),
+        backup("c", now, behind, {**live, **seen}),
+    )
+    case = Case.create(Path(_kept().name) / "graves")
+    case.load([folder])
+    return case

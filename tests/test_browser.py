@@ -99,7 +99,7 @@ _RENDER = """async ([esm, css, states, payloads, ours]) => {
   return wrong;
 }"""
 
-OURS = {"lanes": ["from", "to", "made_at"], "missed": ["list"]}
+OURS = {"lanes": ["from", "to", "made_at"], "story+missed": ["list"]}
 """Keys that hold words of the program and no text of data: what a view does with others is not defined."""
 
 

@@ -12,6 +12,7 @@ import pytest
 from case_samples import everything
 from click.testing import CliRunner
 from incident_samples import case_of
+from kanidm_samples import case_of_set
 from view_samples import LOST
 
 from workbench.boundary import strict_yaml
@@ -44,6 +45,12 @@ SHOWS = {
     "21_anchor": ["no replica ID has anything to send"],
     "22_stop_csn": ["6b00618f000a00010000"],
     "23_missed_changes": ["12 missing", "uid=k1u00004,ou=people,dc=example,dc=com"],
+    "31_entry_replication": [
+        "A -> C: Ok, NoChangesAvailable",
+        "lacks it: user0003",
+        "the floor",
+        "no tombstone is kept",
+    ],
     "24_pending_list": ["operations as its logs show them", "primary_csn"],
     "40_repair": ["NOTHING WAS CHANGED", "Plan "],
     "50_checks": ["findings"],
@@ -68,6 +75,8 @@ def test_a_parameters_file_runs_as_it_is(path: Path, tmp_path: Path, monkeypatch
     for case in ("demo-case", "my-case"):
         if path.stem not in ("demo", "load.example"):
             shutil.copytree(case_of(LOST).folder, tmp_path / case)
+    if path.stem == "entries.example":
+        shutil.copytree(case_of_set("synth-missed").folder, tmp_path / "my-entries")
     before = everything(tmp_path)
     made = CliRunner().invoke(main, ["run", str(tmp_path / "parameters" / path.name), "--json", str(tmp_path / "json")])
     runs = json.loads((tmp_path / "json").read_text())["runs"]

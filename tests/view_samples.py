@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from incident_samples import incident_of
+from kanidm_samples import case_of_graves, case_of_set
 from repair_samples import Toy, plan_of
 
 from widgets import (
@@ -19,21 +20,26 @@ from widgets import (
     ConfirmPanel,
     EntryDiff,
     Findings,
+    FloorGrid,
     Inputs,
     JournalView,
     MeshMap,
     MissedChanges,
     PendingLanes,
     PlanView,
+    PositionList,
+    RangeBars,
     Stepper,
     Stops,
     TimeLine,
+    Tombstones,
     VectorGrid,
     View,
 )
 from widgets.inputs import CopyFile, Note
 from widgets.progress import Progress
 from workbench.checks import check_all
+from workbench.incident import Incident
 from workbench.planning import plan as planned
 from workbench.reaching import Reach
 from workbench.repairing import apply
@@ -77,6 +83,18 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         )
         yield f"anchor {name}", lambda incident=incident, inputs=inputs: AnchorLine(incident, inputs), []
         yield f"stops {name}", lambda incident=incident, inputs=inputs: Stops(incident, inputs), []
+    forgetting = {name: Incident(case_of_set(name)) for name in ("synth-missed", "synth-offline8d")}
+    for name, incident in {**forgetting, "graves": Incident(case_of_graves()), "lost": lost}.items():
+        pulls = incident is not lost
+        pair = Inputs(incident, "31_entry_replication", supplier="A", consumer="C") if pulls else None
+        picks = [{"what": "pick", "origin": 0, "bar": 0}, {"what": "pick", "origin": 0, "bar": 1}]
+        yield f"ranges {name}", lambda incident=incident, pair=pair: RangeBars(incident, pair), picks if pulls else []
+        turns = [{"what": "pick", "index": 0}, {"what": "page", "by": 1}, {"what": "page", "by": -1}]
+        yield f"listed {name}", lambda incident=incident: PositionList(incident), turns if pulls else []
+        dead = turns if name == "graves" else []
+        yield f"tombstones {name}", lambda incident=incident: Tombstones(incident), dead
+        cell = [{"what": "pick", "row": 0, "column": 0}] if pulls else []
+        yield f"floors {name}", lambda incident=incident: FloorGrid(incident), cell
     yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
     plan = planned(lost.case)
     yield "progress", lambda: Progress("reading", lambda: None), [{"what": "cancel"}]

@@ -12,6 +12,10 @@
     TimeLine         the logs side by side, with their gaps
     EntryDiff        the entries in which two servers differ
     PendingLanes     operations at work, and what may be claimed meanwhile
+    RangeBars        servers that keep no log: what each remembers of each origin, and what two of them answer each other
+    PositionList     the positions behind that, with the entries that carry each
+    FloorGrid        what all servers have seen, and who holds that back
+    Tombstones       deleted entries: who has seen that, who forgets it next, for whom it is kept
     Checks           the outcome of regression checks
     PlanView         a plan of repair whole: the ways compared, every step
     ConfirmPanel     rehearses a plan, or does it once the names of its servers were typed
@@ -32,6 +36,7 @@ from widgets.mesh import Findings, MeshMap, VectorGrid
 from widgets.missed import MissedChanges, TimeLine
 from widgets.plainly import show_problems_plainly
 from widgets.progress import watched
+from widgets.remembered import FloorGrid, PositionList, RangeBars, Tombstones
 from widgets.session import AnchorLine, Stepper, Stops
 from widgets.tables import Table
 from widgets.view import View
@@ -43,16 +48,20 @@ __all__ = [
     "ConfirmPanel",
     "EntryDiff",
     "Findings",
+    "FloorGrid",
     "Inputs",
     "JournalView",
     "MeshMap",
     "MissedChanges",
     "PendingLanes",
     "PlanView",
+    "PositionList",
+    "RangeBars",
     "Stepper",
     "Stops",
     "Table",
     "TimeLine",
+    "Tombstones",
     "VectorGrid",
     "VectorsOverTime",
     "View",

@@ -19,6 +19,7 @@ from workbench.model import Problem
 from workbench.overview import suffix_of
 from workbench.plain import aligned
 
+_NEVER = "Nothing in the case tells when a vector moved."
 _READ_AT_ONCE = 2_000_000
 """Rows of logs up to which the chart is drawn without being asked for."""
 
@@ -88,7 +89,7 @@ class VectorsOverTime(ReadsAsText, controls.VBox):
         grown = vectors_over_time(self.incident.then, only("server"), only("origin"), suffix, progress=progress)
         self._grown = grown
         self._draw.layout.display = "none"
-        self._note.data = {"text": "" if grown.num_rows else "Nothing in the case tells when a vector moved."}
+        self._note.data = {"text": "" if grown.num_rows else _NEVER}
         figure = vectors_figure(self.incident.system, grown)
         data = {**as_output(figure), "text/plain": self.text()}
         self._chart.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
@@ -97,6 +98,8 @@ class VectorsOverTime(ReadsAsText, controls.VBox):
         """The last position of each server and origin, and when it was there."""
         if self._grown is None:
             return "not read yet"
+        if not self._grown.num_rows:
+            return _NEVER
         last = {(row["server"], row["origin"]): row for row in self._grown.to_pylist()}
         rows = [(*key, row["position"], f"{row['at']:%Y-%m-%d %H:%M:%S}") for key, row in sorted(last.items())]
         return aligned([("SERVER", "ORIGIN", "CAME TO", "AT (UTC)"), *rows])

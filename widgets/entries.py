@@ -11,7 +11,7 @@ from widgets.inputs import Inputs
 from widgets.of_incident import OfIncident, one_of
 from workbench.entry_diff import entries_that_differ, entry_on_both, needs_spark, with_entries
 from workbench.incident import Incident
-from workbench.model import Problem
+from workbench.model import NotOfThisSystem, Problem
 from workbench.plain import aligned
 
 _SHOWN = 200
@@ -35,6 +35,12 @@ class EntryDiff(OfIncident, drawn_by="entries"):
 
     def drawn(self) -> dict[str, Any]:
         """The differing entries of two servers; those that lack something, and one that can tell, to begin with."""
+        if self.incident.topology.pulling is not None:
+            raise NotOfThisSystem(
+                f"of entries of {self.incident.system.title} the changes are held, and no values",
+                self.incident.case.name,
+                "what a server lacks of the others is under missing, by entry and attribute; 31_entry_replication shows the rest",
+            )
         there = sorted(with_entries(self.incident))
         if len(there) < 2:
             return {"servers": there, "rows": []}

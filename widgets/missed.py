@@ -6,6 +6,7 @@ from typing import Any
 
 from widgets.of_incident import OfIncident, one_of
 from workbench.history import moment_of
+from workbench.incident import Incident
 from workbench.lanes import changes_between, lanes
 from workbench.model import Problem
 from workbench.plain import aligned
@@ -16,7 +17,23 @@ _LISTS = ("missing", "unknown", "pending", "stranded")
 _AT = {"missing": "position", "stranded": "position", "unknown": "from", "pending": "first"}
 
 
-class MissedChanges(OfIncident, drawn_by="missed"):
+def story_of(incident: Incident, position: str) -> dict[str, Any]:
+    """The story of one change as `js/story.js` shows it."""
+    told = incident.story(position)
+    made = (told["made_at"] or "").replace("T", " ").removesuffix("+00:00")
+    return {**told, "made_at": made, "servers": [_of_server(one) for one in told["servers"]]}
+
+
+def _of_server(one: dict[str, Any]) -> dict[str, Any]:
+    proofs = []
+    for row in one["evidence"]:
+        about = {key: row.get(key) for key in ("table", "snapshot", "file", "offset")}
+        rest = {key: value for key, value in row.items() if key not in (*about, "server")}
+        proofs.append({**about, "says": ", ".join(f"{key} {value}" for key, value in rest.items())})
+    return {**one, "evidence": proofs}
+
+
+class MissedChanges(OfIncident, drawn_by="story+missed"):
     """The changes that are missing, unknown, pending or stranded, a page at a time. Click one for its whole story."""
 
     _list, _first = _LISTS[0], 0
@@ -74,26 +91,29 @@ class MissedChanges(OfIncident, drawn_by="missed"):
         if not position:
             raise Problem("of this stretch no change is known by name", "", "load more evidence")
         rows = [{**one, "chosen": index == message["index"]} for index, one in enumerate(self.data["rows"])]
-        self.data = {**self.data, "rows": rows, "story": self.story(position)}
-
-    def story(self, position: str) -> dict[str, Any]:
-        """The story of one change as the page shows it."""
-        told = self.incident.story(position)
-        made = (told["made_at"] or "").replace("T", " ").removesuffix("+00:00")
-        return {**told, "made_at": made, "servers": [self._of_server(one) for one in told["servers"]]}
-
-    def _of_server(self, one: dict[str, Any]) -> dict[str, Any]:
-        proofs = []
-        for row in one["evidence"]:
-            about = {key: row.get(key) for key in ("table", "snapshot", "file", "offset")}
-            rest = {key: value for key, value in row.items() if key not in (*about, "server")}
-            proofs.append({**about, "says": ", ".join(f"{key} {value}" for key, value in rest.items())})
-        return {**one, "evidence": proofs}
+        self.data = {**self.data, "rows": rows, "story": story_of(self.incident, position)}
 
     def as_text(self) -> str:
         """The page as a table."""
-        heads = ("SERVER", "ORIGIN", self.data["list"].upper(), "TARGET", "CAUSE", "SAYS")
-        keys = ("server", "origin", _AT[self.data["list"]], "target", "cause", "says")
+        named = any(row.get("attribute") for row in self.data["rows"])
+        heads = (
+            "SERVER",
+            "ORIGIN",
+            self.data["list"].upper(),
+            "TARGET",
+            *(["ATTRIBUTE"] if named else []),
+            "CAUSE",
+            "SAYS",
+        )
+        keys = (
+            "server",
+            "origin",
+            _AT[self.data["list"]],
+            "target",
+            *(["attribute"] if named else []),
+            "cause",
+            "says",
+        )
         rows = [
             tuple(row.get(key) or row.get("why" if key == "says" else key) or "" for key in keys)
             for row in self.data["rows"]
@@ -145,13 +165,13 @@ class TimeLine(OfIncident, drawn_by="lanes"):
                 one["server"],
                 f"{sum(one['counts']):,}",
                 f"{sum(one['missing'].values()):,}",
-                "yes" if one["log"] else "no",
+                "yes" if one["log"] else one["no_log"],
             )
             for one in self.data["lanes"]
         ]
         title = f"{self.data['from']} to {self.data['to']}"
         return (
-            f"{title}\n\n{aligned([('SERVER', 'IN ITS LOG', 'MISSING', 'LOG COLLECTED'), *rows])}"
+            f"{title}\n\n{aligned([('SERVER', 'IN ITS LOG', 'MISSING', 'ITS LOG WAS COLLECTED'), *rows])}"
             if rows
             else "no time is told"
         )

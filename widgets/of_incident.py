@@ -6,8 +6,9 @@ from typing import Any
 
 from widgets.inputs import Inputs
 from widgets.view import View
+from workbench.boundary import printable
 from workbench.incident import Incident
-from workbench.model import Problem
+from workbench.model import NotOfThisSystem, Problem
 from workbench.overview import suffix_of
 
 
@@ -15,7 +16,7 @@ class OfIncident(View):
     """A view of an incident that follows the inputs of its notebook, if it has any.
 
     A Problem while it is made fails the cell: a run without a person must not pass with an empty view. Later one empties the
-    view and is its notice: what was shown before belongs to another choice.
+    view and is its notice: what was shown before belongs to another choice. That a system has no such thing is a notice always.
     """
 
     def __init__(self, incident: Incident, chosen: Inputs | None = None) -> None:
@@ -23,7 +24,10 @@ class OfIncident(View):
         super().__init__()
         if chosen is not None:
             chosen.on_change(self.refresh)
-        self.data = self.drawn()
+        try:
+            self.data = self.drawn()
+        except NotOfThisSystem as said:
+            self.notice = printable(str(said))
 
     def refresh(self) -> None:
         """Show what the inputs say now."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from workbench.engine.rows import rows_where
 from workbench.history import moment_of
 from workbench.incident import Incident
-from workbench.model import Problem
+from workbench.model import NotOfThisSystem, Problem
 from workbench.tables import TIME
 
 if TYPE_CHECKING:
@@ -68,7 +68,13 @@ def at_work(
     until: str = "",
 ) -> dict[str, Any]:
     """The operations that a server worked on in some time, the first so many, and what it might claim under each rule set."""
-    pending = incident.system.pending() if incident.system.pending else None
+    if incident.system.pending is None:
+        raise NotOfThisSystem(
+            f"servers of {incident.system.title} keep no pending list",
+            incident.case.name,
+            "what they claim and remember is in 20_overview and 31_entry_replication",
+        )
+    pending = incident.system.pending()
     begun, count = _begun(incident, server, suffix, origin, since, until)
     ended = _ended(incident, server, suffix, begun) if begun else {}
     times = [*begun.values(), *(at for _, at in ended.values())]

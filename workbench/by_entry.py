@@ -160,11 +160,23 @@ def counted_between(case: Case, one: Input | None, origin: str, after: int, upto
     return sum(one[0] for one in found), min(one[1] for one in found), max(one[2] for one in found)
 
 
-def states_of(case: Case, shown: Topology, replica: Replica) -> Input | None:
-    """The file that shows the server's entries at the moment of its vector."""
+def states_of(case: Case, shown: Topology, replica: Replica, table: str = "states") -> Input | None:
+    """The file that shows the server's entries, or holds rows of another table, at the moment of its vector."""
     mine = (one for one in _inputs(case, shown, replica) if one.file == replica.told_in)
     fitting = (one for one in mine if format_with(one.kind).evidence == CHANGE_STATE)
-    return next((one for one in fitting if any(part["table"] == "states" for part in one.parts)), None)
+    return next((one for one in fitting if any(part["table"] == table for part in one.parts)), None)
+
+
+def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict[str, str]:
+    """What these entries are called, as the first of the files says that names them."""
+    found: dict[str, str] = {}
+    wanted = set(entries)
+    for one in files:
+        if lacking := sorted(wanted - found.keys()):
+            where = pc.field("entry").isin(pa.array(lacking, pa.string())) & pc.field("target").is_valid()
+            for row in rows_where(case.parts("entries", one), ["entry", "target"], where).to_pylist():
+                found.setdefault(row["entry"], row["target"])
+    return found
 
 
 # --- what is missing
@@ -311,7 +323,7 @@ class _Compared:
     def _made_twice(self, servers: Sequence[tuple[Replica, Input]], held: Shown, forgotten: Sequence[int]) -> None:
         found = held.made_twice(forgotten)
         found = found[: max(0, self.limit - len(self.found.made_twice))]
-        names = self._names(servers, {entry for entry, _ in found}) if found else {}
+        names = names_of(self.case, [one for _, one in servers], (entry for entry, _ in found)) if found else {}
         for entry, ends in found:
             shown = {servers[at][0].server: self._position(*cid) for at, cid in ends.items()}
             about = {"suffix": self.suffix, "entry": entry, "target": names.get(entry, entry)}
@@ -322,8 +334,7 @@ class _Compared:
     ) -> Iterator[dict[str, Any]]:
         if not len(some):
             return
-        files = [one for _, one in servers]
-        names = names_of(self.case, files, (held.entries[at] for at in some.entry.tolist()))
+        names = names_of(self.case, [one for _, one in servers], {held.entries[at] for at in some.entry.tolist()})
         for at in range(len(some)):
             time, origin = held.cid(some, at)
             entry, attribute = held.entries[int(some.entry[at])], int(some.attribute[at])
@@ -337,16 +348,6 @@ class _Compared:
                 "entry": entry,
                 "attribute": None if attribute < 0 else held.attributes[attribute],
             }
-
-
-def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict[str, str]:
-    """What entries are called, as the first of the files says that names them."""
-    found: dict[str, str] = {}
-    where = pc.field("entry").isin(pa.array(sorted(set(entries)), pa.string())) & pc.field("target").is_valid()
-    for one in files:
-        for row in rows_where(case.parts("entries", one), ["entry", "target"], where).to_pylist():
-            found.setdefault(row["entry"], row["target"])
-    return found
 
 
 class _Spans(dict[tuple[str, str], tuple[int, int, int]]):

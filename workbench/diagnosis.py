@@ -81,7 +81,7 @@ def diagnose(
     _check_names(shown, servers, origins)
     # Findings do not depend on how many rows somebody wants to see.
     pairs, judged = _judged(case, shown, max(limit, LIMIT), rules, spark)
-    _, everything = _detected(case, shown, pairs, judged)
+    situation, everything = _detected(case, shown, pairs, judged)
     findings = [one for one in everything if _about(one, servers, origins)]
 
     def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -101,6 +101,8 @@ def diagnose(
         "pairs": pairs,
         **{name: rows[:limit] for name, rows in lists.items()},
         "findings": [_finding(one) for one in findings],
+        "floors": situation.floors.floors,
+        "tombstones": situation.floors.tombstones,
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
         "run": {

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.floors_text import floors_text
 from workbench.matrix_text import matrix_text, outside_text
 from workbench.model import System
 from workbench.plain import aligned, one_cell
@@ -21,14 +22,14 @@ _NAMED = 5
 
 
 def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
-    """All of it; without the matrix of the pairs where it is not asked for."""
+    """All of it; without the matrix of the pairs, and the floors, where these are not asked for."""
     labels = found["case"]["snapshots"]
     title = f"{system.title}, snapshot {one_cell(labels[-1])}" + (
         f" (the last of {len(labels)})" if len(labels) > 1 else ""
     )
     parts = [title, headline(found), findings_text(found["findings"]), _changes(found)]
     if matrix:
-        parts += [matrix_text(system, found["pairs"]), outside_text(found)]
+        parts += [matrix_text(system, found["pairs"]), outside_text(found), floors_text(system, found)]
     return "\n\n".join(filter(None, parts))
 
 

@@ -27,6 +27,9 @@ _EXACT_BELOW = 4
 
 PAGE = 100
 
+_NO_LOG, _KEEPS_NONE = "no log was collected", "it keeps no log: 31_entry_replication shows what it lists"
+"""Why a lane shows no changes."""
+
 
 def lanes(
     incident: Incident,
@@ -75,6 +78,7 @@ def _lane(
     return {
         "server": replica.server,
         "log": log is not None,
+        "no_log": "" if log else _NO_LOG if incident.topology.pulling is None else _KEEPS_NONE,
         "counts": counts.tolist(),
         "missing": place.counted(row["position"] for row in mine["missing"]),
         "stranded": place.counted(row["position"] for row in mine["stranded"]),

@@ -9,6 +9,7 @@ from typing import Any
 from workbench.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System
 from workbench.plain import aligned, one_cell
+from workbench.rules.entries import ALL_SEEN
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 from workbench.systems import system_named
 
@@ -81,6 +82,14 @@ def _cell(row: Row | None) -> str:
     if not row["link"]:
         return f"({word})"
     return f"{word}, DISABLED" if row["link_enabled"] is False and row["decision"] != NOTHING else word
+
+
+def stuck_of(row: Row) -> bool:
+    """True if changes that the consumer lacks cannot go to it now: nothing is sent, and not because there is nothing."""
+    if "delivers" not in row:
+        return row["decision"] not in (SEND, NOTHING)
+    # A supplier that is asked says why where it does not simply give what it has.
+    return any(reason["rule"] != ALL_SEEN for reason in row["reasons"])
 
 
 def decision_words(row: Row) -> str:

@@ -348,3 +348,7 @@ class Problem(Exception):
 
     def __str__(self) -> str:
         return "".join([self.what, f" ({self.where})" if self.where else "", f". {self.do}" if self.do else ""])
+
+
+class NotOfThisSystem(Problem):
+    """What is asked of a system that has no such thing: nobody's fault, and nothing to mend. A page says it and goes on."""

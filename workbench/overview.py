@@ -12,10 +12,8 @@ from typing import Any
 from workbench.diagnosis_text import beyond_the_cut
 from workbench.incident import Incident
 from workbench.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN, worst
-from workbench.matrix_text import decision_words
+from workbench.matrix_text import decision_words, stuck_of
 from workbench.mesh_text import cell_says, link_says, server_says
-from workbench.rules.sending import NOTHING as NOTHING_TO_SEND
-from workbench.rules.sending import SEND
 
 Row = Mapping[str, Any]
 
@@ -81,7 +79,7 @@ def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
         for row in incident.found["missing"]
         if row["server"] == link["consumer"] and row["suffix"] == pair["suffix"] and link["supplier"] in row["held_by"]
     )
-    stuck = pair["decision"] not in (SEND, NOTHING_TO_SEND)
+    stuck = stuck_of(pair)
     if stuck:
         verdict = UNKNOWN if pair["decision"] == UNKNOWN else MISSING
     elif link["enabled"] is False:

@@ -24,6 +24,7 @@ from workbench.boundary import printable, strict_yaml, to_yaml
 from workbench.history import moment_of
 from workbench.incident import ALL, RECORD, Incident
 from workbench.journal import write_whole
+from workbench.matrix_text import stuck_of
 from workbench.model import Problem
 
 NAME = "parameters.yaml"
@@ -88,7 +89,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
     )
     others = [name for name in servers if name != lacking.get("server")]
     system = incident.system
-    rules = tuple(system.supplying().rule_sets) if system.supplying else ()
+    rules = tuple(system.supplying().rule_sets if system.supplying else shown.pulling.answers if shown.pulling else ())
     begin, end = span_of(incident)
     worked = {"": "the collected logs", **{name: f"{name}: {title}" for name, title in examples(incident).items()}}
     return {
@@ -129,7 +130,11 @@ def _suggested_pair(found: Mapping[str, Any], suffix: str | None) -> tuple[str, 
     """The pair of which most is to be told: one that is stuck, linked ones before others."""
     pairs = sorted(
         (row for row in found["pairs"] if row["suffix"] == suffix),
-        key=lambda row: (_TELLING.index(row["decision"]) if row["decision"] in _TELLING else 9, row["link"] is None),
+        key=lambda row: (
+            not stuck_of(row),
+            _TELLING.index(row["decision"]) if row["decision"] in _TELLING else 9,
+            row["link"] is None,
+        ),
     )
     return (pairs[0]["supplier"], pairs[0]["consumer"]) if pairs else ("", "")
 

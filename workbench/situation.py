@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from workbench.case import Case
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
+from workbench.floors import Floors, floors_of
 from workbench.inputs import Input
 from workbench.links import not_deleted
 from workbench.topology import Replica, Row, Topology, topology
@@ -37,6 +39,11 @@ class Situation:
     pairs: Sequence[Row]
     verdicts: Verdicts
     _topologies: dict[str, Topology | None] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def floors(self) -> Floors:
+        """What all servers have seen, and what each may forget; empty where servers keep logs."""
+        return floors_of(self.case, self.topology, self.verdicts)
 
     def rows(
         self,

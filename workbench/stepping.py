@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.matrix_text import OUTCOMES, told
-from workbench.model import Problem, System
+from workbench.model import NotOfThisSystem, Problem, System
 from workbench.parameters import natural
 from workbench.rules.sending import (
     DELIVERED,
@@ -434,8 +434,11 @@ def planned_sessions(
     system = incident.system
     if system.supplying is None:
         known = ", ".join(one.title for one in systems() if one.supplying)
-        raise Problem(
-            f"no rules of sending are known for {system.title}", incident.case.name, f"sessions are played for {known}"
+        kept = "its servers keep no log of changes: see the notebook 31_entry_replication. " if system.pulling else ""
+        raise NotOfThisSystem(
+            f"no rules of sending are known for {system.title}",
+            incident.case.name,
+            f"{kept}Sessions are played for {known}",
         )
     first = incident.session(supplier, consumer, suffix or None, rules or None)
     names = incident.topology.supplying.rule_sets

@@ -35,7 +35,7 @@ function one_lane(lane, l, width, most, from, to, bins, send) {
     hover_svg(draw_svg("text", { x: LEFT - 10, y: base - 8, "text-anchor": "end", "font-weight": 600 }, name.length > 16 ? name.slice(0, 15) + "…" : name), name),
     draw_svg("line", { x1: LEFT, y1: base, x2: RIGHT, y2: base, class: "wb-axis" }),
   );
-  if (!lane.log) group.append(draw_svg("text", { x: LEFT + 6, y: base - 8, class: "wb-faint" }, "no log was collected"));
+  if (!lane.log) group.append(draw_svg("text", { x: LEFT + 6, y: base - 8, class: "wb-faint" }, shown(lane.no_log)));
   const stretch = (kind, [first, last]) => draw_svg("rect", {
     x: LEFT + first * width, y: base + 2, width: Math.max(2, (last - first + 1) * width), height: 7, class: `wb-fill-${kind}`,
   });

@@ -27,29 +27,10 @@ function draw(body, data, send) {
     body.append(make("p", "wb-faint", "Of what is chosen here, nothing is missing, unknown, pending or stranded."));
     return;
   }
-  body.append(table(entry(COLUMNS, data.list, CHANGE), data.rows, (row, index) => send("pick", { index })));
+  // Only systems that show the state of entries tell which attribute was changed.
+  const named = data.rows.some((row) => row.attribute);
+  const columns = entry(COLUMNS, data.list, CHANGE).flatMap((one) => (named && one.key === "target" ? [one, { key: "attribute", label: "attribute" }] : [one]));
+  body.append(table(columns, data.rows, (row, index) => send("pick", { index })));
   if (data.total > data.rows.length) body.append(pager(data.first, data.rows.length, data.total, (by) => send("page", { by })));
   body.append(data.story ? about_change(data.story) : make("p", "wb-faint", "Click a change for its whole story."));
-}
-
-function about_change(story) {
-  const made = make("p", "", [
-    position(story.position, story.made_at), make("span", "", ` of origin ${story.origin}`),
-    make("span", "", story.made_on.length ? `, made on ${story.made_on.join(", ")}` : ""),
-    make("span", "", story.made_at ? ` at ${story.made_at} UTC` : ""),
-  ]);
-  const what = story.operation || story.target ? make("p", "", `${story.operation || ""} ${story.target || ""}`.trim()) : null;
-  const parts = [make("h3", "", "The story of one change"), made, what];
-  for (const one of story.servers) {
-    parts.push(make("h3", "", [make("span", "", `${one.server}: `), verdict(one.verdict, one.verdict), make("span", "wb-faint wb-plain", ` ${one.says}`)]));
-    if (one.evidence.length)
-      parts.push(table(
-        [{ key: "table", label: "evidence" }, { key: "snapshot", label: "snapshot" }, { key: "file", label: "file" },
-          { key: "offset", label: "byte", kind: "number" }, { key: "says", label: "says" }], one.evidence));
-    if (one.suppliers.length)
-      parts.push(table(
-        [{ key: "supplier", label: "who could send it" }, { key: "link", label: "link" }, { key: "decision", label: "its session" },
-          { key: "outcome", label: "this change" }, { key: "why", label: "why" }], one.suppliers));
-  }
-  return make("div", "wb-detail", parts);
 }

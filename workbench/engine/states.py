@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from workbench.engine.digests import digest
 from workbench.engine.likeness import beginnings
 from workbench.engine.reading import Part, read_part, some_at_once
+from workbench.engine.rows import rows_where
 from workbench.rules.entries import FORGOTTEN, MADE_TWICE, Cid, Ranges
 from workbench.tables import Numbers
 
@@ -119,6 +120,14 @@ def states_of_entries(parts: Sequence[Iterable[Part]], time: int, origin: str) -
         pa.chunked_array([chunk.cast(pa.string()) for one in named for chunk in one.chunks], pa.string())
     )
     return _read(parts, pc.field("entry").isin(entries)) if len(entries) else Shown.of(None, len(parts))
+
+
+def states_of_named(parts: Iterable[Part], entries: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Some columns of all states of a few entries: `parts` are in the order of their numbers, so that little is read."""
+    names = pa.array(entries, pa.string())
+    numbers = beginnings(names, _ID).view(np.int64)
+    where = pc.field("number").isin(pa.array(numbers)) & pc.field("entry").isin(names)
+    return rows_where(parts, columns, where)
 
 
 def _read(parts: Sequence[Iterable[Part]], where: pc.Expression) -> Shown:

@@ -362,13 +362,18 @@ class Pulling:
 
     answers   rule set -> what a supplier (the first) answers to a consumer; the first rule set is that of the real servers
     now       facts of a server's file -> what time it was there, as the times of CIDs are; None: it does not say
-    remember  how long a deleted entry leaves a tombstone, in the same unit
+    remember  how long a deleted entry leaves a tombstone, and a vector lists a CID, in the same unit
+    times     a column of order keys -> their times, as whole numbers
     """
 
     answers: Mapping[str, Callable[[Peer, Peer], Answer]]
     now: Callable[[Mapping[str, Any]], int | None]
     remember: int
+    times: Callable[[Any], Any]
 
+
+ALL_SEEN = "nothing"
+"""The reason of an answer that supplies nothing because the consumer has all: the only one that is no refusal."""
 
 FORGOTTEN, MADE_TWICE, NO_ENTRIES = "forgotten", "made_twice", "no_entries"
 """Why nobody can tell whether a server has a change."""

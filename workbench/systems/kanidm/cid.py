@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 SECOND = 10**9
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _CID = re.compile(rf"[0-9]{{32}}-{UUID.pattern}", re.IGNORECASE | re.ASCII)
-_DIGITS = 32
+DIGITS = 32
+"""Of the time."""
 _UUID_BITS = 15  # hexadecimal digits of the UUID in the second half: 60 bits of an integer that may not be negative
 
 
 def cid_text(nanoseconds: int, server: str) -> str:
     """The CID as the server prints it."""
-    return f"{nanoseconds:0{_DIGITS}d}-{server.lower()}"
+    return f"{nanoseconds:0{DIGITS}d}-{server.lower()}"
 
 
 def cid_or_none(text: str) -> str | None:
@@ -27,12 +28,12 @@ def cid_or_none(text: str) -> str | None:
 
 def origin_of(cid: str) -> str:
     """The UUID of the server that made the change."""
-    return cid[_DIGITS + 1 :]
+    return cid[DIGITS + 1 :]
 
 
 def nanoseconds(cid: str) -> int:
     """When it was made, since 1970, by the clock of that server."""
-    return int(cid[:_DIGITS])
+    return int(cid[:DIGITS])
 
 
 def halves(cid: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ CODES = {
     ),
     "TOMBSTONE_REAPABLE": Code("tombstones are past the window: the next purge forgets them", ("info",)),
     "TOMBSTONE_HELD": Code(
-        "tombstones are past the window, and servers have not seen them: who holds the floor", ("warning",)
+        "tombstones are past the window, and servers are without them: who holds the floor", ("warning",)
     ),
     "ENTRY_CONFLICT": Code("an entry was made on two servers at once, and one of the two was set aside", ("warning",)),
     "IDLE_ORIGIN_JUMP": Code(

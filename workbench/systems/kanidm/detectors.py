@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.by_entry import now_at, ranges_of, states_of
@@ -295,19 +293,21 @@ def clock_ahead(situation: Situation) -> Iterator[Finding]:
 
 def idle_origin_jump(situation: Situation) -> Iterator[Finding]:
     """Origins that were quiet for longer than the window and then went on: whoever is before the gap cannot be supplied."""
-    for one in situation.topology.replicas:
-        for origin, (before, after) in sorted(_gaps(situation, one).items()):
-            ends = cid_text(before, origin), cid_text(after, origin)
+    for row in situation.floors.floors:
+        for one in row["servers"]:
+            if not one["gap"]:
+                continue
+            before, after = one["gap"]
             yield Finding(
                 "IDLE_ORIGIN_JUMP",
                 "warning",
-                f"{one.server} lists nothing of origin {origin} for {_days(after - before)}: who has seen it only up to there "
-                "cannot be supplied once what lies before the gap is forgotten",
-                server=one.server,
-                origin=origin,
-                suffix=one.suffix,
-                items=ends,
-                evidence=({"server": one.server, "before": ends[0], "after": ends[1]},),
+                f"{one['server']} lists nothing of origin {row['origin']} for {_days(nanoseconds(after) - nanoseconds(before))}: "
+                "who has seen it only up to there cannot be supplied once what lies before the gap is forgotten",
+                server=one["server"],
+                origin=row["origin"],
+                suffix=row["suffix"],
+                items=(before, after),
+                evidence=({"server": one["server"], "before": before, "after": after},),
                 fix=(
                     step(
                         "see that all servers have pulled since that server is back",
@@ -317,93 +317,39 @@ def idle_origin_jump(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _gaps(situation: Situation, replica: Replica) -> dict[str, tuple[int, int]]:
-    """Origin -> where the longest gap between two listed CIDs begins and ends, if it is longer than the window."""
-    source = states_of(situation.case, situation.topology, replica)
-    where = pc.field("origin").is_valid() & pc.field("position").is_valid()
-    of = {"snapshot": situation.topology.snapshot, "server": replica.server, "suffix": replica.suffix}
-    batches = list(situation.rows("listed", ["origin", "position"], where, **of)) if source else []
-    if not batches:
-        return {}
-    rows = pa.Table.from_batches(batches)
-    times = pc.utf8_slice_codeunits(rows["position"], 0, 32).cast(pa.int64()).to_numpy()
-    few = rows["origin"].cast(pa.string()).combine_chunks().dictionary_encode()
-    found = {}
-    for number, origin in enumerate(few.dictionary.to_pylist()):
-        mine = np.sort(times[np.asarray(few.indices) == number])
-        mine = mine[mine > 0]  # a newcomer is given a CID at time 0
-        if len(mine) > 1 and (gaps := np.diff(mine)).max() > CHANGELOG_MAX_AGE:
-            at = int(gaps.argmax())
-            found[origin] = int(mine[at]), int(mine[at + 1])
-    return found
-
-
 # --- tombstones and conflicts
 
 
 def tombstones(situation: Situation) -> Iterator[Finding]:
     """Tombstones past the window, and who has not seen them."""
-    replicas = list(_replicas(situation))
-    for one, _, now in replicas:
-        source = states_of(situation.case, situation.topology, one)
-        if source is None:
-            continue
-        others = {
-            other.server: (ranges, then - CHANGELOG_MAX_AGE)
-            for other, ranges, then in replicas
-            if other is not one and (other.suffix, other.generation) == (one.suffix, one.generation)
-        }
-        where = (pc.field("kind") == "deleted") & (pc.field("hi") < now - CHANGELOG_MAX_AGE)
-        old, kept, unseen = 0, list[Row](), dict.fromkeys(sorted(others), 0)
-        of = {"snapshot": source.snapshot, "server": one.server, "suffix": one.suffix}
-        for batch in situation.rows("states", ["entry", "origin", "hi"], where, **of):
-            old += batch.num_rows
-            held = np.zeros(batch.num_rows, bool)
-            for name, (ranges, forgotten) in others.items():
-                lacks = _beyond(batch, ranges, forgotten)
-                unseen[name] += int(lacks.sum())
-                held |= lacks
-            which = pa.array(np.flatnonzero(held)[: max(0, ITEMS_SHOWN - len(kept))])
-            kept += batch.take(which).to_pylist()
-        if old:
+    for one in situation.floors.tombstones:
+        if one["forgets"]:
             yield Finding(
                 "TOMBSTONE_REAPABLE",
                 "info",
-                f"{one.server} keeps {old:,} tombstones older than {_days(CHANGELOG_MAX_AGE)}: its next purge forgets them",
-                server=one.server,
-                suffix=one.suffix,
-                evidence=({"tombstones": old, "older_than": cid_text(now - CHANGELOG_MAX_AGE, _NOBODY)},),
+                f"{one['server']} keeps {one['forgets']:,} tombstones older than {_days(CHANGELOG_MAX_AGE)}: its next purge "
+                "forgets them",
+                server=one["server"],
+                suffix=one["suffix"],
+                evidence=({"tombstones": one["forgets"], "forgets_before": one["forgets_before"]},),
             )
-        if who := {name: count for name, count in unseen.items() if count}:
-            rows = sorted((row["hi"], row["origin"], row["entry"]) for row in kept)
+        if who := one["lacked_by"]:
             yield Finding(
                 "TOMBSTONE_HELD",
                 "warning",
-                f"{', '.join(f'{name} has not seen {count:,}' for name, count in who.items())} of the tombstones that "
-                f"{one.server} forgets at its next purge: these entries would stay there",
-                server=one.server,
-                suffix=one.suffix,
-                items=tuple(cid_text(time, origin) for time, origin, _ in rows),
-                evidence=first_few(
-                    {"position": cid_text(time, origin), "entry": entry} for time, origin, entry in rows
-                ),
+                f"{', '.join(f'{name} is without {count:,}' for name, count in who.items())} of the tombstones that "
+                f"{one['server']} forgets at its next purge: these entries would stay there",
+                server=one["server"],
+                suffix=one["suffix"],
+                items=tuple(row["position"] for row in one["still_needed"]),
+                evidence=first_few(one["still_needed"], one["needed"]),
                 fix=(
                     step(
-                        f"bring {', '.join(who)} up to date before {one.server} purges: it does every ten minutes while it runs",
+                        f"bring {', '.join(who)} up to date before {one['server']} purges, every ten minutes while it runs",
                         "a tombstone that is gone is sent to nobody: the entry lives on where it was not deleted",
                     ),
                 ),
             )
-
-
-def _beyond(batch: pa.RecordBatch, ranges: Ranges, forgotten: int) -> np.ndarray[Any, Any]:
-    """For each row: does the change lie beyond these ranges? An origin that was quiet for long stands in none, seen or not."""
-    few = batch["origin"].cast(pa.string()).dictionary_encode()
-    upto = [ranges[origin][1] if origin in ranges else forgotten - 1 for origin in few.dictionary.to_pylist()]
-    return batch["hi"].to_numpy() > np.array(upto or [-1], np.int64)[np.asarray(few.indices)]
-
-
-_NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 def entry_conflict(situation: Situation) -> Iterator[Finding]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.rules.entries import Answer, Peer, Pulling, Ranges, gate, owed
-from workbench.systems.kanidm.cid import SECOND
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.rules.entries import ALL_SEEN, Answer, Peer, Pulling, Ranges, gate, owed
+from workbench.systems.kanidm.cid import DIGITS, SECOND
 from workbench.systems.kanidm.rules.ranges import (
     DOMAIN_MISMATCH,
     NO_OVERLAP,
@@ -62,7 +66,7 @@ def _restored(consumer: Peer, incoming: Ranges) -> bool:
 
 def _why(one: Compared) -> Iterator[tuple[str, str]]:
     if one.status == OK and not one.owed:
-        yield "nothing", "the consumer's vector covers all that the supplier's does"
+        yield ALL_SEEN, "the consumer's vector covers all that the supplier's does"
     if one.status == NO_OVERLAP:
         yield "overlap", "the consumer knows none of the origins that the supplier still shows"
     if one.lag:
@@ -85,4 +89,9 @@ def _now(facts: Mapping[str, Any]) -> int | None:
     return time if isinstance(time, int) else None
 
 
-PULLING = Pulling({"kanidm": _real, "design": _design}, _now, CHANGELOG_MAX_AGE)
+def _times(cids: pa.Array) -> np.ndarray[Any, Any]:
+    times: np.ndarray[Any, Any] = pc.utf8_slice_codeunits(cids, 0, DIGITS).cast(pa.int64()).to_numpy()
+    return times
+
+
+PULLING = Pulling({"kanidm": _real, "design": _design}, _now, CHANGELOG_MAX_AGE, _times)
