@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from workbench.systems.kanidm.cid import SECOND, UUID, cid_text
 
-_LATEST = 2**63 // SECOND - 1
+LATEST = 2**63 // SECOND - 1
 """Seconds since 1970 of which the nanoseconds fit into 64 bits: the year 2262."""
 
 SECRET_TAGS = frozenset(["CR", "KI", "EK", "RU", "E2", "AS", "OZ", "IT", "TO", "AT", "AP", "PK", "DK", "JE", "JR"])
@@ -41,7 +41,7 @@ def nanoseconds_of(given: Any) -> int:
     """A time as {secs, nanos}."""
     if isinstance(given, Mapping):
         secs, nanos = given.get("secs"), given.get("nanos")
-        if type(secs) is int and type(nanos) is int and 0 <= secs <= _LATEST and 0 <= nanos < SECOND:
+        if type(secs) is int and type(nanos) is int and 0 <= secs <= LATEST and 0 <= nanos < SECOND:
             return secs * SECOND + nanos
     raise ValueError("a time is missing, or is none")
 
