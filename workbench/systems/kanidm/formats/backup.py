@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from workbench.systems.kanidm.formats.documents import (
 from workbench.systems.kanidm.rules.ranges import ranges_of
 
 _NAME = b'"ent"'
-_OPENS = re.compile(re.escape(OPENS))
 _ITEM = re.compile(rb',\s*\{\s*"ent"\s*:\s*\{')
 """What an item begins with where a tool has printed the JSON anew, with blanks."""
 
@@ -160,10 +160,12 @@ def _borders(data: bytes, at: int, ended: bool) -> tuple[list[int], bool]:
     if ended:
         closed = re.search(rb"\]\s*\}?\s*\Z", data)
         end, cut = (closed.start(), False) if closed else (end, True)
-    # A pattern of blanks is sought ten times as long; whatever it finds has the quoted word.
-    as_written = data.count(_NAME, at + 1, end) == data.count(OPENS, at + 1, end) + data.startswith(OPENS[1:], at)
-    sought = _OPENS if as_written else _ITEM
-    return [at, *(one.start() for one in sought.finditer(data, at + 1, end)), end], cut
+    sizes = [len(one) for one in data[at + 1 : end].split(OPENS)]
+    first = data.startswith((OPENS, OPENS[1:]), at)
+    if data.count(_NAME, at, end) == len(sizes) - 1 + first:  # all as the server writes them: to look for others takes long
+        inner = accumulate([size + len(OPENS) for size in sizes[1:-1]], initial=at + 1 + sizes[0])
+        return [at, *(inner if len(sizes) > 1 else ()), end], cut
+    return [at, *(one.start() for one in _ITEM.finditer(data, at + 1, end)), end], cut
 
 
 def _items(data: bytes, borders: Sequence[int], which: Iterable[int]) -> Iterator[tuple[int, bytes]]:

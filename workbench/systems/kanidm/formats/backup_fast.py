@@ -35,8 +35,10 @@ from workbench.tables import Numbers
 OPENS = b',{"ent":{'
 """What an item begins with as the server writes it."""
 
-_QUOTE, _BACKSLASH, _BLANK, _LINE = b'"\\ \n'
-_ZERO, _COLON = b"0:"
+_QUOTE, _BLANK, _LINE, _ZERO, _COLON = b'" \n0:'
+_ODD = (b"\\", b"NaN", b"Inf")
+"""A quote may not be one behind a backslash; the others are numbers for Arrow's reader."""
+
 _PADDING = b"\n" * 64
 """Behind the last item, so that no look ahead goes beyond the end."""
 
@@ -104,8 +106,9 @@ class _Text:
         self.starts[self.bytes[self.starts] == OPENS[0]] += 1
         self.ordinary = self.ends - self.starts > len(_DEAD)
         self._doubt(np.flatnonzero(self.bytes[: len(self.text) - len(_PADDING)] < _BLANK))
-        if _BACKSLASH in self.text:
-            self._doubt(np.flatnonzero(self.bytes == _BACKSLASH))
+        for odd in _ODD:
+            if odd in self.text:
+                self._doubt(np.array([one.start() for one in re.finditer(re.escape(odd), self.text)], np.int64))
         self._doubt(np.flatnonzero(self._deep()), owned=True)
         self._doubt(self._long_numbers())
         self._doubt(self._no_text(), owned=True)
@@ -237,8 +240,8 @@ class _Attributes:
             token, once = self._tokens(name, np.zeros(len(items), np.int64))
             self.ordinary &= (once & (token == self.first // 2 + usual)) | self._never
         self._valid, self._version, self._after = valid, version, self.begins // 2 + 1
-        self.uuid, here = self._one("uuid")
-        self.ordinary &= here
+        self.uuid, self.known = self._one("uuid")
+        self.ordinary &= self.known
         self.name, self.named = self._one("name")
         self.ordinary &= self.named | ~self._tokens_any(b"spn")
         self.special = self._classes()
@@ -295,9 +298,11 @@ class _Attributes:
         recycled = with_class(pc.fill_null(pc.equal(texts, RECYCLED), False))
         return pa.array(np.where(recycled, RECYCLED, None), pa.string())
 
-    def values(self, token: Numbers) -> tuple[Numbers, Numbers]:
-        """Where these texts begin and end."""
-        return self._opens[token] + 1, self._closes[token]
+    def values(self, token: Numbers, here: Numbers) -> pa.Array:
+        """These texts, where they are."""
+        here = here & self.ordinary
+        begin, end = (np.where(here, one[token], self.starts) for one in (self._opens + 1, self._closes))
+        return self.text.slices(begin, end)
 
 
 class _Changes:
@@ -317,7 +322,6 @@ class _Changes:
         self.whole = number == 0
         begin = first[self.item] + 8 + 12 * number + 2 * (number > 0)
         opens, name_ends, at_s, uuid_ends = (quotes[begin + at] for at in (0, 1, 8, 11))
-        self.names, self.name_ends, self.uuids, self.uuid_ends = opens + 1, name_ends, at_s + 5, uuid_ends
         seconds, of_digits = text.number(name_ends + 25, 10)
         lengths = at_s - 2 - (name_ends + 34)
         nanos, of_digits_too = text.number(at_s - 2, lengths)
@@ -337,10 +341,10 @@ class _Changes:
             ],
             text.like(uuid_ends + 2, b',"') & (follows == uuid_ends + 3),
         )
-        self.origins = text.slices(self.uuids, self.uuid_ends).dictionary_encode()
+        self.origins = text.slices(np.minimum(at_s + 5, uuid_ends), uuid_ends).dictionary_encode()
         known = np.asarray(pc.match_substring_regex(self.origins.dictionary, _UUID))
         good &= known[np.asarray(self.origins.indices)]
-        self.attributes = text.slices(self.names, self.name_ends).dictionary_encode()
+        self.attributes = text.slices(opens + 1, name_ends).dictionary_encode()
         self.ordinary[self.item[~good | self._twice()]] = False
 
     def _twice(self) -> Numbers:
@@ -393,7 +397,7 @@ def ordinary_items(data: bytes, borders: Sequence[int]) -> Ordinary | None:
     about = _Attributes(text, items, pa.concat_tables(valid), version)
     about.ordinary &= text.bytes[about.starts + _VERSION] == ord(version[1])
     changes = _Changes(text, about)
-    uuids = text.slices(*about.values(about.uuid))
+    uuids = about.values(about.uuid, about.known)
     about.ordinary &= np.asarray(pc.match_substring_regex(uuids, _UUID))
     kept = np.flatnonzero(about.ordinary)
     offsets = text.base + about.starts
@@ -401,7 +405,7 @@ def ordinary_items(data: bytes, borders: Sequence[int]) -> Ordinary | None:
     left[items[kept]] = False
     chosen = pa.array(kept)
     dead = changes.dead[kept]
-    names = pc.if_else(pa.array(about.named), text.slices(*about.values(about.name)), pa.scalar(None, pa.string()))
+    names = pc.if_else(pa.array(about.named), about.values(about.name, about.named), pa.scalar(None, pa.string()))
     entries = pa.table(
         {
             "offset": offsets[kept],

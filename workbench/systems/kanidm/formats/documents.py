@@ -97,7 +97,14 @@ def entry_of(item: Any) -> Entry:
         special = TOMBSTONE
     sources = _values(attributes, "source_uuid") if special == CONFLICT else []
     name = _first(attributes, "name") or _first(attributes, "spn")
-    return Entry(uuid, name, special, uuid_of(sources[0]) if sources else None, states)
+    return Entry(uuid, name and _text(name), special, uuid_of(sources[0]) if sources else None, states)
+
+
+def _text(given: str) -> str:
+    """A text; half a character, which JSON can name, is none."""
+    if not given.isascii() and any("\ud800" <= one <= "\udfff" for one in given):
+        raise ValueError("a name holds what is no text")
+    return given
 
 
 def _single(given: Any, *names: str) -> Any:
@@ -118,7 +125,7 @@ def _states(given: Any) -> Iterator[State]:
         raise ValueError("an entry without a change state")
     yield State(CREATED, None, cid_of(live.get("at")))
     for attribute, cid in changes.items():
-        yield State(CHANGED, attribute, cid_of(cid))
+        yield State(CHANGED, _text(attribute), cid_of(cid))
 
 
 def _values(attributes: Mapping[str, Any], name: str) -> list[str]:
