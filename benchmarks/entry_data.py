@@ -1,8 +1,8 @@
 """Backups of three servers that replicate entries, of any size: what `benchmarks.entries` reads.
 
-Persons, groups and what became of them: six to twelve attributes of each carry a change, most of them that of its creation,
-others later ones of any server; values come along, with what no table may hold. Each server has its tombstones and anchors. One
-of them lags behind what the first did last; all of them have missed some changes that their vectors cover.
+Persons, of whom one in fifty is a tombstone by now: six to twelve attributes of each carry a change, most of them that of the
+creation, others later ones of any server, and their values come along, also those that no table may hold. The vectors are made
+of the anchors of a week. One server lags behind what the first did last, and each has missed some changes that its vector covers.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
 
 SERVERS = ("A", "B", "C")
 ORIGINS = {name: str(uuid.UUID(int=number << 120 | 0x5C0FFEE)) for number, name in enumerate(SERVERS, 0xA1)}
@@ -40,19 +38,15 @@ class Planted:
     pending: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
-@dataclass
-class _Cids:
-    """The change that an attribute had before, and its last one, which some server may lack."""
-
-    before: tuple[int, int, str]
-    last: tuple[int, int, str]
+Cid = tuple[int, int, str]
+"""Seconds, nanoseconds, server."""
 
 
-def _cid(one: tuple[int, int, str]) -> str:
+def _cid(one: Cid) -> str:
     return f'{{"t":{{"secs":{one[0]},"nanos":{one[1]}}},"s":"{ORIGINS[one[2]]}"}}'
 
 
-def _position(one: tuple[int, int, str]) -> str:
+def _position(one: Cid) -> str:
     return f"{one[0] * 10**9 + one[1]:032d}-{ORIGINS[one[2]]}"
 
 
@@ -60,17 +54,17 @@ def _entry_id(number: int) -> str:
     return str(uuid.UUID(int=(number + 1) * 0x9E3779B97F4A7C15_F39CC0605CEDC835 % (1 << 128)))
 
 
-def _live(at: tuple[int, int, str], changes: dict[str, tuple[int, int, str]], attrs: str) -> str:
+def _live(at: Cid, changes: dict[str, Cid], attrs: str) -> str:
     told = ",".join([f'"{name}":{_cid(cid)}' for name, cid in changes.items()])
     return f',{{"ent":{{"V3":{{"changestate":{{"V1Live":{{"at":{_cid(at)},"changes":{{{told}}}}}}},"attrs":{{{attrs}}}}}}}}}'
 
 
-def _dead(at: tuple[int, int, str], entry: str) -> str:
+def _dead(at: Cid, entry: str) -> str:
     attrs = f'"class":{{"I8":["object","tombstone"]}},"uuid":{{"UU":["{entry}"]}}'
     return f',{{"ent":{{"V3":{{"changestate":{{"V1Tombstone":{{"at":{_cid(at)}}}}},"attrs":{{{attrs}}}}}}}}}'
 
 
-def _values(number: int, entry: str, names: list[str], at: tuple[int, int, str], last: tuple[int, int, str]) -> str:
+def _values(number: int, entry: str, names: list[str], at: Cid, last: Cid) -> str:
     """What the entry holds; of an attribute that was deleted nothing is there but its change."""
     values = {
         "class": '{"I8":["account","memberof","object","person"]}',
@@ -93,7 +87,7 @@ def _values(number: int, entry: str, names: list[str], at: tuple[int, int, str],
     return ",".join([f'"{name}":{value}' for name, value in values.items() if name in always or name in names])
 
 
-def _head(name: str, cids: list[tuple[int, int, str]]) -> str:
+def _head(name: str, cids: list[Cid]) -> str:
     about = {"version": "1.10", "db_s_uuid": ORIGINS[name], "db_d_uuid": DOMAIN}
     now = f'{{"secs":{NOW},"nanos":0}}'
     ruv = ",".join(map(_cid, sorted(cids, key=lambda cid: (cid[:2], ORIGINS[cid[2]]))))
@@ -130,7 +124,7 @@ def generate(folder: Path, entries: int) -> Planted:
 def _one(
     number: int,
     loss: int | None,
-    latest: list[tuple[int, int, str]],
+    latest: list[Cid],
     pages: dict[str, list[str]],
     planted: Planted,
 ) -> None:
@@ -164,28 +158,3 @@ def _one(
         planted.pending["B"]["A"] += 1
     for name, page in pages.items():
         page.append(shown[name])
-
-
-def items_of(file: IO[bytes], chunk: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
-    """(place, JSON) of each item of a backup, read chunk by chunk: what anybody would write to read such a file."""
-    begin, place = b'"entries":[', 0
-    kept = b""
-    while begin not in kept:
-        if not (more := file.read(chunk)):
-            return
-        kept += more
-    at = kept.index(begin) + len(begin)
-    kept, place = kept[at:], at
-    while True:
-        more = file.read(chunk)
-        kept += more
-        items = kept.split(b',{"ent":{')
-        last = items.pop() if more else b""
-        for number, item in enumerate(items):
-            whole = item if item.startswith(b'{"ent":{') else b'{"ent":{' + item
-            final = not more and number == len(items) - 1
-            yield place, whole[:-2] if final else whole
-            place += len(whole) + 1
-        if not more:
-            return
-        kept = last if last.startswith(b'{"ent":{') else b'{"ent":{' + last
