@@ -173,15 +173,14 @@ class _Lines:
         return found
 
     def slices(self, starts: Numbers, ends: Numbers) -> pa.Array:
-        """The texts between each start and end, which ascend; they have to be UTF-8."""
+        """The bytes between each start and end, which ascend."""
         if not len(starts):
-            return pa.array([], pa.string())
+            return pa.array([], pa.binary())
         offsets = np.empty(2 * len(starts), np.int32)
         offsets[0::2], offsets[1::2] = starts, ends
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self.text)]
         wanted_and_gaps = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
-        wanted = wanted_and_gaps.take(pa.array(np.arange(0, len(offsets) - 1, 2, dtype=np.int32)))
-        return pa.Array.from_buffers(pa.string(), len(wanted), wanted.buffers())
+        return wanted_and_gaps.take(pa.array(np.arange(0, len(offsets) - 1, 2, dtype=np.int32)))
 
 
 # --- change states
@@ -197,6 +196,14 @@ def _number(word: Numbers) -> tuple[Numbers, Numbers]:
     for shift, mask in ((8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0x00000000FFFFFFFF)):
         value = (value * np.uint64(10 ** (shift // 8)) + (value >> np.uint64(shift))) & np.uint64(mask)
     return value.astype(np.int64), digits
+
+
+def _of_few(some: pa.Array, pattern: str) -> tuple[pa.DictionaryArray, Numbers]:
+    """Texts of which there are few, and which of them are like the pattern; nothing stands for the others."""
+    coded = some.dictionary_encode()
+    known = pc.match_substring_regex(coded.dictionary, pattern)
+    texts = pc.if_else(known, coded.dictionary, pa.scalar(b"")).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(coded.indices, texts), np.asarray(known)[np.asarray(coded.indices)]
 
 
 class _Changes:
@@ -220,11 +227,9 @@ class _Changes:
         good &= lines.like(at_s - 2, b'},"s":"') & (uuid_ends == at_s + 5 + _UUID_LENGTH)
         good &= self._times(lines, name_ends + 15, name_ends + 34, at_s - 2)
         good &= self._borders(lines, opens, uuid_ends)
-        self.origins = lines.slices(np.minimum(at_s + 5, uuid_ends), uuid_ends).dictionary_encode()
-        self.attributes = lines.slices(opens + 1, name_ends).dictionary_encode()
-        for column, pattern in ((self.origins, _UUID), (self.attributes, _NAME)):
-            known = np.asarray(pc.match_substring_regex(column.dictionary.cast(pa.binary()), pattern))
-            good &= known[np.asarray(column.indices)]
+        self.origins, known = _of_few(lines.slices(np.minimum(at_s + 5, uuid_ends), uuid_ends), _UUID)
+        self.attributes, names = _of_few(lines.slices(opens + 1, name_ends), _NAME)
+        good &= known & names
         self.ordinary[self.item[~good]] = False
         self.ordinary[self.item[self._twice()]] = False
 
@@ -439,7 +444,7 @@ class _Attributes:
         """These texts, where there is one and all is as it should be."""
         here = here & self._good
         begin, end = (np.where(here, one[numbers], self._starts) for one in (self._opens + 1, self._closes))
-        return self._lines.slices(begin, end)
+        return self._lines.slices(begin, end).cast(pa.string())
 
 
 def _is_text(data: bytearray) -> bool:
