@@ -10,12 +10,16 @@ a backup without `repl_meta` is not told: that of its entries would claim too li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from workbench import tables
 from workbench.model import ITEMS, Format, Parsed, Piece, Reject
+from workbench.systems.kanidm.formats.backup_fast import OPENS, Ordinary, ordinary_items
 from workbench.systems.kanidm.formats.documents import (
     TOMBSTONE,
     Cid,
@@ -28,10 +32,10 @@ from workbench.systems.kanidm.formats.documents import (
 )
 from workbench.systems.kanidm.rules.ranges import ranges_of
 
-OPENS = b',{"ent":{'
-"""What an item begins with as the server writes it. Tools that print JSON anew put blanks there: `_ITEM` finds these, too."""
-
+_NAME = b'"ent"'
 _ITEM = re.compile(rb',\s*\{\s*"ent"\s*:\s*\{')
+"""What an item begins with where a tool has printed the JSON anew, with blanks."""
+
 _ENTRIES = re.compile(rb'"entries"\s*:\s*\[')
 _KEYS = re.compile(rb'\A\s*\{\s*"(?:version|db_s_uuid)"\s*:')
 
@@ -94,7 +98,16 @@ class _About:
 
 
 def read_exactly(piece: Piece) -> Parsed:
-    """Read a piece, each item by itself where the piece as a whole does not fit."""
+    """Read a piece, each item by itself: what all other ways have to agree with."""
+    return _read(piece, lambda data, borders: None)
+
+
+def read(piece: Piece) -> Parsed:
+    """Read a piece, the ordinary items of it all at once."""
+    return _read(piece, ordinary_items)
+
+
+def _read(piece: Piece, many: Callable[[bytes, Sequence[int]], Ordinary | None]) -> Parsed:
     data, at, rejects, made, facts = piece.data, 0, [], {}, {}
     if piece.offset == 0:
         try:
@@ -104,19 +117,34 @@ def read_exactly(piece: Piece) -> Parsed:
             why = str(error) if isinstance(error, ValueError) else "what stands before the entries is damaged"
             return Parsed(1, [Reject(0, _told(why))])
         made, facts = about.tables(), about.facts()
-    items, cut = _items(data, at, piece.ended)
+    borders, cut = _borders(data, at, piece.ended)
+    found = many(data, borders)
+    count = dead = 0
     entries: list[tuple[int, Entry]] = []
-    for place, item in items:
+    for place, item in _items(data, borders, found.left if found else range(len(borders) - 1)):
+        count += 1
         try:
             entries.append((piece.offset + place, entry_of(parsed(item))))
         except ValueError as error:
             rejects.append(Reject(piece.offset + place, _told(str(error))))
     if cut:
         rejects.append(Reject(piece.offset + len(data), "the list of entries has no end: the file was cut"))
-    made |= _tables_of(entries)
     dead = sum(one.special == TOMBSTONE for _, one in entries)
     facts |= {"live": len(entries) - dead, "tombstones": dead}
-    return Parsed(len(items) + cut, rejects, made, facts)
+    made |= _tables_of(entries)
+    if found and found.count:
+        count += found.count
+        facts |= {"live": facts["live"] + found.count - found.dead, "tombstones": dead + found.dead}
+        made |= {name: _in_order(one, made.get(name)) for name, one in found.tables(piece.offset).items()}
+    return Parsed(count + cut, rejects, made, facts)
+
+
+def _in_order(some: pa.Table, more: pa.Table | None) -> pa.Table:
+    """The rows of both, in the order of their places in the file."""
+    if more is None:
+        return some
+    both = tables.joined([some, more])
+    return both.take(pa.array(np.argsort(both["offset"].to_numpy(), kind="stable")))
 
 
 def _told(why: str) -> str:
@@ -124,20 +152,30 @@ def _told(why: str) -> str:
     return re.sub(r": line \d+ column \d+ \(char \d+\)\Z", "", why)
 
 
-def _items(data: bytes, at: int, ended: bool) -> tuple[list[tuple[int, bytes]], bool]:
-    """(place, bytes) of each item, and whether the end of the list is missing where it must be."""
+def _borders(data: bytes, at: int, ended: bool) -> tuple[list[int], bool]:
+    """Where items begin, their commas included, and the last one ends; and whether the end of the list is missing where it
+    must be.
+    """
     end, cut = len(data), False
     if ended:
         closed = re.search(rb"\]\s*\}?\s*\Z", data)
         end, cut = (closed.start(), False) if closed else (end, True)
-    found = []
-    borders = [at, *(one.start() for one in _ITEM.finditer(data, at + 1, end)), end]
-    for here, there in pairwise(borders):
-        item = data[here:there]
+    sizes = [len(one) for one in data[at + 1 : end].split(OPENS)]
+    first = data.startswith((OPENS, OPENS[1:]), at)
+    if data.count(_NAME, at, end) == len(sizes) - 1 + first:  # all as the server writes them: to look for others takes long
+        inner = accumulate([size + len(OPENS) for size in sizes[1:-1]], initial=at + 1 + sizes[0])
+        return [at, *(inner if len(sizes) > 1 else ()), end], cut
+    return [at, *(one.start() for one in _ITEM.finditer(data, at + 1, end)), end], cut
+
+
+def _items(data: bytes, borders: Sequence[int], which: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """(place, bytes) of the items of these numbers; what is blank is none."""
+    for number in which:
+        here = borders[number]
+        item = data[here : borders[number + 1]]
         start = len(item) - len(item.lstrip(b", \r\n\t"))
         if item := item[start:].rstrip(b" \r\n\t"):
-            found.append((here + start, item))
-    return found, cut
+            yield here + start, item
 
 
 def _tables_of(entries: Sequence[tuple[int, Entry]]) -> dict[str, Any]:
@@ -175,7 +213,7 @@ _NOTHING: dict[str, Any] = {
 BACKUP = Format(
     "kanidm.backup",
     _is_backup,
-    lambda: read_exactly,
+    lambda: read,
     ITEMS,
     splittable=True,
     empty={**_NOTHING, "live": 0, "tombstones": 0},

@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from workbench.systems.kanidm.formats.backup import BACKUP, OPENS
+from workbench.systems.kanidm.formats.backup import BACKUP
+from workbench.systems.kanidm.formats.backup_fast import OPENS
 
 _MAGIC = b"SQLite format 3\0"
 _NAMES = (b"id2entry", b"db_sid")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from workbench.systems.kanidm.cid import SECOND, UUID, cid_text
 
-_LATEST = 2**63 // SECOND - 1
+LATEST = 2**63 // SECOND - 1
 """Seconds since 1970 of which the nanoseconds fit into 64 bits: the year 2262."""
 
 SECRET_TAGS = frozenset(["CR", "KI", "EK", "RU", "E2", "AS", "OZ", "IT", "TO", "AT", "AP", "PK", "DK", "JE", "JR"])
@@ -41,7 +41,7 @@ def nanoseconds_of(given: Any) -> int:
     """A time as {secs, nanos}."""
     if isinstance(given, Mapping):
         secs, nanos = given.get("secs"), given.get("nanos")
-        if type(secs) is int and type(nanos) is int and 0 <= secs <= _LATEST and 0 <= nanos < SECOND:
+        if type(secs) is int and type(nanos) is int and 0 <= secs <= LATEST and 0 <= nanos < SECOND:
             return secs * SECOND + nanos
     raise ValueError("a time is missing, or is none")
 
@@ -97,7 +97,14 @@ def entry_of(item: Any) -> Entry:
         special = TOMBSTONE
     sources = _values(attributes, "source_uuid") if special == CONFLICT else []
     name = _first(attributes, "name") or _first(attributes, "spn")
-    return Entry(uuid, name, special, uuid_of(sources[0]) if sources else None, states)
+    return Entry(uuid, name and _text(name), special, uuid_of(sources[0]) if sources else None, states)
+
+
+def _text(given: str) -> str:
+    """A text; half a character, which JSON can name, is none."""
+    if not given.isascii() and any("\ud800" <= one <= "\udfff" for one in given):
+        raise ValueError("a name holds what is no text")
+    return given
 
 
 def _single(given: Any, *names: str) -> Any:
@@ -118,7 +125,7 @@ def _states(given: Any) -> Iterator[State]:
         raise ValueError("an entry without a change state")
     yield State(CREATED, None, cid_of(live.get("at")))
     for attribute, cid in changes.items():
-        yield State(CHANGED, attribute, cid_of(cid))
+        yield State(CHANGED, _text(attribute), cid_of(cid))
 
 
 def _values(attributes: Mapping[str, Any], name: str) -> list[str]:
