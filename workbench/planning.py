@@ -210,9 +210,13 @@ class _Planned:
                     found.setdefault((lack.server, hidden), set()).add(lack)
         # An own change that is about to be hidden cannot wait for anything else.
         back = {one.server for one in view.about(ROLLED_BACK)}
+        also = list(self.repairs.also(view, now))
+        stuck = {need.server: need.code for need in also}
         needs = []
         for (server, hidden), mine in found.items():
-            needs.append(Need(self._code(view, now, server, hidden, mine), view.suffix, server, lacks=frozenset(mine)))
+            code = None if hidden else stuck.get(server)
+            code = code or self._code(view, now, server, hidden, mine)
+            needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
         for one in view.about(DEAD):
             if any(one.origin in server.vector for server in now.servers.values()):
                 needs.append(Need(DEAD, view.suffix, origin=one.origin))
@@ -231,12 +235,14 @@ class _Planned:
             if link and off and not any(need.server == link.consumer for need in needs):
                 needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
         served = {need.server for need in needs}
-        needs += [need for need in self.repairs.also(view, now) if need.server is None or need.server not in served]
+        also = [need for need in also if need.server is None or need.server not in served]
+        needs += also
 
         def turn(need: Need) -> tuple[Any, ...]:
             server = now.servers.get(need.server or "")
             depth = 0 if server is None or server.origin else 1 if server.log is not None else 2
-            return need.server is None, need.server not in back, not need.hidden, depth, need.name
+            # What waits for a server that is apart from others may be mended with it.
+            return need.server is None, need not in also, need.server not in back, not need.hidden, depth, need.name
 
         return sorted(needs, key=turn)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name, printable
+from workbench.detectors import odd_ones
 from workbench.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
 from workbench.rules.pulled import PullModel
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
@@ -65,34 +66,29 @@ def _also(view: View, model: Model) -> Iterator[Need]:
 def _stuck(view: View, model: PullModel) -> Iterator[Need]:
     """One need for each server that has to be refreshed so that all pulls work again.
 
-    Of two that cannot be brought together, the one that is stuck with more servers than the other is the odd one. Where
-    both are alike nobody can tell: the second of them by name stands for both, and both ways are proposed.
+    Of servers that cannot be brought together it is the odd one; of two nobody can tell, and both ways are proposed.
     """
-    answers = [(link, answer) for link in model.links if (answer := model.stuck(link)) is not None]
-    partners: dict[str, set[str]] = {}
-    for link, _ in answers:
-        partners.setdefault(link.supplier, set()).add(link.consumer)
-        partners.setdefault(link.consumer, set()).add(link.supplier)
-    rolled_back = {one.server for one in view.about(ROLLED_BACK)}
     found: dict[str, str] = {}
-    for link, answer in answers:
-        odd = max((link.supplier, link.consumer), key=lambda name: (len(partners[name]), name))
-        if answer.replaces:
-            code, server = REFRESH, link.consumer
-        elif answer.unrelated:
-            code, server = UNRELATED, odd
+    apart: dict[str, set[frozenset[str]]] = {}
+    rolled_back = {one.server for one in view.about(ROLLED_BACK)}
+    for link in model.links:
+        answer = model.stuck(link)
+        if answer is None:
+            continue
+        if code := UNRELATED if answer.unrelated else _APART.get(answer.decision, ""):
+            apart.setdefault(code, set()).add(frozenset((link.supplier, link.consumer)))
         elif answer.decision == UNWILLING:
-            code, server = BEHIND, link.supplier
-        elif answer.decision in (CRITICAL, NO_OVERLAP):
-            code, server = (DIVERGED if answer.decision == CRITICAL else APART), odd
-        else:  # it would be supplied, and takes nothing
-            code, server = ROLLED_BACK, link.consumer
-        code = ROLLED_BACK if server in rolled_back else code
-        found[server] = min(found.get(server, code), code, key=_STUCK.index)
+            found.setdefault(link.supplier, BEHIND)
+        else:
+            found[link.consumer] = REFRESH if answer.replaces else ROLLED_BACK
+    for code, pairs in apart.items():
+        for server, _ in odd_ones(pairs):
+            found[server] = code
     for server, code in found.items():
-        yield Need(code, view.suffix, server)
+        yield Need(ROLLED_BACK if server in rolled_back else code, view.suffix, server)
 
 
+_APART = {CRITICAL: DIVERGED, NO_OVERLAP: APART}
 _STUCK = (ROLLED_BACK, UNRELATED, APART, DIVERGED, REFRESH, BEHIND)
 
 
