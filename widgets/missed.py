@@ -71,6 +71,8 @@ class MissedChanges(OfIncident, drawn_by="story+missed"):
         }
         lists: dict[str, Any] = {key: ", ".join(row[key]) or "nobody" for key in ("held_by", "suppliers") if key in row}
         words = {"why": SAYS[row["why"]]} if "why" in row else {}
+        if row.get("attribute"):
+            words["target"] = f"{row['target']}: {row['attribute']}"
         return {**row, **times, **lists, **words}
 
     def on_list(self, message: dict[str, Any]) -> None:

@@ -54,6 +54,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
     for row in situation.pairs:
         if row["unrelated"]:
             refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
+    refill = situation.topology.system.refill
     for suffix, pairs in refused.items():
         for server, others in odd_ones(pairs):
             generations = {
@@ -76,9 +77,9 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                 ),
                 fix=(
                     step(
-                        f"find out which data is the right one, then initialise the other side from it ({server} or the rest)",
-                        "they come from different initialisations, and positions of one mean nothing to the other",
-                        "an initialisation throws away everything that only the initialised server holds",
+                        f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
+                        "they have different beginnings, and positions of one mean nothing to the other",
+                        f"to {refill} a server throws away everything that only it holds",
                     ),
                 ),
             )
@@ -125,7 +126,7 @@ def duplicate_origin(situation: Situation) -> Iterator[Finding]:
             ),
             fix=(
                 step(
-                    "give one of them another origin and initialise it from the other",
+                    f"give one of them another origin and {situation.topology.system.refill} it from the other",
                     "two changes may have one position: each server takes the other's for one that it has",
                     "if the server only got a new address, no data is at stake: the old address has to leave the vectors",
                 ),

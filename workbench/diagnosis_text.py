@@ -50,7 +50,7 @@ def summed(found: Row) -> dict[str, Any]:
 
     counted = {name: told(name, found[name]) for name in ("missing", "stranded", "unknown")}
     if "missing" not in cut:
-        counted["missing"]["count"] = len({(row["suffix"], row["position"]) for row in found["missing"]})
+        counted["missing"]["count"] = len({(row["suffix"], change_named(row)) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     for name, sent in (("waiting", True), ("stuck", False)):
         rows = [row for row in found["pending"] if bool(row["suppliers"]) is sent]
@@ -71,6 +71,11 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
+
+
+def change_named(row: Row) -> str:
+    """What tells a change from others of its suffix: its position; with the entry and attribute where one position names several."""
+    return " ".join(str(row[key]) for key in ("position", "entry", "attribute") if row.get(key) is not None)
 
 
 _TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
@@ -272,9 +277,9 @@ def _named(missing: Sequence[Row], total: int) -> Iterator[str]:
         [
             row["server"],
             row["position"],
-            row["operation"] or "?",
+            " ".join(filter(None, (row["operation"] or "?", row["attribute"]))),
             row["target"] or "?",
-            ", ".join(row["held_by"]) or "no log",
+            ", ".join(row["held_by"]) or "nobody",
             row["cause"] or "?",
             row["says"],
         ]

@@ -142,8 +142,8 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(
                 step(
-                    f"initialise {server} from the server with the most complete data",
-                    "what it lacks stands in the logs of others, but its vector says that it has it",
+                    f"{_refill(situation)} {server} from the server with the most complete data",
+                    "others have what it lacks, but its vector says that it has it",
                     _lost_with(situation, server, suffix),
                 ),
             ),
@@ -153,8 +153,12 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
 def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
     only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
     if only:
-        return f"an initialisation throws away {_some(only)} that only {server} holds: save these first"
-    return f"an initialisation throws away everything that only {server} holds"
+        return f"to {_refill(situation)} it throws away {_some(only)} that only {server} holds: save these first"
+    return f"to {_refill(situation)} it throws away everything that only {server} holds"
+
+
+def _refill(situation: Situation) -> str:
+    return situation.topology.system.refill
 
 
 # --- changes that the vector covers and the server does not have
@@ -173,7 +177,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
-        by_hand = f"{_some(gone)} of them {'is' if gone == 1 else 'are'} in no collected log" if gone else ""
+        by_hand = f"{_some(gone)} of them can be supplied by nobody any more" if gone else ""
         yield Finding(
             "MISSED_CHANGE",
             "error",
@@ -182,7 +186,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             fix=(
                 step(
                     f"write the present values of the entries concerned once more on {held[0] if held else 'another server'}, "
-                    f"or initialise {server} from there",
+                    f"or {_refill(situation)} {server} from there",
                     "no session will ever send them: the vector says that they are there",
                     by_hand
                     or "an entry that the server lacks is not mended by modifying it: that would be refused again",
@@ -207,7 +211,7 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
                 step(
                     f"save them before anything else is done to {server}, and write the values again where they can spread from",
                     "whatever brings the servers together again starts from the others' data",
-                    f"an initialisation of {server} throws them away for good",
+                    f"to {_refill(situation)} {server} throws them away for good",
                 ),
             ),
         )
@@ -235,7 +239,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             else ""
         )
         who = f"{', '.join(row['suppliers'])} would send them" if row["suppliers"] else "nobody would send them now"
-        gone = f"; {_some(lacking)} {'is' if lacking == 1 else 'are'} in no collected log" if lacking else ""
+        gone = f"; {_some(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
             "warning" if lacking else "info",

@@ -216,6 +216,7 @@ class System:
     pending       gives how its servers hold back claims (`workbench.rules.pending_examples.Pending`); None: they do not
     secrets       gives its rules of what is a secret (`workbench.boundary.Secrets`); None: only those of every system hold
     words         word of this vocabulary -> what people of this system call it, for readers of a report
+    refill        the verb for giving a server all data of another one
     milestones    codes of messages that a line of time shows -> what happened, in a few words
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
@@ -251,6 +252,7 @@ class System:
     pending: Callable[[], Any] | None = None
     secrets: Callable[[], Any] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
+    refill: str = "initialise"
     milestones: Mapping[str, str] = field(default_factory=dict)
     naming: Callable[[], Naming] | None = None
 

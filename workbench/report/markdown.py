@@ -139,7 +139,7 @@ def _missed(report: Row) -> Iterator[str]:
                 _at(one["position"], one["at"]),
                 escaped(" ".join(filter(None, (one["operation"] or "?", one["attribute"])))),
                 escaped(one["target"] or "?"),
-                _listed(one["held_by"]) or "no log",
+                _listed(one["held_by"]) or "nobody",
                 escaped(one["says"]),
             )
             for one in group["changes"]

@@ -149,11 +149,11 @@ def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> It
         some = [name for name, count in held.items() if count == number]
         parts.append(f"{_names(some)} {'each have' if len(some) > 1 else 'has'} {number:,} of them")
     if whole:
-        parts.insert(0, f"{_names(whole)} still {'have' if len(whole) > 1 else 'has'} {of} in the log")
+        parts.insert(0, f"{_names(whole)} still {'have' if len(whole) > 1 else 'has'} {of}")
     if parts:
         yield f"{'; '.join(parts)}."
     if none := sum(one["held_by_none"] for one in groups):
-        where = "It is in no collected log" if count == 1 else f"{none:,} of them {_are(none)} in no collected log"
+        where = "Nobody can still supply it" if count == 1 else f"{none:,} of them nobody can still supply"
         yield f"{where}: {'it has' if none == 1 else 'they have'} to be taken from the data itself."
 
 
@@ -179,7 +179,7 @@ def holders(group: Row) -> str:
         row["server"] if row["count"] == listed else f"{row['server']} ({row['count']:,} of {listed:,})"
         for row in group["holders"]
     ]
-    return f"Held by {', '.join(held)}." if held else "No collected log holds them."
+    return f"Held by {', '.join(held)}." if held else "Nobody can still supply them."
 
 
 LISTED = "`workbench diagnose CASE --csv FILE --limit NUMBER` lists them"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from workbench.model import Detectors, Kind, System
+from workbench.model import Detectors, Kind, Naming, System
 from workbench.rules.entries import Pulling
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
 from workbench.systems.kanidm.codes import CODES
@@ -34,6 +34,12 @@ def _detectors() -> Detectors:
     return DETECTORS
 
 
+def _naming() -> Naming:
+    from workbench.systems.kanidm.naming import NAMING  # readers of files need no names
+
+    return NAMING
+
+
 def _repairs() -> Repairs:
     from workbench.systems.kanidm.repairs import REPAIRS
 
@@ -60,4 +66,17 @@ SYSTEM = System(
     codes=CODES,
     repairs=_repairs,
     secrets=lambda: SECRETS,
+    words={
+        "origin": "server UUID",
+        "position": "CID, change identifier: nanoseconds since 1970 as thirty-two digits, and the UUID of the server",
+        "vector": "RUV, replication update vector",
+        "change": "the last change of an attribute of an entry",
+        "log": "none is kept: each entry carries the last change of each of its attributes",
+        "link": "pull: a supplier in the configuration of its consumer",
+        "session": "pull, an incremental replication",
+        "anchor": "another thing here: a CID without entries, by which a quiet server shows that it lives",
+        "initialisation": "refresh",
+    },
+    refill="refresh",
+    naming=_naming,
 )
