@@ -78,6 +78,13 @@ def change_named(row: Row) -> str:
     return " ".join(str(row[key]) for key in ("position", "entry", "attribute") if row.get(key) is not None)
 
 
+def deed(row: Row) -> str:
+    """What a change did, as far as it is known: its operation, and the attribute it is about."""
+    if row["attribute"]:
+        return f"{row['operation'] or 'change'} {row['attribute']}"
+    return row["operation"] or "?"
+
+
 _TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
 """Findings that are made whatever rows are shown: where a list was cut, they still tell of which servers it spoke."""
 
@@ -277,7 +284,7 @@ def _named(missing: Sequence[Row], total: int) -> Iterator[str]:
         [
             row["server"],
             row["position"],
-            " ".join(filter(None, (row["operation"] or "?", row["attribute"]))),
+            deed(row),
             row["target"] or "?",
             ", ".join(row["held_by"]) or "nobody",
             row["cause"] or "?",

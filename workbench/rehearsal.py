@@ -61,10 +61,14 @@ class _Filling:
                     one.server
                     for one in self.replicas
                     if one.server not in lacking
-                    and (last(one.seen(), missed["origin"]) or "") >= position
+                    and self.has_seen(one, missed["origin"], position)
                     and not self.thrown_away(one, position)
                 }
             )
+
+    def has_seen(self, one: Replica, origin: str, position: str) -> bool:
+        """True if the server is known to have come to this position."""
+        return (last(one.seen(), origin) or "") >= position
 
     def thrown_away(self, one: Replica, position: str) -> bool:
         """True for a change that the server lost with its data, and so never missed."""
@@ -256,7 +260,7 @@ class _FromEntries(_Filling):
         for generation in dict.fromkeys(one.generation for one in self.replicas):
             mine = [one for one in self.replicas if one.generation == generation]
             for origin in sorted({origin for one in mine for origin in one.vector}):
-                tops = {one.server: self._time(last(one.seen(), origin)) for one in mine}
+                tops = {one.server: self._top(one, origin) for one in mine}
                 for low, high in pairwise(sorted(set(tops.values()))):
                     self._stretch(origin, low, high, {name for name, top in tops.items() if top >= high})
 
@@ -272,8 +276,20 @@ class _FromEntries(_Filling):
             self.lots.append(Lot(origin, begin, upto, count))
             self.holders.append(holders)
 
-    def _time(self, position: str | None) -> int:
-        return self.system.halves(position)[0] if position else -1
+    def has_seen(self, one: Replica, origin: str, position: str) -> bool:
+        return self._top(one, origin) >= self._time(position)
+
+    def _top(self, one: Replica, origin: str) -> int:
+        """How far the server has seen an origin. One that was quiet for long stands in no vector, seen or not."""
+        position = last(one.seen(), origin)
+        if position:
+            return self._time(position)
+        shown = self.situation.topology
+        assert shown.pulling is not None
+        return max(-1, now_at(self.situation.case, shown, one) - shown.pulling.remember - 1)
+
+    def _time(self, position: str) -> int:
+        return self.system.halves(position)[0]
 
     def _links(self) -> Iterator[Link]:
         known = [link for link in self.situation.topology.links if link.suffix == self.suffix]

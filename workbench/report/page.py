@@ -20,6 +20,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from workbench.boundary import printable
+from workbench.diagnosis_text import deed
 from workbench.look import NOTHING, SEVERITIES, VERDICTS
 from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import absence, holders, judged_otherwise
@@ -80,7 +81,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"holders": holders, "absence": absence, "judged_otherwise": judged_otherwise}
+    made.filters |= {"holders": holders, "absence": absence, "judged_otherwise": judged_otherwise, "deed": deed}
     made.filters |= {"shade": _shade, "grave": lambda one: one if one in SEVERITIES else NOTHING, "sign": _sign}
     return made
 

@@ -113,7 +113,12 @@ class Refresh:
         """
         if need.server is None or not (need.lacks or need.code in _STUCK):
             return
-        for supplier in self._sources(view, need.server)[:SOURCES]:
+        sources = self._sources(view, need.server)
+        if not need.hidden and need.code not in _STUCK:
+            # It waits for what nobody can send, and pulls all else: whoever lacks anything of that is no source for it.
+            holds = view.model.servers[need.server].holds
+            sources = [name for name in sources if view.model.servers[name].holds >= holds]
+        for supplier in sources[:SOURCES]:
             yield self._draft(view, supplier, need.server)
         if need.code in (UNRELATED, APART, DIVERGED):
             for other in self._sources(view, need.server):
