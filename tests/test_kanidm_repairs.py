@@ -193,7 +193,7 @@ def effects(found: Plan) -> list[tuple[Any, ...]]:
 def test_a_server_that_no_pull_can_help_is_refreshed(name: str, need: str, tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")
     case.load([SAMPLES / name])
-    found = plan(case)
+    found = plan(case, ways=["refresh-from-A"])
     assert chosen(found) == [(need, "refresh-from-A")]
     assert effects(found) == [("save", None, None), ("initialise", "A", "C")]
     assert [step.server for step in found.steps] == ["C", "C"] and not found.unmended
@@ -206,6 +206,26 @@ def test_a_server_that_no_pull_can_help_is_refreshed(name: str, need: str, tmp_p
     assert ("automatic-refresh-from-B" in ways) == (name == "synth-offline8d"), (
         "a hole is no lag: nothing comes by itself"
     )
+
+
+def test_a_few_missing_changes_are_written_again_and_many_are_not(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    case.load([SAMPLES / "synth-missed"])
+    found = plan(case)
+    assert chosen(found) == [("MISSED_CHANGE C", "write-again")]
+    (step,) = found.steps
+    lines = step.sends.splitlines()
+    assert len(lines) == step.changes == 3 and all(line.startswith("on A: write mail of user") for line in lines)
+    assert [one["missing"] for one in found.after] == [0, 0, 0]
+    gone = {**BASE, 3: Entry(gone=(100, "a"))}
+    found = plan(case_of(tmp_path / "gone", backup("a", 200, RUV, gone), backup("b", 200, RUV, BASE)))
+    assert chosen(found) == [("MISSED_CHANGE B", "write-again")]
+    assert found.steps[0].sends.startswith("on B: delete entry0003 (")
+    old = {number: Entry((0, "a"), {"mail": (0, "a")}) for number in range(60)}
+    new = {number: Entry((0, "a"), {"mail": (100, "a")}) for number in range(60)}
+    for name, entries in (("many", new), ("whole", {**old, 99: Entry((100, "a"), {"mail": (100, "a")})})):
+        ends = backup("a", 200, RUV, entries), backup("b", 200, RUV, old)
+        assert chosen(plan(case_of(tmp_path / name, *ends))) == [("MISSED_CHANGE B", "refresh-from-A")], name
 
 
 def test_a_healthy_fleet_needs_nothing(tmp_path: Path) -> None:
@@ -293,7 +313,7 @@ def test_a_bundle_runs_every_command_where_it_belongs(tmp_path: Path) -> None:
     write_bundle(plan(case, ways=["automatic-refresh-from-B"]), bundle)
     text = (bundle / "repair.sh").read_text()
     assert "on C kanidmd database backup C-before-refresh.json\n" in text
-    (sent,) = bundle.glob("*.toml")
+    sent = next(bundle.glob("*refresh*.txt"))
     assert sent.read_text().endswith("automatic_refresh = true\n")
     ssh = tmp_path / "bin" / "ssh"
     ssh.parent.mkdir()
@@ -342,7 +362,7 @@ def test_a_plan_does_not_depend_on_what_servers_are_called(tmp_path: Path) -> No
     (folder / "A.json").rename(folder / f"{hostile}.json")
     case = Case.create(tmp_path / "case")
     case.load([folder])
-    found = plan(case)
+    found = plan(case, ways=["refresh-from-B"])
     assert found.steps[-1].server == hostile
     bundle = tmp_path / "bundle"
     write_bundle(found, bundle)

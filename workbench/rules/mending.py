@@ -295,7 +295,7 @@ def _write(model: Model, server: str) -> None:
     model.write(server)
 
 
-def _rewrite(model: Model, server: str, lots: Iterable[int], entry: str, creates: bool = False) -> None:
+def _rewrite(model: Model, server: str, lots: Iterable[int], entry: str | None, creates: bool = False) -> None:
     assert set(lots) <= model.servers[server].holds, f"{server} cannot write again what it lacks"
     model.write(server, lots, entry, creates)
 

@@ -1,7 +1,7 @@
-"""The repairs of Kanidm: a refresh of one server, waiting for the purge, a clock set right. Each is done by hand, at the server.
+"""The repairs of Kanidm: a few changes written again, a refresh of one server, waiting for the purge, a clock set right.
 
-A refresh is the only way in which anything comes that no pull brings. It throws the server's own database away, so it is tried
-from every supplier that could be right, and what it would lose is counted and backed up first.
+Each is done by hand, at the server. A refresh brings whatever no pull brings, and throws the server's own database away: so it
+is tried from every supplier that could be right, and what it would lose is counted and backed up first.
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ UNRELATED, STALE, CLOCK = "UNRELATED_DATA", "STALE_ORIGIN", "CLOCK_AHEAD"
 
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
+
+BY_HAND = 50
+"""So many changes a person may write again one by one."""
+
+BY_SERVER = frozenset(
+    ["class", "uuid", "spn", "memberof", "directmemberof", "last_modified_cid", "created_at_cid", "version"]
+)
+"""Attributes that the server writes: who lacks them lacks the entry itself."""
 
 Command = tuple[str, ...]
 
@@ -99,6 +107,52 @@ def _only_at(model: Model, server: str) -> list[int]:
     """The lots that this server holds and no other."""
     others = set[int]().union(*(one.holds for name, one in model.servers.items() if name != server))
     return sorted(model.servers[server].holds - others)
+
+
+class WriteAgain:
+    """Write the few attributes that a server missed once more where they are right: a new change of them is sent to all."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For missing changes of attributes that people write, and for missing deletions, as long as they are few."""
+        if need.server is None or not need.hidden:
+            return
+        about = (need.server, view.suffix)
+        rows = [row for row in view.situation.verdicts.missing if (row["server"], row["suffix"]) == about]
+        asked = {view.situation.topology.system.typed(row["position"]): row for row in rows}
+        lots = sorted(lack.lot for lack in need.lacks)
+        known = all(view.model.lots[number].last in asked for number in lots)
+        if not known or not 0 < len(rows) <= BY_HAND or any(row["attribute"] in BY_SERVER for row in rows):
+            return
+        right = [one.name for one in view.model.servers.values() if one.holds >= set(lots) and one.name != need.server]
+        for server in sorted(right)[:1]:
+            yield self._draft(view, need.server, server, rows, lots)
+
+    @staticmethod
+    def _draft(view: View, server: str, right: str, rows: Sequence[Mapping[str, Any]], lots: list[int]) -> Draft:
+        todo = [
+            f"on {right}: write {row['attribute']} of {row['target']} ({row['entry']}) again, with the value that it has there"
+            if row["attribute"]
+            else f"on {server}: delete {row['target']} ({row['entry']}), which was deleted elsewhere"
+            for row in rows
+        ]
+        step = Step(
+            key=f"write-again-on-{right}",
+            repair="write_again",
+            server=right,
+            on=right,
+            suffix=view.suffix,
+            says=f"{right} gets {len(rows):,} changes written once more, one by one, so that {server} gets them",
+            stands_on=f"{right} shows the right values, and nobody changes these entries meanwhile",
+            expects=f"`workbench diagnose` of new backups shows nothing missing on {server}",
+            risk="a value that somebody changes elsewhere meanwhile is overwritten; a value that no client may write, or may "
+            "see, cannot be written again",
+            cannot_undo="the values stay as they are where they were right; only their changes are new",
+            sends="".join(f"{printable(line)}\n" for line in todo),
+            changes=len(rows),
+            effects=({"do": "rewrite", "server": right, "lots": lots, "entry": None},),
+        )
+        says = f"write {len(rows):,} {'change' if len(rows) == 1 else 'changes'} again, by hand"
+        return Draft("write-again", says, (step,), load=f"{len(rows):,} changes on every server")
 
 
 class Refresh:
@@ -305,9 +359,9 @@ class SetClock:
 
 
 REPAIRS = Repairs(
-    (Refresh(), AutomaticRefresh(), WaitForPurge(), SetClock(), RestoreBackup(), RefreshBackwards()),
+    (WriteAgain(), Refresh(), AutomaticRefresh(), WaitForPurge(), SetClock(), RestoreBackup(), RefreshBackwards()),
     _checks,
-    ending="toml",
+    ending="txt",
     by_hand="Commands run on the servers themselves, as a user who may use their admin socket; `on NAME` at the head of each "
     "script says how they are reached. While a refresh runs its server answers nobody.",
     checked="`sh check.sh` has each server write a backup, for no command prints a vector; a server that is too busy for it may "
