@@ -49,7 +49,8 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         answers = {name: answer(*ends) for name, answer in pulling.answers.items()}
         about: dict[str, Any] = {"supplier": supplier.server, "consumer": consumer.server, "suffix": supplier.suffix}
         about |= {"link": link.name if link else None, "link_enabled": link.enabled if link else None}
-        row = about | {"rules": chosen, "would_contact": None, **_told(shown, answers.pop(chosen)), "others": {}}
+        about["would_contact"] = link.enabled is not False if link else None
+        row = about | {"rules": chosen, **_told(shown, answers.pop(chosen)), "others": {}}
         # Words differ from rule set to rule set; what is sent is what counts.
         differ = {name: one for name, one in answers.items() if one.owed != row["owed"]}
         row["others"] = {name: _told(shown, one) for name, one in differ.items()}

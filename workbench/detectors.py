@@ -279,7 +279,7 @@ def _element(row: Row) -> dict[str, Any]:
 
 
 def link_disabled(situation: Situation) -> Iterator[Finding]:
-    """Links that are switched off."""
+    """Links that are switched off, or do not run for another reason."""
     statuses = situation.statuses()
     for link in situation.topology.links:
         if link.enabled is False:
@@ -287,24 +287,33 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
-                f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} is "
-                "switched off: nothing is sent over it",
+                f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} "
+                + (f"does not run, for {link.why}" if link.why else "is switched off: nothing is sent over it"),
                 server=link.supplier,
                 link=link.name,
                 suffix=link.suffix,
                 evidence=(_status(row),) if row else (),
-                fix=(
-                    step(
-                        "switch it on, if its supplier can still serve the consumer",
-                        "what waits is then delivered without any other repair",
-                        "find out first why it is off: somebody may hold back a restored or damaged server",
-                    ),
-                ),
+                fix=(_ALLOW if link.why else _SWITCH_ON,),
             )
 
 
+_SWITCH_ON = step(
+    "switch it on, if its supplier can still serve the consumer",
+    "what waits is then delivered without any other repair",
+    "find out first why it is off: somebody may hold back a restored or damaged server",
+)
+_ALLOW = step(
+    "let the supplier allow it, if it can still serve the consumer, or take it away at the consumer",
+    "both ends have to be told of a link over which the consumer asks: what waits is then delivered",
+    "find out first why the two differ: somebody may hold back a restored or damaged server",
+)
+
+
 def _status(row: Row) -> dict[str, Any]:
-    about = {key: row.get(key) for key in ("file", "offset", "name", "enabled", "state", "status_code", "status")}
+    about = {
+        key: row.get(key) for key in ("file", "offset", "name", "role", "enabled", "state", "status_code", "status")
+    }
+    about = {key: value for key, value in about.items() if key != "role" or value}
     return about | {key: row[key].isoformat() for key in ("started_at", "ended_at") if row.get(key)}
 
 

@@ -90,6 +90,7 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
         others = sorted(row["supplier"] for row in of if row["decision"] == OK)
         behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
         also = f"; {', '.join(others)} still could" if others else ""
+        anew = _taken_anew(situation, consumer, suffix, suppliers)
         best = _best(situation, consumer, suppliers, suffix)
         yield Finding(
             "REFRESH_REQUIRED",
@@ -101,12 +102,20 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=(
                 step(
-                    f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
+                    f"let {consumer} pull: it takes all data of {' or '.join(anew)} by itself, for `automatic_refresh` is set"
+                    if anew
+                    else f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
                     "what it lacks is in no changelog any more, only in the entries themselves",
                     _lost_with(situation, consumer, suffix),
                 ),
             ),
         )
+
+
+def _taken_anew(situation: Situation, consumer: str, suffix: str | None, suppliers: Sequence[str]) -> list[str]:
+    """Those of the suppliers whose data the consumer takes by itself when they ask it to be refreshed."""
+    links = [one for one in situation.topology.links if (one.consumer, one.suffix) == (consumer, suffix)]
+    return sorted(one.supplier for one in links if one.automatic and one.enabled and one.supplier in suppliers)
 
 
 def supplier_behind(situation: Situation) -> Iterator[Finding]:
