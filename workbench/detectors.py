@@ -150,7 +150,8 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             for one in mine
         )
         # Who makes the changes of a read-only server is told by links to it alone: where only such were collected, anybody may.
-        made_here = any(one.origin for one in mine)
+        # Where all do, one of which nobody knows as whom makes the changes of any.
+        made_here = (all if shown.pulling else any)(one.origin for one in mine)
         if not known or not made_here or shown.down - there or any(link.consumer not in there for link in led):
             continue
         alive = {one.origin for one in mine} | {

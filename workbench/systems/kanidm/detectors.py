@@ -24,6 +24,7 @@ from workbench.model import (
 )
 from workbench.rules.entries import Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
+from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
@@ -208,7 +209,7 @@ def _choose(server: str, others: Sequence[str]) -> Mapping[str, Any]:
 
 def stalled_but_green(situation: Situation) -> Iterator[Finding]:
     """Pulls that supply nothing and are logged as a success."""
-    linked = any(row["link"] for row in situation.pairs)
+    linked, said = any(row["link"] for row in situation.pairs), green_lines(situation)
     for row in situation.pairs:
         if row["message"] != UNWILLING_TO_SUPPLY or (linked and (not row["link"] or row["link_enabled"] is False)):
             continue
@@ -219,7 +220,10 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             server=row["consumer"],
             link=row["link"],
             suffix=row["suffix"],
-            evidence=first_few(_proof(row)) or ({"decision": row["decision"], "message": row["message"]},),
+            evidence=(
+                *(first_few(_proof(row)) or ({"decision": row["decision"], "message": row["message"]},)),
+                *said.get(row["consumer"], ()),
+            ),
             fix=(
                 step(
                     f"do not trust the word success in the log of {row['consumer']}: look at the other findings on the two",
@@ -464,5 +468,5 @@ DETECTORS: Detectors = {
     GENERATION: (diverged, no_overlap),
     IDENTITY: (stale_origin, clock_ahead, idle_origin_jump),
     HOLES: (tombstones, entry_conflict),
-    LAG: (refresh_required, supplier_behind, stalled_but_green),
+    LAG: (refresh_required, supplier_behind, stalled_but_green, told_by_logs),
 }
