@@ -56,7 +56,7 @@ def test_what_a_log_alone_tells(lines: list[str], wanted: tuple[str, str | None]
     found = of(collected(tmp_path / "in", lines), case=tmp_path / "case")
     assert {(one["code"], one["server"]) for one in found["findings"]} == {wanted}
     for one in found["findings"]:
-        assert one["evidence"][0]["file"] == "A.log" and one["evidence"][0]["line"] in "\n".join(lines)
+        assert one["evidence"][0]["file"] == "A.log" and one["evidence"][0]["text"] in "\n".join(lines)
 
 
 @pytest.mark.parametrize("lines", [[OUTDATED, REFRESHED], [SPLIT, REFRESHED], [UNREACHED, PULLED], [AHEAD], [PULLED]])
@@ -72,7 +72,7 @@ def test_the_lines_of_a_success_that_was_none_stand_beside_the_vectors(tmp_path:
     found = of(folder, case=tmp_path / "case")
     (one,) = (one for one in found["findings"] if one["code"] == "STALLED_BUT_GREEN")
     assert one["server"] == "A"
-    assert [row["line"] for row in one["evidence"] if "line" in row] == [AHEAD, PULLED]
+    assert [row["text"] for row in one["evidence"] if "text" in row] == [AHEAD, PULLED]
     # Of a server whose vector is known that tells how it is now.
     assert {one["server"] for one in found["findings"] if one["code"] == "REFRESH_REQUIRED"} == {"B"}
 

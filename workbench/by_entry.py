@@ -168,6 +168,11 @@ def states_of(case: Case, shown: Topology, replica: Replica) -> Input | None:
     return next((one for one in fitting if any(part["table"] == "states" for part in one.parts)), None)
 
 
+def _whole(one: Input) -> bool:
+    """False if some entries of the file could not be read, and it does not tell which."""
+    return not one.rejected and not one.why
+
+
 # --- what is missing
 
 
@@ -196,10 +201,10 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
         servers = [(one, shows) for one in mine if (shows := states_of(case, shown, one))]
         parts = [case.parts("states", shows) for _, shows in servers]
         held = states_of_entries(parts, time, origin)
-        for number, (replica, _) in enumerate(servers) if held.entries else ():
+        for number, (replica, shows) in enumerate(servers) if held.entries else ():
             ranges = ranges_of(shown, replica)
             forgotten = now_at(case, shown, replica) - pulling.remember
-            lacked = held.lacked_by(number, ranges, forgotten)
+            lacked = held.lacked_by(number, ranges, forgotten, _whole(shows))
             whys = {
                 WHYS[int(lacked.why[place])]
                 for place in range(len(lacked))
@@ -279,7 +284,7 @@ class _Compared:
         for buckets in held_together(differing(digests)):
             held = states_in(states, buckets)
             for number, (replica, _) in enumerate(servers):
-                lacked = held.lacked_by(number, seen[number], forgotten[number])
+                lacked = held.lacked_by(number, seen[number], forgotten[number], _whole(servers[number][1]))
                 self._missing(servers, held, replica, lacked[lacked.why == 0])
                 for why, spans in enumerate(self.untold.values(), 1):
                     spans.add(replica.server, held, lacked[lacked.why == why])

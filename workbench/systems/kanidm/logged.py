@@ -133,7 +133,7 @@ class _Said:
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:
     at = row["at"].isoformat() if row["at"] else None
-    return {"file": row["file"], "offset": row["offset"], "at": at, "line": row["text"]}
+    return {"file": row["file"], "offset": row["offset"], "at": at, "text": row["text"]}
 
 
 def said_in(situation: Situation) -> dict[tuple[str, str, str | None], _Said]:
