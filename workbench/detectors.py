@@ -406,14 +406,14 @@ def _never_begun(situation: Situation, row: Row, status: Row, now: datetime) -> 
 def unreadable_input(situation: Situation) -> Iterator[Finding]:
     """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
 
-    A single row is left to the coverage: one damaged line does not weaken what the others say. But of a packed file one row
-    stands for all that could not be unpacked.
+    A single row is left to the coverage: one damaged line does not weaken what the others say. But one row may be the whole
+    document, and of a packed file one row stands for all that could not be unpacked.
     """
     where = pc.starts_with(pc.field("reason"), PACKED)
     rejects = situation.rows("rejects", ["file", "reason"], where, snapshot=situation.topology.snapshot)
     cut = {row["file"]: row["reason"] for batch in rejects for row in batch.to_pylist()}
     for one in situation.inputs:
-        much = one.rejected > 1 and one.rejected * 100 >= one.rows
+        much = (one.rejected > 1 or one.rejected == one.rows == 1) and one.rejected * 100 >= one.rows
         why = one.why or cut.get(one.file, "")
         if much or why:
             share = why or f"{one.rejected:,} of its {one.rows:,} rows could not be read"

@@ -293,9 +293,8 @@ def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int, wh
                 continue
             if mine.at is None or mine.at >= one.at:
                 told = cid[1] in seen and (mine.at == one.at or one.at[0] >= forgotten)
-                found.add(
-                    Lacking(attribute, cid, FORGOTTEN if not told else "" if mine.at in (None, one.at) else MADE_TWICE)
-                )
+                unlike = MADE_TWICE if mine.at not in (None, one.at) else "" if mine.at or whole else NOT_READ
+                found.add(Lacking(attribute, cid, unlike if told else FORGOTTEN))
     return sorted(found, key=lambda one: (one.cid, one.attribute or ""))
 
 
