@@ -22,7 +22,7 @@ from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Replica, Topology
-from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
+from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts, who_would_send
 
 CHANGE_STATE = "change_state"
 """The kind of evidence that this rests on."""
@@ -253,7 +253,9 @@ class _Compared:
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
-            self.found.pending.append({**about, "available": count, "suppliers": self._suppliers(server, origin)})
+            self.found.pending.append(
+                {**about, "available": count, "suppliers": who_would_send(self.pairs, server, origin)}
+            )
 
     def _unknown(self, server: str, origin: str, first: int, last: int, count: int | None, why: str) -> None:
         row = {"server": server, "suffix": self.suffix, "origin": origin}
@@ -263,17 +265,6 @@ class _Compared:
 
     def _position(self, time: int, origin: str) -> str:
         return self.shown.system.show(self.shown.system.order_key(origin, time, 0))
-
-    def _suppliers(self, consumer: str, origin: str) -> list[str]:
-        """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
-        linked = any(row["link"] for row in self.pairs)
-        return sorted(
-            row["supplier"]
-            for row in self.pairs
-            if row["consumer"] == consumer
-            and origin in row["owed"]
-            and (not linked or (row["link"] and row["link_enabled"] is not False))
-        )
 
     def _compare(self, servers: Sequence[tuple[Replica, Input]]) -> None:
         pulling = self.shown.pulling
