@@ -347,3 +347,14 @@ def test_files_called_alike_everywhere_are_of_the_server_that_the_folder_names(t
     found = of(folder, case=tmp_path / "case")
     assert [one["name"] for one in found["servers"]] == ["ldap-one"]
     assert found["findings"] == []
+
+
+def test_of_a_backup_that_was_cut_what_is_lacking_is_not_missing(tmp_path: Path) -> None:
+    whole = backup("b", 200, RUV, BASE)
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, BASE))
+    text = json.dumps(whole)
+    (folder / "B.json").write_text(text[: text.index(entry_id(12)) + 90])
+    found = of(folder, case=tmp_path / "case")
+    assert found["missing"] == []
+    assert {(row["server"], row["why"]) for row in found["unknown"]} == {("B", "not_read")}
+    assert ("UNREADABLE_INPUT", "B") in codes(found)

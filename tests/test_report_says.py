@@ -150,14 +150,14 @@ def test_who_holds_only_some_is_not_said_to_hold_all(tmp_path: Path) -> None:
     made = report_of(case)
     (group,) = [one for one in made["missing"] if one["server"] == "s3"]
     assert group["holders"] == [{"server": "s1", "count": 5}, {"server": "s2", "count": 2}]
-    assert "s1 still has all of them; s2 has 2 of them." in made["plain"]
+    assert "s1 still has all of them in the log; s2 has 2 of them." in made["plain"]
     assert "Held by s1, s2 (2 of 5)." in page(made)
 
 
 def test_one_change_is_told_as_one(tmp_path: Path) -> None:
     made = report_of(loaded(tmp_path, ("now", three(20, {5}))))
     assert made["headline"].startswith("1 change is MISSING on s3 and will not come by itself")
-    assert "s1 and s2 still have it." in made["plain"]
+    assert "s1 and s2 still have it in the log." in made["plain"]
     assert any("1 change that was made on s1" in one for one in made["plain"])
 
 
@@ -359,7 +359,7 @@ def test_plain_words_agree_with_the_headline(tmp_path: Path) -> None:
     ]
     empty = {name: text for name, text in files.items() if name != "s3.changelog.ldif"}
     assert said("empty", {**empty, "s3.replica.ldif": replica(3, [])}) == [
-        "Of s3 neither a vector nor a log was collected: what it has, these files do not tell."
+        "Of s3 neither a vector nor a log of changes was collected: what it has, these files do not tell."
     ]
 
 

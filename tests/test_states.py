@@ -75,18 +75,18 @@ def told(shown: Shown, found: states.Lacked) -> set[tuple[str, Lacking]]:
 
 
 @settings(max_examples=400)
-@given(fleets, ranges, st.integers(0, 6))
+@given(fleets, ranges, st.integers(0, 6), st.booleans())
 def test_what_is_lacked_is_what_the_rule_says_of_each_entry(
-    fleet: list[tuple[Kept, ...]], seen: Ranges, forgotten: int
+    fleet: list[tuple[Kept, ...]], seen: Ranges, forgotten: int, whole: bool
 ) -> None:
     shown = in_memory(fleet)
     for server in range(len(fleet[0])):
         slowly = {
             (f"entry-{entry}", one)
             for entry, kept in enumerate(fleet)
-            for one in lacking(kept[server], kept[:server] + kept[server + 1 :], seen, forgotten)
+            for one in lacking(kept[server], kept[:server] + kept[server + 1 :], seen, forgotten, whole)
         }
-        found = shown.lacked_by(server, seen, forgotten)
+        found = shown.lacked_by(server, seen, forgotten, whole)
         assert told(shown, found) == slowly
         assert len(found) == len(slowly), "each once"
         held = shown.holders(found)

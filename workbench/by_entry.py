@@ -22,7 +22,7 @@ from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Replica, Topology
-from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
+from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts, who_would_send
 
 CHANGE_STATE = "change_state"
 """The kind of evidence that this rests on."""
@@ -49,7 +49,8 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         answers = {name: answer(*ends) for name, answer in pulling.answers.items()}
         about: dict[str, Any] = {"supplier": supplier.server, "consumer": consumer.server, "suffix": supplier.suffix}
         about |= {"link": link.name if link else None, "link_enabled": link.enabled if link else None}
-        row = about | {"rules": chosen, "would_contact": None, **_told(shown, answers.pop(chosen)), "others": {}}
+        about["would_contact"] = link.enabled is not False if link else None
+        row = about | {"rules": chosen, **_told(shown, answers.pop(chosen)), "others": {}}
         # Words differ from rule set to rule set; what is sent is what counts.
         differ = {name: one for name, one in answers.items() if one.owed != row["owed"]}
         row["others"] = {name: _told(shown, one) for name, one in differ.items()}
@@ -179,6 +180,11 @@ def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict
     return found
 
 
+def _whole(one: Input) -> bool:
+    """False if some entries of the file could not be read, and it does not tell which."""
+    return not one.rejected and not one.why
+
+
 # --- what is missing
 
 
@@ -207,10 +213,10 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
         servers = [(one, shows) for one in mine if (shows := states_of(case, shown, one))]
         parts = [case.parts("states", shows) for _, shows in servers]
         held = states_of_entries(parts, time, origin)
-        for number, (replica, _) in enumerate(servers) if held.entries else ():
+        for number, (replica, shows) in enumerate(servers) if held.entries else ():
             ranges = ranges_of(shown, replica)
             forgotten = now_at(case, shown, replica) - pulling.remember
-            lacked = held.lacked_by(number, ranges, forgotten)
+            lacked = held.lacked_by(number, ranges, forgotten, _whole(shows))
             whys = {
                 WHYS[int(lacked.why[place])]
                 for place in range(len(lacked))
@@ -259,7 +265,9 @@ class _Compared:
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
-            self.found.pending.append({**about, "available": count, "suppliers": self._suppliers(server, origin)})
+            self.found.pending.append(
+                {**about, "available": count, "suppliers": who_would_send(self.pairs, server, origin)}
+            )
 
     def _unknown(self, server: str, origin: str, first: int, last: int, count: int | None, why: str) -> None:
         row = {"server": server, "suffix": self.suffix, "origin": origin}
@@ -270,17 +278,6 @@ class _Compared:
     def _position(self, time: int, origin: str) -> str:
         return self.shown.system.show(self.shown.system.order_key(origin, time, 0))
 
-    def _suppliers(self, consumer: str, origin: str) -> list[str]:
-        """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
-        linked = any(row["link"] for row in self.pairs)
-        return sorted(
-            row["supplier"]
-            for row in self.pairs
-            if row["consumer"] == consumer
-            and origin in row["owed"]
-            and (not linked or (row["link"] and row["link_enabled"] is not False))
-        )
-
     def _compare(self, servers: Sequence[tuple[Replica, Input]]) -> None:
         pulling = self.shown.pulling
         assert pulling is not None
@@ -290,7 +287,7 @@ class _Compared:
         for buckets in held_together(differing(digests)):
             held = states_in(states, buckets)
             for number, (replica, _) in enumerate(servers):
-                lacked = held.lacked_by(number, seen[number], forgotten[number])
+                lacked = held.lacked_by(number, seen[number], forgotten[number], _whole(servers[number][1]))
                 self._missing(servers, held, replica, lacked[lacked.why == 0])
                 for why, spans in enumerate(self.untold.values(), 1):
                     spans.add(replica.server, held, lacked[lacked.why == why])

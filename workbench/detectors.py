@@ -151,7 +151,8 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             for one in mine
         )
         # Who makes the changes of a read-only server is told by links to it alone: where only such were collected, anybody may.
-        made_here = any(one.origin for one in mine)
+        # Where all do, one of which nobody knows as whom makes the changes of any.
+        made_here = (all if shown.pulling else any)(one.origin for one in mine)
         if not known or not made_here or shown.down - there or any(link.consumer not in there for link in led):
             continue
         alive = {one.origin for one in mine} | {
@@ -280,7 +281,7 @@ def _element(row: Row) -> dict[str, Any]:
 
 
 def link_disabled(situation: Situation) -> Iterator[Finding]:
-    """Links that are switched off."""
+    """Links that are switched off, or do not run for another reason."""
     statuses = situation.statuses()
     for link in situation.topology.links:
         if link.enabled is False:
@@ -288,24 +289,33 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
-                f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} is "
-                "switched off: nothing is sent over it",
+                f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} "
+                + (f"does not run, for {link.why}" if link.why else "is switched off: nothing is sent over it"),
                 server=link.supplier,
                 link=link.name,
                 suffix=link.suffix,
                 evidence=(_status(row),) if row else (),
-                fix=(
-                    step(
-                        "switch it on, if its supplier can still serve the consumer",
-                        "what waits is then delivered without any other repair",
-                        "find out first why it is off: somebody may hold back a restored or damaged server",
-                    ),
-                ),
+                fix=(_ALLOW if link.why else _SWITCH_ON,),
             )
 
 
+_SWITCH_ON = step(
+    "switch it on, if its supplier can still serve the consumer",
+    "what waits is then delivered without any other repair",
+    "find out first why it is off: somebody may hold back a restored or damaged server",
+)
+_ALLOW = step(
+    "let the supplier allow it, if it can still serve the consumer, or take it away at the consumer",
+    "both ends have to be told of a link over which the consumer asks: what waits is then delivered",
+    "find out first why the two differ: somebody may hold back a restored or damaged server",
+)
+
+
 def _status(row: Row) -> dict[str, Any]:
-    about = {key: row.get(key) for key in ("file", "offset", "name", "enabled", "state", "status_code", "status")}
+    about = {
+        key: row.get(key) for key in ("file", "offset", "name", "role", "enabled", "state", "status_code", "status")
+    }
+    about = {key: value for key, value in about.items() if key != "role" or value}
     return about | {key: row[key].isoformat() for key in ("started_at", "ended_at") if row.get(key)}
 
 
@@ -397,14 +407,14 @@ def _never_begun(situation: Situation, row: Row, status: Row, now: datetime) -> 
 def unreadable_input(situation: Situation) -> Iterator[Finding]:
     """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
 
-    A single row is left to the coverage: one damaged line does not weaken what the others say. But of a packed file one row
-    stands for all that could not be unpacked.
+    A single row is left to the coverage: one damaged line does not weaken what the others say. But one row may be the whole
+    document, and of a packed file one row stands for all that could not be unpacked.
     """
     where = pc.starts_with(pc.field("reason"), PACKED)
     rejects = situation.rows("rejects", ["file", "reason"], where, snapshot=situation.topology.snapshot)
     cut = {row["file"]: row["reason"] for batch in rejects for row in batch.to_pylist()}
     for one in situation.inputs:
-        much = one.rejected > 1 and one.rejected * 100 >= one.rows
+        much = (one.rejected > 1 or one.rejected == one.rows == 1) and one.rejected * 100 >= one.rows
         why = one.why or cut.get(one.file, "")
         if much or why:
             share = why or f"{one.rejected:,} of its {one.rows:,} rows could not be read"

@@ -189,7 +189,11 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
                     f"or {_refill(situation)} {server} from there",
                     "no session will ever send them: the vector says that they are there",
                     by_hand
-                    or "an entry that the server lacks is not mended by modifying it: that would be refused again",
+                    or (
+                        "an entry that the server lacks comes back with what is written of it alone: write all of it"
+                        if situation.topology.pulling
+                        else "an entry that the server lacks is not mended by modifying it: that would be refused again"
+                    ),
                 ),
             ),
         )

@@ -28,7 +28,10 @@ VECTOR, EARLIER_SNAPSHOT = "vector", "snapshot"
 DOWN = ".DOWN"
 """How the name of a file ends that says that its server did not answer when it was to be collected."""
 
-_LINK = ["snapshot", "file", "server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin", "enabled"]
+_LINK = [
+    *("snapshot", "file", "server", "suffix", "name", "role", "supplier_host", "supplier_port"),
+    *("consumer_host", "consumer_port", "consumer_origin", "enabled", "automatic"),
+]
 _VECTOR = [
     "snapshot",
     "server",
@@ -101,10 +104,13 @@ class Replica:
 
 @dataclass(frozen=True)
 class Link:
-    """One link as its supplier has it.
+    """One link, as its supplier has it, or where consumers ask, as its consumer and its supplier have it.
 
+    address     where the one end reaches the other: the supplier the consumer, or a consumer that asks the supplier
     remembered  what the supplier remembers of the consumer's vector, which may be old
     unlike      collected servers that the address is not of
+    why         why it does not run although it is switched on
+    automatic   where it cannot bring the consumer up to date, that takes all data anew without being told to
     """
 
     supplier: str
@@ -115,6 +121,8 @@ class Link:
     enabled: bool | None
     remembered: Vector | None
     unlike: frozenset[str] = frozenset()
+    why: str | None = None
+    automatic: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -173,14 +181,17 @@ def not_collected(shown: Topology) -> list[dict[str, Any]]:
     """
     telling = {(one.server, one.suffix) for one in shown.replicas if one.tells}
     down = shown.down - {one.server for one in shown.replicas if one.claims}
-    held = {(one.server, one.suffix) for one in shown.replicas} | {(one.supplier, one.suffix) for one in shown.links}
-    led = {(one.consumer, one.suffix) for one in shown.links if one.consumer}
+    told = {(one.supplier, one.suffix) for one in shown.links}
+    # A supplier of which only an address is known was not collected.
+    named = {(one.supplier, one.suffix) for one in shown.links if one.supplier == one.address}
+    held = {(one.server, one.suffix) for one in shown.replicas} | told - named
+    led = {(one.consumer, one.suffix) for one in shown.links if one.consumer} | named
     rows: dict[Key, str] = {(server, None): IS_DOWN for server in down}
     for server, suffix in (held | led) - telling:
         # A file that names no suffix is about one that is told of.
         if server not in down and (suffix or not any(name == server for name, _ in telling)):
             rows[server, suffix] = NO_VECTOR if any(name == server for name, _ in held) else NOT_COLLECTED
-    for supplier, suffix in {(one.supplier, one.suffix) for one in shown.links}:
+    for supplier, suffix in told:
         there = down | {server for server, of in held if None in (of, suffix) or of == suffix}
         free = there - {server for server, of in led if of == suffix} - {supplier}
         mine = [one for one in shown.links if (one.supplier, one.suffix, one.consumer) == (supplier, suffix, None)]
@@ -355,7 +366,8 @@ def _links(
         name, own = tuple(link[key] for key in _LINK_KEY), (link["supplier"], link["suffix"] or None, link["name"])
         consumer = theirs.get(name) or link["consumer"] or told.get(name)
         vector = _vector(remembered[own]) if own in remembered else None
-        links.append(Link(*own, consumer, link["address"], link["enabled"], vector, link["unlike"]))
+        more = link["unlike"], link["why"], link["automatic"]
+        links.append(Link(*own, consumer, link["address"], link["enabled"], vector, *more))
     return sorted(links, key=lambda link: (link.suffix or "", link.supplier, link.name))
 
 

@@ -20,7 +20,7 @@ from workbench.engine.digests import digest
 from workbench.engine.likeness import beginnings
 from workbench.engine.reading import Part, read_part, some_at_once
 from workbench.engine.rows import rows_where
-from workbench.rules.entries import FORGOTTEN, MADE_TWICE, Cid, Ranges
+from workbench.rules.entries import FORGOTTEN, MADE_TWICE, NOT_READ, Cid, Ranges
 from workbench.tables import Numbers
 
 CREATED, CHANGED, DELETED = "created", "changed", "deleted"
@@ -143,10 +143,10 @@ def _even(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(plain))
 
 
-WHYS = ("", FORGOTTEN, MADE_TWICE)
+WHYS = ("", FORGOTTEN, MADE_TWICE, NOT_READ)
 """Why nobody can tell whether a server lacks a change; the first: it does."""
 
-_CERTAIN, _FORGOTTEN, _TWICE = range(3)
+_CERTAIN, _FORGOTTEN, _TWICE, _NOT_READ = range(4)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class Shown:
         last = (server[which], entry[which], attribute[which], time[which], origin[which])
         return cls(entries, attributes, origins, *ends(CREATED), *ends(DELETED), *last, key)
 
-    def lacked_by(self, server: int, seen: Ranges, forgotten: int) -> Lacked:
+    def lacked_by(self, server: int, seen: Ranges, forgotten: int, whole: bool = True) -> Lacked:
         """What the server claims (`seen`) and does not show; what lies before `forgotten` may be gone without trace."""
         upto, listed = self._claimed(seen, forgotten)
         at, by, gone = self.at[server], self.at_by[server], self.gone[server] >= 0
@@ -235,7 +235,8 @@ class Shown:
         e, theirs, their_by = entry[which], theirs[which], their_by[which]
         same, absent = (at[e] == theirs) & (by[e] == their_by), ~alive[e]
         told = (same | (theirs >= forgotten)) & listed[origin[which]]
-        why = np.where(told, np.where(same | absent, _CERTAIN, _TWICE), _FORGOTTEN)
+        unlike = np.where(same, _CERTAIN, np.where(absent, _CERTAIN if whole else _NOT_READ, _TWICE))
+        why = np.where(told, unlike, _FORGOTTEN)
         kept = same | absent | _after(at[e], by[e], theirs, their_by)
         found.append(self._changes(which[kept], why[kept]))
         return _each_once(found)

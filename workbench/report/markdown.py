@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.diagnosis_text import deed
+from workbench.diagnosis_text import what_changed
 from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import LISTED, absence, holders, judged_otherwise
 
@@ -138,7 +138,7 @@ def _missed(report: Row) -> Iterator[str]:
         rows = [
             (
                 _at(one["position"], one["at"]),
-                escaped(deed(one)),
+                escaped(what_changed(one)),
                 escaped(one["target"] or "?"),
                 _listed(one["held_by"]) or "nobody",
                 escaped(one["says"]),

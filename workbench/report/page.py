@@ -20,7 +20,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from workbench.boundary import printable
-from workbench.diagnosis_text import deed
+from workbench.diagnosis_text import what_changed
 from workbench.look import NOTHING, SEVERITIES, VERDICTS
 from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import absence, holders, judged_otherwise
@@ -81,7 +81,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"holders": holders, "absence": absence, "judged_otherwise": judged_otherwise, "deed": deed}
+    made.filters |= {
+        "holders": holders,
+        "absence": absence,
+        "judged_otherwise": judged_otherwise,
+        "what_changed": what_changed,
+    }
     made.filters |= {"shade": _shade, "grave": lambda one: one if one in SEVERITIES else NOTHING, "sign": _sign}
     return made
 

@@ -256,7 +256,7 @@ class Lacking(NamedTuple):
     """A change that a server claims to have and does not show.
 
     attribute  None: the deletion of the entry
-    why        why nobody can tell whether it ever had it: FORGOTTEN or MADE_TWICE; empty: it has missed it
+    why        why nobody can tell whether it ever had it: FORGOTTEN, MADE_TWICE or NOT_READ; empty: it has missed it
     """
 
     attribute: str | None
@@ -264,7 +264,7 @@ class Lacking(NamedTuple):
     why: str
 
 
-def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int) -> list[Lacking]:
+def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int, whole: bool = True) -> list[Lacking]:
     """The changes of one entry that the others show, that `seen` covers, and that `mine` is without.
 
     A later change of the same attribute, and a tombstone, stand for all that came before. Of two creations of one id the
@@ -273,7 +273,8 @@ def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int) ->
 
     What lies before `forgotten` leaves no trace of its deletion. Of an entry that is not shown and was created before, nobody
     can tell whether it never came or is gone; a tombstone from before may be that of an earlier entry of the same id; and an
-    origin that was quiet since stands in no vector any more, so that what it did before may be claimed or not.
+    origin that was quiet since stands in no vector any more, so that what it did before may be claimed or not. Where not all
+    entries could be read (not `whole`), one that is not shown may be one of those.
     """
     others = list(others)
     if mine.gone is not None:
@@ -292,9 +293,8 @@ def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int) ->
                 continue
             if mine.at is None or mine.at >= one.at:
                 told = cid[1] in seen and (mine.at == one.at or one.at[0] >= forgotten)
-                found.add(
-                    Lacking(attribute, cid, FORGOTTEN if not told else "" if mine.at in (None, one.at) else MADE_TWICE)
-                )
+                unlike = MADE_TWICE if mine.at not in (None, one.at) else "" if mine.at or whole else NOT_READ
+                found.add(Lacking(attribute, cid, unlike if told else FORGOTTEN))
     return sorted(found, key=lambda one: (one.cid, one.attribute or ""))
 
 
@@ -375,5 +375,5 @@ class Pulling:
 ALL_SEEN = "nothing"
 """The reason of an answer that supplies nothing because the consumer has all: the only one that is no refusal."""
 
-FORGOTTEN, MADE_TWICE, NO_ENTRIES = "forgotten", "made_twice", "no_entries"
+FORGOTTEN, MADE_TWICE, NOT_READ, NO_ENTRIES = "forgotten", "made_twice", "not_read", "no_entries"
 """Why nobody can tell whether a server has a change."""

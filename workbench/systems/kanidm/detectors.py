@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.by_entry import now_at, ranges_of, states_of
@@ -22,6 +23,7 @@ from workbench.model import (
 )
 from workbench.rules.entries import Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
+from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
@@ -64,10 +66,24 @@ def _best(situation: Situation, consumer: str, suppliers: Sequence[str], suffix:
     return max(sorted(whole), key=seen)
 
 
-def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
+def _lost_with(situation: Situation, server: str, suffix: str | None, source: str = "") -> str:
     only = sum((row["server"], row["suffix"]) == (server, suffix) for row in situation.verdicts.stranded)
     lost = f"{only:,} changes that only {server} holds" if only else f"whatever only {server} holds"
-    return f"a refresh deletes its database and takes that of the other: it throws away {lost}"
+    broken = (
+        sum(batch.num_rows for batch in situation.rows("messages", ["code"], _BROKEN, server=source)) if source else 0
+    )
+    first = (
+        f"; mend {source} first, of which a verification tells {broken:,} errors: such data may be refused"
+        if broken
+        else ""
+    )
+    return f"a refresh deletes its database and takes that of the other: it throws away {lost}{first}"
+
+
+_BROKEN = pc.field("code").isin(
+    pa.array(["RefintNotUpheld", "ChangeStateDesynchronised", "RuvInconsistent", "SchemaViolation"])
+)
+"""Errors that `database verify` prints of data that others would have to take in."""
 
 
 def _of_links(situation: Situation, decision: str, end: str) -> Iterator[tuple[str, str | None, list[Row]]]:
@@ -88,6 +104,7 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
         others = sorted(row["supplier"] for row in of if row["decision"] == OK)
         behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
         also = f"; {', '.join(others)} still could" if others else ""
+        anew = _taken_anew(situation, consumer, suffix, suppliers)
         best = _best(situation, consumer, suppliers, suffix)
         yield Finding(
             "REFRESH_REQUIRED",
@@ -99,12 +116,20 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=(
                 step(
-                    f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
+                    f"let {consumer} pull: it takes all data of {' or '.join(anew)} by itself, for `automatic_refresh` is set"
+                    if anew
+                    else f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
                     "what it lacks is in no changelog any more, only in the entries themselves",
-                    _lost_with(situation, consumer, suffix),
+                    _lost_with(situation, consumer, suffix, best),
                 ),
             ),
         )
+
+
+def _taken_anew(situation: Situation, consumer: str, suffix: str | None, suppliers: Sequence[str]) -> list[str]:
+    """Those of the suppliers whose data the consumer takes by itself when they ask it to be refreshed."""
+    links = [one for one in situation.topology.links if (one.consumer, one.suffix) == (consumer, suffix)]
+    return sorted(one.supplier for one in links if one.automatic and one.enabled and one.supplier in suppliers)
 
 
 def supplier_behind(situation: Situation) -> Iterator[Finding]:
@@ -197,7 +222,7 @@ def _choose(server: str, others: Sequence[str]) -> Mapping[str, Any]:
 
 def stalled_but_green(situation: Situation) -> Iterator[Finding]:
     """Pulls that supply nothing and are logged as a success."""
-    linked = any(row["link"] for row in situation.pairs)
+    linked, said = any(row["link"] for row in situation.pairs), green_lines(situation)
     for row in situation.pairs:
         if row["message"] != UNWILLING_TO_SUPPLY or (linked and (not row["link"] or row["link_enabled"] is False)):
             continue
@@ -208,7 +233,10 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             server=row["consumer"],
             link=row["link"],
             suffix=row["suffix"],
-            evidence=first_few(_proof(row)) or ({"decision": row["decision"], "message": row["message"]},),
+            evidence=(
+                *(first_few(_proof(row)) or ({"decision": row["decision"], "message": row["message"]},)),
+                *said.get(row["consumer"], ()),
+            ),
             fix=(
                 step(
                     f"do not trust the word success in the log of {row['consumer']}: look at the other findings on the two",
@@ -401,5 +429,5 @@ DETECTORS: Detectors = {
     GENERATION: (diverged, no_overlap),
     IDENTITY: (stale_origin, clock_ahead, idle_origin_jump),
     HOLES: (tombstones, entry_conflict),
-    LAG: (refresh_required, supplier_behind, stalled_but_green),
+    LAG: (refresh_required, supplier_behind, stalled_but_green, told_by_logs),
 }

@@ -1,8 +1,7 @@
-"""What names look like here: of entries, alone or with their domain, so that a report can do without them."""
+"""What names look like here: of entries, so that a report can do without them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from workbench.model import Naming
@@ -10,27 +9,42 @@ from workbench.systems.kanidm.cid import UUID
 
 
 def parts(text: str) -> Iterator[tuple[str, str]]:
-    """A name, or `name@domain`; the id of an entry without a name is none."""
+    """`name@domain` cut into the two; else one name. The id of an entry without a name is none."""
     if UUID.fullmatch(text):
         yield "", text
         return
     name, sign, domain = text.rpartition("@")
-    yield "entry", name if sign else domain
-    if sign:
+    if name and domain:
+        yield "entry", name
         yield "", sign
         yield "domain", domain
+    else:
+        yield "entry", text
 
 
 NAMING = Naming(
     parts,
-    patterns=(("host", re.compile(r"repl://([^\s/:\"'()<>]+)")),),
     common=frozenset(
-        {"admin", "idm_admin", "anonymous", "system_info", "domain_info", "domain_local", "system_config"}
-        | {"idm_admins", "system_admins", "idm_all_persons", "idm_all_accounts", "idm_people_admins", "localhost"}
+        {"admin", "idm_admin", "anonymous", "system_admins", "domain_admins", "idm_admins", "idm_all_persons"}
+        | {"idm_all_accounts", "idm_people_admins", "idm_group_admins", "idm_unix_admins", "idm_high_privilege"}
+        | {"system_info", "system_config", "domain_local", "localhost"}
     ),
     ordinary=frozenset(
-        # Words of the commands: with a name for one of them nobody could run what a report shows.
-        {"on", "kanidmd", "database", "backup", "refresh", "replication", "consumer", "rm", "timedatectl", "status"}
-        | {"set-ntp", "true", "false", "server", "toml", "ssh", "docker", "exec", "repl", "automatic_refresh"}
+        {"idm", "kanidm", "kanidmd", "database", "backup", "restore", "verify", "refresh", "replication", "repl"}
+        # Words of the file with the links: with a name for one of them nobody could do what a report says.
+        | {
+            "pull",
+            "mutual",
+            "allow",
+            "automatic_refresh",
+            "origin",
+            "server",
+            "toml",
+            "partner",
+            "consumer",
+            "supplier",
+        }
+        # And of the commands.
+        | {"on", "rm", "timedatectl", "status", "true", "ssh", "docker", "exec"}
     ),
 )
