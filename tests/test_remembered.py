@@ -22,6 +22,7 @@ from widgets import (
     Stops,
     TimeLine,
     Tombstones,
+    WalkThrough,
 )
 from workbench import Problem
 from workbench.incident import Incident
@@ -29,6 +30,7 @@ from workbench.listed import Asked, positions_page, tombstones_page
 from workbench.matrix_text import stuck_of
 from workbench.overview import mesh
 from workbench.remembered import compared, floor_grid, range_bars
+from workbench.walks import walk, walks
 
 NOW = 20 * 24 * 3600
 
@@ -232,7 +234,51 @@ def test_views_are_left_through_page_by_page_and_back(graves: Incident) -> None:
     assert {one["server"]: one["verdict"] for one in dead.data["story"]["servers"]}["C"] == "missing"
 
 
+# --- worked examples
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "agree", "gone"),
+    [
+        ("walk-through", "x: data = three; x: from-b = two", True, []),
+        ("flip-flop", "x: data = one; x: from-b = four", False, [7]),
+        ("flip-flop prevented", "x: data = three; x: from-b = four", True, []),
+        ("no-operation", "x: name = w", True, []),
+        ("no-operation left out", "x: name = l", True, []),
+        ("no-operation today", "x: name = w", True, []),
+    ],
+)
+def test_a_small_fleet_is_walked_through(name: str, ends: str, agree: bool, gone: list[int], missed: Incident) -> None:
+    view = WalkThrough(missed, Inputs(missed, "31_entry_replication", walk=name))
+    assert name in walks(missed)
+    last = view.data["servers"][-1]
+    assert "; ".join(one["text"] for one in last["values"]) == ends
+    assert view.data["agree"] is agree
+    assert [number for number, one in enumerate(view.data["steps"], 1) if one["back"]] == gone
+    at = view.data["at"]
+    for to, there in ((0, 0), (3, 3), (-5, 0), (999, at), ("3", at), (True, at)):
+        say(view, what="go", to=to)
+        assert view.data["at"] == there
+    say(view, what="go", to=0)
+    assert [one["new"] for one in view.data["servers"][0]["values"]] == [True]
+    assert [one["name"] for one in view.data["servers"] if one["values"]] == ["A"]
+
+
+def test_the_condition_is_what_keeps_a_read_only_consumer_from_going_back(missed: Incident) -> None:
+    steps = walk(missed, "flip-flop prevented")["steps"]
+    assert [number for number, one in enumerate(steps, 1) if one["refused"]] == [7]
+    assert "would go back in time" in steps[6]["refused"]
+    with pytest.raises(Problem, match="there is no example nothing"):
+        walk(missed, "nothing")
+
+
 # --- each system has what it has, and the others say so
+
+
+def test_where_there_are_no_worked_examples_a_sentence_says_so() -> None:
+    incident = incident_of(LOST)
+    view = WalkThrough(incident, Inputs(incident, "31_entry_replication", walk=""))
+    assert "no worked examples of fleets of 389 Directory Server" in view.text()
 
 
 @pytest.mark.parametrize("view", [RangeBars, PositionList, FloorGrid, Tombstones])

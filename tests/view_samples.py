@@ -35,6 +35,7 @@ from widgets import (
     Tombstones,
     VectorGrid,
     View,
+    WalkThrough,
 )
 from widgets.inputs import CopyFile, Note
 from widgets.progress import Progress
@@ -95,6 +96,12 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         yield f"tombstones {name}", lambda incident=incident: Tombstones(incident), dead
         cell = [{"what": "pick", "row": 0, "column": 0}] if pulls else []
         yield f"floors {name}", lambda incident=incident: FloorGrid(incident), cell
+    walked = Inputs(forgetting["synth-missed"], "31_entry_replication", walk="flip-flop")
+    yield (
+        "walk",
+        lambda: WalkThrough(forgetting["synth-missed"], walked),
+        [{"what": "go", "to": 6}, {"what": "go", "to": 0}],
+    )
     yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
     plan = planned(lost.case)
     yield "progress", lambda: Progress("reading", lambda: None), [{"what": "cancel"}]

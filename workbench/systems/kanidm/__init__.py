@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.model import Detectors, Kind, System
-from workbench.rules.entries import Pulling
+from workbench.rules.entries import Example, Pulling
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
 from workbench.systems.kanidm.codes import CODES
 from workbench.systems.kanidm.formats import FORMATS
@@ -22,6 +22,12 @@ def _pulling() -> Pulling:
     from workbench.systems.kanidm.pulling import PULLING
 
     return PULLING
+
+
+def _walks() -> Mapping[str, Example]:
+    from workbench.systems.kanidm.rules.examples import EXAMPLES
+
+    return EXAMPLES
 
 
 def _detectors() -> Detectors:
@@ -45,6 +51,7 @@ SYSTEM = System(
     scenarios=_scenarios,
     vector_word="ruv",
     pulling=_pulling,
+    walks=_walks,
     detectors=_detectors,
     codes=CODES,
     secrets=lambda: SECRETS,
