@@ -14,6 +14,7 @@ from widgets import (
     EntryDiff,
     FloorGrid,
     Inputs,
+    MeshMap,
     MissedChanges,
     PendingLanes,
     PositionList,
@@ -22,6 +23,7 @@ from widgets import (
     Stops,
     TimeLine,
     Tombstones,
+    VectorsOverTime,
     WalkThrough,
 )
 from workbench import Problem
@@ -29,6 +31,7 @@ from workbench.incident import Incident
 from workbench.listed import Asked, positions_page, tombstones_page
 from workbench.matrix_text import stuck_of
 from workbench.overview import mesh
+from workbench.parameters import span_of
 from workbench.remembered import compared, floor_grid, range_bars
 from workbench.walks import walk, walks
 
@@ -291,7 +294,7 @@ def test_where_servers_keep_logs_a_sentence_says_so(view: type[Any]) -> None:
 @pytest.mark.parametrize(
     ("view", "says"),
     [
-        (AnchorLine, "its servers keep no log of changes: see the notebook 31_entry_replication"),
+        (AnchorLine, "its servers keep no log of changes: see 31_entry_replication; sessions are played for"),
         (Stepper, "its servers keep no log of changes"),
         (Stops, "its servers keep no log of changes"),
         (PendingLanes, "servers of Kanidm keep no pending list"),
@@ -328,3 +331,17 @@ def test_a_link_over_which_nothing_is_to_go_is_not_stuck(missed: Incident, offli
         incident.found["links"].remove(link)
         assert drawn["verdict"] == verdict
         assert ("refresh" in drawn["label"]) is (incident is offline and consumer == "C")
+
+
+def test_the_times_that_may_be_chosen_are_those_of_the_vectors(graves: Incident, missed: Incident) -> None:
+    assert span_of(missed) == ("2026-01-01 00:00:00", "2026-01-03 00:00:42")
+    assert span_of(graves)[0] == "2026-01-01 00:00:00", "time 0 is no change"
+
+
+def test_a_map_without_links_says_so(missed: Incident) -> None:
+    assert "No collected file tells of a link" in MeshMap(missed).text()
+    assert "No collected file tells of a link" not in MeshMap(incident_of(LOST)).text()
+
+
+def test_a_picture_without_times_says_so(missed: Incident) -> None:
+    assert VectorsOverTime(missed).text() == "Nothing in the case tells when a vector moved."

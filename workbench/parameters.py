@@ -153,6 +153,12 @@ def span_of(incident: Incident) -> tuple[str, str]:
         for seen in one.facts.get("by_origin", {}).values():
             made = [incident.system.moment(seen[end]) for end in ("min", "max") if seen.get(end)]
             times += [at for at in made if at]
+    if not times:  # no log: as far as the vectors go, but for time 0, which is before every change
+        ends = (
+            end for one in incident.topology.replicas for span in one.vector.values() for end in (span.min, span.max)
+        )
+        made = [incident.system.moment(end) for end in ends if end and incident.system.halves(end)[0] > 0]
+        times = [at for at in made if at]
     if not times:
         return "no time seen,", "no time seen,"
     first, last = (f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for at in (min(times), max(times)))

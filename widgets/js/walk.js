@@ -5,10 +5,10 @@ function draw(body, data, send) {
   body.append(make("h3", "", data.title), make("p", "", data.shows));
   const go = (to) => send("go", { to });
   body.append(make("div", "wb-row", [
-    button("⏮", "first", () => go(0), "the first step", data.at <= 0),
+    button("|◀", "first", () => go(0), "the first step", data.at <= 0),
     button("◀", "back", () => go(data.at - 1), "a step back", data.at <= 0),
     button("▶", "on", () => go(data.at + 1), "a step on", data.at >= steps.length - 1),
-    button("⏭", "last", () => go(steps.length - 1), "the last step", data.at >= steps.length - 1),
+    button("▶|", "last", () => go(steps.length - 1), "the last step", data.at >= steps.length - 1),
     make("span", "wb-number", `step ${number(data.at + 1)} of ${number(steps.length)}`),
     data.agree ? verdict("present", "all servers hold the same") : verdict("pending", "the servers do not hold the same"),
   ]));
