@@ -289,6 +289,9 @@ def test_where_servers_keep_logs_a_sentence_says_so(view: type[Any]) -> None:
     made = view(incident_of(LOST))
     assert made.data == {}
     assert "servers of 389 Directory Server keep logs of their changes" in made.text()
+    for message in ({"what": "page", "by": 1}, {"what": "pick", "index": 0, "row": 0, "origin": 0}):
+        say(made, **message)
+        assert made.data == {}
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         yield f"anchor {name}", lambda incident=incident, inputs=inputs: AnchorLine(incident, inputs), []
         yield f"stops {name}", lambda incident=incident, inputs=inputs: Stops(incident, inputs), []
     forgetting = {name: Incident(case_of_set(name)) for name in ("synth-missed", "synth-offline8d")}
-    for name, incident in {**forgetting, "graves": Incident(case_of_graves()), "lost": lost}.items():
+    for name, incident in {"lost": lost, **forgetting, "graves": Incident(case_of_graves())}.items():
         pulls = incident is not lost
         pair = Inputs(incident, "31_entry_replication", supplier="A", consumer="C") if pulls else None
         picks = [{"what": "pick", "origin": 0, "bar": 0}, {"what": "pick", "origin": 0, "bar": 1}]
