@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from incident_samples import incident_of
-from kanidm_samples import START, case_of_graves, case_of_set, entry_id, origin, text_of
+from kanidm_samples import START, backup, case_of_graves, case_of_set, collected, entry_id, origin, text_of
 from view_samples import LOST, say
 
 from widgets import (
@@ -26,7 +27,8 @@ from widgets import (
     VectorsOverTime,
     WalkThrough,
 )
-from workbench import Problem
+from workbench import Case, Problem
+from workbench.engine.rows import groups_that
 from workbench.incident import Incident
 from workbench.listed import Asked, positions_page, tombstones_page
 from workbench.matrix_text import stuck_of
@@ -348,3 +350,28 @@ def test_a_map_without_links_says_so(missed: Incident) -> None:
 
 def test_a_picture_without_times_says_so(missed: Incident) -> None:
     assert VectorsOverTime(missed).text() == "Nothing in the case tells when a vector moved."
+
+
+def test_of_what_is_listed_only_the_rows_near_a_page_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server lists a hundred thousand positions in a week; a page shows twenty."""
+    listed = [(second, "ab"[second % 2]) for second in range(1, 40_001)]
+    case = Case.create(tmp_path / "case")
+    case.load([collected(tmp_path / "in", *(backup(name, 50_000, listed) for name in "ab"))])
+    incident, groups = Incident(case), []
+
+    def counted(*given: Any) -> Any:
+        for table in groups_that(*given):
+            groups.append(len(table))
+            yield table
+
+    monkeypatch.setattr("workbench.listed.groups_that", counted)
+    page = positions_page(incident, Asked(), size=20)
+    assert [row["position"] for row in page["rows"]] == [text_of(second, "ab"[second % 2]) for second in range(1, 21)]
+    assert all(cell["listed"] for row in page["rows"] for cell in row["cells"])
+    assert sum(groups) < 2 * 40_000, "of two servers, each looked at twice: less than half of all"
+    groups.clear()
+    page = positions_page(incident, Asked(), text_of(39_990, "a"), 20)
+    assert [row["position"] for row in page["rows"]] == [
+        text_of(second, "ab"[second % 2]) for second in range(39_991, 40_001)
+    ]
+    assert sum(groups) < 40_000
