@@ -45,6 +45,8 @@ class Entry:
     changes: Mapping[str, Cid] = field(default_factory=dict)
     gone: Cid | None = None
     source: int | None = None
+    partial: bool = False
+    """Its class never came."""
 
 
 def backup(
@@ -77,8 +79,14 @@ def _entry(number: int, one: Entry) -> dict[str, Any]:
     attrs["name"] = {"N8": [f"entry{number:04}"]}
     if one.source is not None:
         attrs |= {"class": {"I8": ["object", "recycled", "conflict"]}, "source_uuid": {"UU": [entry_id(one.source)]}}
-    changes = {"class": _cid(one.at), **{name: _cid(cid) for name, cid in one.changes.items()}}
+    changes = {} if one.partial else {"class": _cid(one.at)}
+    changes |= {name: _cid(cid) for name, cid in one.changes.items()}
     return {"changestate": {"V1Live": {"at": _cid(one.at), "changes": changes}}, "attrs": attrs}
+
+
+def as_file(path: Path, one: dict[str, Any]) -> None:
+    """Write one as the server does."""
+    path.write_text(json.dumps(one))
 
 
 def collected(folder: Path, *backups: dict[str, Any]) -> Path:
@@ -86,7 +94,7 @@ def collected(folder: Path, *backups: dict[str, Any]) -> Path:
     folder.mkdir(parents=True)
     for one in backups:
         letter = bytes([uuid.UUID(one["db_s_uuid"]).int >> 120]).decode().upper()
-        (folder / f"{letter}.json").write_text(json.dumps(one))
+        as_file(folder / f"{letter}.json", one)
     return folder
 
 

@@ -45,7 +45,7 @@ def test_a_server_to_which_links_lead_alone_is_named(tmp_path: Path) -> None:
     """Of one that is known by its address alone; but an address that may be that of a collected server is no other one."""
     said = "No change is known to be missing; localhost:38903 was not collected."
     assert told(tmp_path / "a", without(three(20, set()), "s3.")) == (said, INCONCLUSIVE)
-    said = "No change is known to be missing; of s3 neither a vector nor a log was collected."
+    said = "No change is known to be missing; of s3 neither a vector nor a log of changes was collected."
     assert told(tmp_path / "b", without(three(20, set()), "s3.replica", "s3.changelog")) == (said, INCONCLUSIVE)
 
 
@@ -69,7 +69,7 @@ def test_a_suffix_of_which_one_server_alone_tells_is_named(tmp_path: Path) -> No
     two = {**other, "s2.o.agreements.ldif": links}
     about = called(("s1", "s2"), ["s1.o.*", "s2.o.*"], "dc=other")
     about += called(names, [f"{name}.[cra]*" for name in names]).removeprefix("servers:\n")
-    said = "No change is known to be missing; of dc=other only s1 was collected; of s2 neither a vector nor a log of dc=other"
+    said = "No change is known to be missing; of dc=other only s1 was collected; of s2 neither a vector nor a log"
     assert told(tmp_path / "b", {**three(20, set()), **two, "case.yaml": about})[0].startswith(said)
 
 
@@ -78,8 +78,8 @@ def test_a_suffix_of_which_one_server_alone_tells_is_named(tmp_path: Path) -> No
     [
         (False, False, "of dc=other localhost:38903 was not collected"),
         (True, False, "of dc=other localhost:38903 was not collected"),
-        (False, True, "of s3 neither a vector nor a log of dc=other was collected"),
-        (True, True, "of s3 neither a vector nor a log of dc=other was collected"),
+        (False, True, "of s3 neither a vector nor a log of changes of dc=other was collected"),
+        (True, True, "of s3 neither a vector nor a log of changes of dc=other was collected"),
     ],
 )
 def test_a_server_that_tells_one_suffix_does_not_tell_the_other(

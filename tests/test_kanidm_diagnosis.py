@@ -130,7 +130,7 @@ def test_other_domains_are_compared_with_nothing(tmp_path: Path) -> None:
 
 def test_servers_that_only_have_gone_different_ways(tmp_path: Path) -> None:
     apart = collected(tmp_path / "in", backup("a", 200, [(0, "a"), (9, "a")]), backup("b", 200, [(0, "b"), (9, "b")]))
-    assert ("NO_OVERLAP", "B") in codes(of(apart, case=tmp_path / "case"))
+    assert ("NO_OVERLAP", "A") in codes(of(apart, case=tmp_path / "case"))
 
 
 def test_each_behind_the_other_is_diverged(tmp_path: Path) -> None:
@@ -221,3 +221,140 @@ def test_of_a_server_whose_entries_were_not_collected_nothing_is_claimed(tmp_pat
     found = of(folder, case=tmp_path / "case")
     assert {(row["server"], row["why"], row["count"]) for row in found["unknown"]} == {("B", "no_entries", None)}
     assert found["missing"] == []
+
+
+def test_an_origin_that_every_vector_has_forgotten_is_neither_waited_for_nor_held(tmp_path: Path) -> None:
+    """A server that was refreshed long ago made its changes as an origin that stands in no vector any more."""
+    now = 20 * DAY
+    ruv = [(now - DAY, "a"), (now, "a"), (now - DAY, "b"), (now, "b")]
+    old = {**BASE, 3: Entry((0, "a"), {"mail": (50, "d")}), 4: Entry(gone=(60, "d"))}
+    at_a = {**old, 5: Entry((0, "a"), {"mail": (now, "a")})}
+    at_b = {number: one for number, one in old.items() if number != 4}
+    folder = collected(tmp_path / "in", backup("a", now, ruv, at_a), backup("b", now, ruv, at_b))
+    found = of(folder, case=tmp_path / "case")
+    assert found["pending"] == found["stranded"] == found["unknown"] == []
+    assert [(row["server"], row["attribute"]) for row in found["missing"]] == [("B", "mail")]
+    assert codes(found) == {("MISSED_CHANGE", "B"), ("TOMBSTONE_REAPABLE", "A")}
+
+
+def test_of_what_an_origin_did_before_it_was_forgotten_nobody_can_tell(tmp_path: Path) -> None:
+    now = 20 * DAY
+    ruv = [(now - DAY, "a"), (now, "a"), (now - DAY, "b"), (now, "b")]
+    lacks = {**BASE, 3: Entry((0, "a"), {"mail": (40, "a")})}
+    shows = {**BASE, 3: Entry((0, "a"), {"mail": (50, "d")})}
+    folder = collected(tmp_path / "in", backup("a", now, ruv, lacks), backup("b", now, ruv, shows))
+    found = of(folder, case=tmp_path / "case")
+    assert found["missing"] == found["pending"] == []
+    assert [(row["server"], row["origin"], row["why"]) for row in found["unknown"]] == [("A", origin("d"), "forgotten")]
+
+
+def test_an_old_tombstone_is_not_that_of_the_entry_that_was_made_anew(tmp_path: Path) -> None:
+    now = 20 * DAY
+    ruv = [(0, "a"), (now - 60, "a"), (now, "b"), (0, "b"), (0, "c")]
+    anew = Entry((now - DAY, "a"), {"mail": (now - DAY, "a")})
+    changed = Entry((now - DAY, "a"), {"mail": (now - 60, "a")})
+    folder = collected(
+        tmp_path / "in",
+        backup("a", now, ruv, {**BASE, 3: anew}),
+        backup("b", now, ruv, {**BASE, 3: changed}),
+        backup("c", 8 * DAY, [*RUV, (5 * DAY, "c")], {**BASE, 3: Entry(gone=(100, "a"))}),
+    )
+    found = of(folder, case=tmp_path / "case")
+    assert {(row["server"], row["attribute"], row["operation"]) for row in found["missing"]} == {("A", "mail", None)}
+    untold = {(row["server"], row["from"], row["why"]) for row in found["unknown"]}
+    assert untold == {("A", text_of(100, "a"), "forgotten"), ("B", text_of(100, "a"), "forgotten")}
+
+
+def test_an_entry_that_was_made_twice_is_a_conflict_and_no_loss(tmp_path: Path) -> None:
+    first = Entry((50, "a"), {"mail": (60, "a")})
+    second = Entry((55, "b"), {"name": (70, "b")})
+    folder = collected(
+        tmp_path / "in", backup("a", 200, RUV, {**BASE, 30: first}), backup("b", 200, RUV, {**BASE, 30: second})
+    )
+    found = of(folder, case=tmp_path / "case")
+    assert found["missing"] == []
+    (row,) = found["unknown"]
+    assert (row["server"], row["origin"], row["count"], row["why"]) == ("B", origin("a"), 2, "made_twice")
+    (one,) = (one for one in found["findings"] if one["code"] == "ENTRY_CONFLICT")
+    assert one["evidence"][0] == {
+        "entry": entry_id(30),
+        "target": "entry0030",
+        "A": text_of(50, "a"),
+        "B": text_of(55, "b"),
+    }
+
+
+def test_a_clock_ahead_rolls_nobody_back(tmp_path: Path) -> None:
+    """A was read first and wrote on; of C it holds a change from tomorrow."""
+    ahead = [*RUV, (DAY, "c")]
+    folder = collected(
+        tmp_path / "in",
+        backup("a", 200, ahead, BASE),
+        backup("b", 500, [*ahead, (400, "a")], BASE),
+        backup("c", DAY, ahead, BASE),
+    )
+    found = of(folder, case=tmp_path / "case")
+    assert [code for code, _ in codes(found)] == ["CLOCK_AHEAD"]
+
+
+def test_a_server_that_was_restored_has_to_be_refreshed(tmp_path: Path) -> None:
+    folder = collected(
+        tmp_path / "in",
+        backup("a", 500, [*RUV, (500, "b")], BASE),
+        backup("b", 600, [*RUV, (300, "a"), (500, "b")], BASE),
+    )
+    (one,) = (one for one in of(folder, case=tmp_path / "case")["findings"] if one["code"] == "ROLLED_BACK")
+    assert one["server"] == "A" and "refresh it" in one["fix"][0]["repair"]
+
+
+def test_the_vector_and_the_entries_are_of_one_moment(tmp_path: Path) -> None:
+    """Of a server that was restored since its backup, the backup claims what the database does not hold."""
+    after = backup("b", 300, RUV, BASE)
+    newer = {**BASE, 3: Entry((0, "a"), {"mail": (250, "a")})}
+    folder = collected(tmp_path / "in", backup("a", 400, [*RUV, (250, "a")], newer), after)
+    (folder / "B.before.json").write_text(json.dumps(backup("b", 260, [*RUV, (250, "a")], newer)))
+    found = of(folder, case=tmp_path / "case")
+    assert found["missing"] == found["unknown"] == []
+    assert [(row["server"], row["count"]) for row in found["pending"]] == [("B", 1)]
+
+
+def test_a_list_of_entries_proves_no_loss(tmp_path: Path) -> None:
+    """It shows no changes of attributes, and is of another moment than what else tells the vector."""
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, BASE))
+    lines = [f"{n}: v3 - {{ Uuid([{entry_id(n)}]), created: {text_of(0, 'a')}, Iname([e{n}]), }}" for n in range(5)]
+    (folder / "B.txt").write_text("\n".join(lines))
+    spoken = {"domain_uuid": DOMAIN, "ranges": backup_ranges(RUV)}
+    (folder / "B.jsonl").write_text(json.dumps({"Incremental": {"V1": spoken}}) + "\n")
+    found = of(folder, case=tmp_path / "case")
+    assert found["missing"] == []
+    assert {(row["server"], row["why"]) for row in found["unknown"]} == {("B", "no_entries")}
+    assert pair(found, "A", "B")["message"] == "NoChangesAvailable"
+
+
+def backup_ranges(ruv: list[Cid]) -> dict[str, Any]:
+    """What a consumer says that it claims."""
+    found: dict[str, Any] = {}
+    for one in backup("a", 0, ruv)["repl_meta"]["V1"]["ruv"]:
+        found.setdefault(one["s"], {"m": one["t"]})["x"] = one["t"]
+    return found
+
+
+def test_files_called_alike_everywhere_are_of_the_server_that_the_folder_names(tmp_path: Path) -> None:
+    folder = tmp_path / "ldap-one"
+    folder.mkdir()
+    (folder / "backup-2026-01-04T22:00:00.123Z.json").write_text(json.dumps(backup("a", 200, RUV, BASE)))
+    (folder / "backup-2026-01-05T22:00:00.123Z.json").write_text(json.dumps(backup("a", 300, RUV, BASE)))
+    found = of(folder, case=tmp_path / "case")
+    assert [one["name"] for one in found["servers"]] == ["ldap-one"]
+    assert found["findings"] == []
+
+
+def test_of_a_backup_that_was_cut_what_is_lacking_is_not_missing(tmp_path: Path) -> None:
+    whole = backup("b", 200, RUV, BASE)
+    folder = collected(tmp_path / "in", backup("a", 200, RUV, BASE))
+    text = json.dumps(whole)
+    (folder / "B.json").write_text(text[: text.index(entry_id(12)) + 90])
+    found = of(folder, case=tmp_path / "case")
+    assert found["missing"] == []
+    assert {(row["server"], row["why"]) for row in found["unknown"]} == {("B", "not_read")}
+    assert ("UNREADABLE_INPUT", "B") in codes(found)

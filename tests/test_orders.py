@@ -66,7 +66,7 @@ def test_what_a_notebook_copies_is_what_is_run(tmp_path: Path, case: Path) -> No
 def cases(folder: Path, *places: str) -> None:
     for place in places:
         (folder / place).mkdir(parents=True)
-        (folder / place / "case.yaml").write_text("layout: '5'\n")
+        (folder / place / "case.yaml").write_text("layout: '6'\n")
 
 
 def test_a_run_is_called_by_its_case_as_it_is_written_and_by_its_notebook(tmp_path: Path) -> None:

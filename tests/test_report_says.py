@@ -359,7 +359,7 @@ def test_plain_words_agree_with_the_headline(tmp_path: Path) -> None:
     ]
     empty = {name: text for name, text in files.items() if name != "s3.changelog.ldif"}
     assert said("empty", {**empty, "s3.replica.ldif": replica(3, [])}) == [
-        "Of s3 neither a vector nor a log was collected: what it has, these files do not tell."
+        "Of s3 neither a vector nor a log of changes was collected: what it has, these files do not tell."
     ]
 
 

@@ -23,7 +23,7 @@ from workbench.engine.states import (
     states_in,
 )
 from workbench.model import Source
-from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking
+from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking, settled
 from workbench.tables import table
 
 ORIGINS = ("a", "b", "c")
@@ -67,7 +67,7 @@ def told(shown: Shown, found: states.Lacked) -> set[tuple[str, Lacking]]:
             Lacking(
                 None if found.attribute[at] < 0 else shown.attributes[found.attribute[at]],
                 shown.cid(found, at),
-                bool(found.certain[at]),
+                states.WHYS[int(found.why[at])],
             ),
         )
         for at in range(len(found))
@@ -75,18 +75,18 @@ def told(shown: Shown, found: states.Lacked) -> set[tuple[str, Lacking]]:
 
 
 @settings(max_examples=400)
-@given(fleets, ranges, st.integers(0, 6))
+@given(fleets, ranges, st.integers(0, 6), st.booleans())
 def test_what_is_lacked_is_what_the_rule_says_of_each_entry(
-    fleet: list[tuple[Kept, ...]], seen: Ranges, forgotten: int
+    fleet: list[tuple[Kept, ...]], seen: Ranges, forgotten: int, whole: bool
 ) -> None:
     shown = in_memory(fleet)
     for server in range(len(fleet[0])):
         slowly = {
             (f"entry-{entry}", one)
             for entry, kept in enumerate(fleet)
-            for one in lacking(kept[server], kept[:server] + kept[server + 1 :], seen, forgotten)
+            for one in lacking(kept[server], kept[:server] + kept[server + 1 :], seen, forgotten, whole)
         }
-        found = shown.lacked_by(server, seen, forgotten)
+        found = shown.lacked_by(server, seen, forgotten, whole)
         assert told(shown, found) == slowly
         assert len(found) == len(slowly), "each once"
         held = shown.holders(found)
@@ -99,8 +99,10 @@ def test_what_is_lacked_is_what_the_rule_says_of_each_entry(
 
 
 @settings(max_examples=200)
-@given(fleets, ranges)
-def test_what_is_pending_is_what_others_show_beyond_the_claim(fleet: list[tuple[Kept, ...]], seen: Ranges) -> None:
+@given(fleets, ranges, st.integers(0, 6))
+def test_what_is_pending_is_what_others_show_beyond_the_claim(
+    fleet: list[tuple[Kept, ...]], seen: Ranges, forgotten: int
+) -> None:
     shown = in_memory(fleet)
     for server in range(len(fleet[0])):
         slowly = set()
@@ -110,9 +112,10 @@ def test_what_is_pending_is_what_others_show_beyond_the_claim(fleet: list[tuple[
                 slowly |= {
                     (f"entry-{entry}", attribute, cid)
                     for attribute, cid in changes
-                    if cid[1] not in seen or cid[0] > seen[cid[1]][1]
+                    if cid[0] > (seen[cid[1]][1] if cid[1] in seen else forgotten - 1)
+                    and not settled(kept[server], one, attribute)
                 }
-        found = told(shown, shown.pending_at(server, seen))
+        found = told(shown, shown.pending_at(server, seen, forgotten))
         assert {(entry, one.attribute, one.cid) for entry, one in found} == slowly
 
 

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.rows import rows_where
-from workbench.engine.states import Lacked, Shown, differing, held_together, states_in, states_of_entries
+from workbench.engine.states import WHYS, Lacked, Shown, differing, held_together, states_in, states_of_entries
 from workbench.inputs import Input
 from workbench.model import Problem
-from workbench.rules.entries import FORGOTTEN, NO_ENTRIES, Answer, Peer, Ranges
+from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
+from workbench.systems import format_with
 from workbench.topology import Replica, Topology
 from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
 
@@ -48,7 +49,8 @@ def pulls(case: Case, shown: Topology, rules: str | None = None) -> list[dict[st
         answers = {name: answer(*ends) for name, answer in pulling.answers.items()}
         about: dict[str, Any] = {"supplier": supplier.server, "consumer": consumer.server, "suffix": supplier.suffix}
         about |= {"link": link.name if link else None, "link_enabled": link.enabled if link else None}
-        row = about | {"rules": chosen, "would_contact": None, **_told(shown, answers.pop(chosen)), "others": {}}
+        about["would_contact"] = link.enabled is not False if link else None
+        row = about | {"rules": chosen, **_told(shown, answers.pop(chosen)), "others": {}}
         # Words differ from rule set to rule set; what is sent is what counts.
         differ = {name: one for name, one in answers.items() if one.owed != row["owed"]}
         row["others"] = {name: _told(shown, one) for name, one in differ.items()}
@@ -63,10 +65,15 @@ def _peer(case: Case, shown: Topology, replica: Replica) -> Peer:
 
 def now_at(case: Case, shown: Topology, replica: Replica) -> int:
     """What time it was at a server when its files were written; if they do not say, that of the last change it claims."""
+    told = clock_of(case, shown, replica)
+    return max((last for _, last in ranges_of(shown, replica).values()), default=0) if told is None else told
+
+
+def clock_of(case: Case, shown: Topology, replica: Replica) -> int | None:
+    """What time it was at a server when its files were written, by its own clock; None: they do not say."""
     assert shown.pulling is not None
     told = [shown.pulling.now(one.facts) for one in _inputs(case, shown, replica)]
-    times = [time for time in told if time is not None] or [last for _, last in ranges_of(shown, replica).values()]
-    return max(times, default=0)
+    return max((time for time in told if time is not None), default=None)
 
 
 def ranges_of(shown: Topology, replica: Replica) -> dict[str, tuple[int, int]]:
@@ -155,11 +162,15 @@ def _between(case: Case, one: Input | None, origin: str, after: int, upto: int) 
 
 
 def states_of(case: Case, shown: Topology, replica: Replica, table: str = "states") -> Input | None:
-    """The file that shows the server's entries, or holds rows of another table; of several that of the latest time."""
-    pulling = shown.pulling
-    assert pulling is not None
-    mine = [one for one in _inputs(case, shown, replica) if any(part["table"] == table for part in one.parts)]
-    return max(mine, key=lambda one: (pulling.now(one.facts) or 0, one.file), default=None)
+    """The file that shows the server's entries, or holds rows of another table, at the moment of its vector."""
+    mine = (one for one in _inputs(case, shown, replica) if one.file == replica.told_in)
+    fitting = (one for one in mine if format_with(one.kind).evidence == CHANGE_STATE)
+    return next((one for one in fitting if any(part["table"] == table for part in one.parts)), None)
+
+
+def _whole(one: Input) -> bool:
+    """False if some entries of the file could not be read, and it does not tell which."""
+    return not one.rejected and not one.why
 
 
 def names_of(case: Case, files: Iterable[Input], entries: Iterable[str]) -> dict[str, str]:
@@ -202,19 +213,24 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
         servers = [(one, shows) for one in mine if (shows := states_of(case, shown, one))]
         parts = [case.parts("states", shows) for _, shows in servers]
         held = states_of_entries(parts, time, origin)
-        for number, (replica, _) in enumerate(servers) if held.entries else ():
+        for number, (replica, shows) in enumerate(servers) if held.entries else ():
             ranges = ranges_of(shown, replica)
-            lacked = held.lacked_by(number, ranges, now_at(case, shown, replica) - pulling.remember)
-            at = [place for place in range(len(lacked)) if held.cid(lacked, place) == (time, origin)]
-            if time > ranges.get(origin, (0, -1))[1]:
+            forgotten = now_at(case, shown, replica) - pulling.remember
+            lacked = held.lacked_by(number, ranges, forgotten, _whole(shows))
+            whys = {
+                WHYS[int(lacked.why[place])]
+                for place in range(len(lacked))
+                if held.cid(lacked, place) == (time, origin)
+            }
+            if whys:
+                why = min(whys)
+                verdict = (UNKNOWN, why, SAYS[why]) if why else (MISSING, LACKS, SAYS[LACKS])
+            elif held.shows(number, time, origin):
+                verdict = PRESENT, "in_state", SAYS["in_state"]
+            elif time > (ranges[origin][1] if origin in ranges else forgotten - 1):
                 verdict = PENDING, "not_covered", NOT_COVERED
-            elif any(lacked.certain[place] for place in at):
-                verdict = MISSING, LACKS, SAYS[LACKS]
-            elif at:
-                verdict = UNKNOWN, FORGOTTEN, SAYS[FORGOTTEN]
             else:
-                rule = "in_state" if held.shows(number, time, origin) else "superseded"
-                verdict = PRESENT, rule, SAYS[rule]
+                verdict = PRESENT, "superseded", SAYS["superseded"]
             found.append(Verdict(replica.server, suffix, *verdict))
     return found
 
@@ -228,7 +244,7 @@ class _Compared:
         self.case, self.shown, self.suffix, self.limit, self.found = case, shown, suffix, limit, found
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
         self.replicas = [one for one in shown.replicas if one.suffix == suffix and one.claims]
-        self.pending, self.forgotten = _Spans(), _Spans()
+        self.pending, self.untold = _Spans(), {why: _Spans() for why in WHYS if why}
 
     def judge(self) -> None:
         """Everything about the suffix."""
@@ -243,8 +259,9 @@ class _Compared:
         for servers in of.values():
             if len(servers) > 1:
                 self._compare(servers)
-        for (server, origin), (count, first, last) in sorted(self.forgotten.items()):
-            self._unknown(server, origin, first, last, count, FORGOTTEN)
+        for why, spans in self.untold.items():
+            for (server, origin), (count, first, last) in sorted(spans.items()):
+                self._unknown(server, origin, first, last, count, why)
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
@@ -274,18 +291,20 @@ class _Compared:
         pulling = self.shown.pulling
         assert pulling is not None
         seen = [ranges_of(self.shown, replica) for replica, _ in servers]
-        moments = [now_at(self.case, self.shown, replica) for replica, _ in servers]
+        forgotten = [now_at(self.case, self.shown, replica) - pulling.remember for replica, _ in servers]
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
         for buckets in held_together(differing(digests)):
             held = states_in(states, buckets)
             for number, (replica, _) in enumerate(servers):
-                lacked = held.lacked_by(number, seen[number], moments[number] - pulling.remember)
-                self._missing(servers, held, replica, lacked[lacked.certain])
-                self.forgotten.add(replica.server, held, lacked[~lacked.certain])
-                self.pending.add(replica.server, held, held.pending_at(number, seen[number]))
+                lacked = held.lacked_by(number, seen[number], forgotten[number], _whole(servers[number][1]))
+                self._missing(servers, held, replica, lacked[lacked.why == 0])
+                for why, spans in enumerate(self.untold.values(), 1):
+                    spans.add(replica.server, held, lacked[lacked.why == why])
+                self.pending.add(replica.server, held, held.pending_at(number, seen[number], forgotten[number]))
                 if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
-                    others = [ranges for at, ranges in enumerate(seen) if at != number]
+                    others = {at: ranges for at, ranges in enumerate(seen) if at != number}
                     self._stranded(servers, held, replica, held.only_at(number, others))
+            self._made_twice(servers, held, forgotten)
 
     def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
         self.found.totals["missing"] += len(lacked)
@@ -306,6 +325,15 @@ class _Compared:
         self.found.totals["stranded"] += len(some)
         some = some[: max(0, self.limit - len(self.found.stranded))]
         self.found.stranded.extend(self._rows(servers, held, replica, some))
+
+    def _made_twice(self, servers: Sequence[tuple[Replica, Input]], held: Shown, forgotten: Sequence[int]) -> None:
+        found = held.made_twice(forgotten)
+        found = found[: max(0, self.limit - len(self.found.made_twice))]
+        names = names_of(self.case, [one for _, one in servers], {entry for entry, _ in found}) if found else {}
+        for entry, ends in found:
+            shown = {servers[at][0].server: self._position(*cid) for at, cid in ends.items()}
+            about = {"suffix": self.suffix, "entry": entry, "target": names.get(entry, entry)}
+            self.found.made_twice.append({**about, "created": shown})
 
     def _rows(
         self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, some: Lacked

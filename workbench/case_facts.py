@@ -66,10 +66,15 @@ def _counts(found: Row) -> Iterator[dict[str, Any]]:
             # A stretch of which nobody knows how many changes it holds counts as one: it is there, or it is not.
             number = len(rows) if name in NAMED else sum(row["count"] or 1 for row in rows)
             # Of a list that was cut the shown rows are others, too, when those before them are mended.
-            which = [row["position"] for row in rows] if name in NAMED and name not in cut else None
+            which = [_which(row) for row in rows] if name in NAMED and name not in cut else None
             yield _count(name, about, number, which)
         if name in cut:
             yield _count(name, (None, None, None), cut[name], None)
+
+
+def _which(row: Row) -> str:
+    """One change: a position, and where it may stand for changes of several entries and attributes, of which."""
+    return " ".join(filter(None, (row["position"], row.get("entry"), row.get("attribute"))))
 
 
 def _count(name: str, about: Iterable[Any], number: int, positions: list[str] | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ GENERAL: Mapping[str, Code] = {
     "DUPLICATE_ORIGIN": Code("two servers use one origin", (WARNING, ERROR)),
     "DEAD_ORIGIN": Code(
         "an origin has no server and no link leads to one in the last snapshot, although every linked server was collected",
-        (WARNING,),
+        (INFO, WARNING),
     ),
     "CLOCK_AHEAD": Code(
         "positions lie in the future of the server that took them, or clocks disagree beyond the limit",

@@ -55,12 +55,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
         if row["unrelated"]:
             refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
     for suffix, pairs in refused.items():
-        while pairs:
-            # The server that most others refuse is the odd one: one finding for it, not one for each pair.
-            counts = Counter(server for pair in pairs for server in pair)
-            server = max(sorted(counts), key=counts.__getitem__)
-            others = sorted(other for pair in pairs if server in pair for other in pair - {server})
-            pairs -= {frozenset((server, other)) for other in others}
+        for server, others in odd_ones(pairs):
             generations = {
                 name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
             }
@@ -87,6 +82,17 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def odd_ones(pairs: set[frozenset[str]]) -> Iterator[tuple[str, list[str]]]:
+    """Pairs that do not fit, by the server that most others do not fit with: one finding for it, not one for each pair."""
+    pairs = set(pairs)
+    while pairs:
+        counts = Counter(server for pair in pairs for server in pair)
+        server = max(sorted(counts), key=counts.__getitem__)
+        others = sorted(other for pair in pairs if server in pair for other in pair - {server})
+        pairs -= {frozenset((server, other)) for other in others}
+        yield server, others
 
 
 def duplicate_origin(situation: Situation) -> Iterator[Finding]:
@@ -144,7 +150,8 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
             for one in mine
         )
         # Who makes the changes of a read-only server is told by links to it alone: where only such were collected, anybody may.
-        made_here = any(one.origin for one in mine)
+        # Where all do, one of which nobody knows as whom makes the changes of any.
+        made_here = (all if shown.pulling else any)(one.origin for one in mine)
         if not known or not made_here or shown.down - there or any(link.consumer not in there for link in led):
             continue
         alive = {one.origin for one in mine} | {
@@ -157,24 +164,30 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
         for origin, rows in sorted(claimed.items()):
             servers = sorted({row["server"] for row in rows})
             changes = sum(one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log)
+            left = "" if shown.pulling else f"; {changes:,} changes of it are left in a log"
             yield Finding(
                 "DEAD_ORIGIN",
-                "warning",
+                "info" if shown.pulling else "warning",
                 f"origin {origin} stands in the vector of {', '.join(servers)}, but no server makes changes as it and no "
-                f"link leads to one; {changes:,} changes of it are left in a log",
+                f"link leads to one{left}",
                 origin=origin,
                 suffix=suffix,
                 items=tuple(sorted({shown.system.show(row["max"]) for row in rows if row["max"]})),
                 evidence=first_few(map(_element, rows)),
-                fix=(
-                    step(
-                        "clean the origin, after every server has all of its changes",
-                        "a dead origin stays in every vector, and its last record may hold up trimming",
-                        "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` "
-                        "tells who would",
-                    ),
-                ),
+                fix=(_GOES_BY_ITSELF if shown.pulling else _CLEAN,),
             )
+
+
+_GOES_BY_ITSELF = step(
+    "nothing, if its server was refreshed or taken away: servers forget an origin that is quiet by themselves",
+    "a server that is refreshed makes its changes as another origin from then on",
+    "a server that was not collected, and is to come back, must come before it is forgotten",
+)
+_CLEAN = step(
+    "clean the origin, after every server has all of its changes",
+    "a dead origin stays in every vector, and its last record may hold up trimming",
+    "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would",
+)
 
 
 def clock_ahead(situation: Situation) -> Iterator[Finding]:
@@ -267,7 +280,7 @@ def _element(row: Row) -> dict[str, Any]:
 
 
 def link_disabled(situation: Situation) -> Iterator[Finding]:
-    """Links that are switched off."""
+    """Links that are switched off, or do not run for another reason."""
     statuses = situation.statuses()
     for link in situation.topology.links:
         if link.enabled is False:
@@ -275,24 +288,33 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
-                f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} is "
-                "switched off: nothing is sent over it",
+                f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} "
+                + (f"does not run, for {link.why}" if link.why else "is switched off: nothing is sent over it"),
                 server=link.supplier,
                 link=link.name,
                 suffix=link.suffix,
                 evidence=(_status(row),) if row else (),
-                fix=(
-                    step(
-                        "switch it on, if its supplier can still serve the consumer",
-                        "what waits is then delivered without any other repair",
-                        "find out first why it is off: somebody may hold back a restored or damaged server",
-                    ),
-                ),
+                fix=(_ALLOW if link.why else _SWITCH_ON,),
             )
 
 
+_SWITCH_ON = step(
+    "switch it on, if its supplier can still serve the consumer",
+    "what waits is then delivered without any other repair",
+    "find out first why it is off: somebody may hold back a restored or damaged server",
+)
+_ALLOW = step(
+    "let the supplier allow it, if it can still serve the consumer, or take it away at the consumer",
+    "both ends have to be told of a link over which the consumer asks: what waits is then delivered",
+    "find out first why the two differ: somebody may hold back a restored or damaged server",
+)
+
+
 def _status(row: Row) -> dict[str, Any]:
-    about = {key: row.get(key) for key in ("file", "offset", "name", "enabled", "state", "status_code", "status")}
+    about = {
+        key: row.get(key) for key in ("file", "offset", "name", "role", "enabled", "state", "status_code", "status")
+    }
+    about = {key: value for key, value in about.items() if key != "role" or value}
     return about | {key: row[key].isoformat() for key in ("started_at", "ended_at") if row.get(key)}
 
 
@@ -384,14 +406,14 @@ def _never_begun(situation: Situation, row: Row, status: Row, now: datetime) -> 
 def unreadable_input(situation: Situation) -> Iterator[Finding]:
     """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
 
-    A single row is left to the coverage: one damaged line does not weaken what the others say. But of a packed file one row
-    stands for all that could not be unpacked.
+    A single row is left to the coverage: one damaged line does not weaken what the others say. But one row may be the whole
+    document, and of a packed file one row stands for all that could not be unpacked.
     """
     where = pc.starts_with(pc.field("reason"), PACKED)
     rejects = situation.rows("rejects", ["file", "reason"], where, snapshot=situation.topology.snapshot)
     cut = {row["file"]: row["reason"] for batch in rejects for row in batch.to_pylist()}
     for one in situation.inputs:
-        much = one.rejected > 1 and one.rejected * 100 >= one.rows
+        much = (one.rejected > 1 or one.rejected == one.rows == 1) and one.rejected * 100 >= one.rows
         why = one.why or cut.get(one.file, "")
         if much or why:
             share = why or f"{one.rejected:,} of its {one.rows:,} rows could not be read"

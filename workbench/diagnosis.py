@@ -466,7 +466,8 @@ def _coverage(one: Input) -> dict[str, Any]:
 
 
 def _link(link: Link) -> dict[str, Any]:
-    return {key: getattr(link, key) for key in ("supplier", "suffix", "name", "consumer", "address", "enabled")}
+    keys = ("supplier", "suffix", "name", "consumer", "address", "enabled", "why", "automatic")
+    return {key: getattr(link, key) for key in keys}
 
 
 def _rejects(case: Case) -> Iterator[dict[str, Any]]:

@@ -50,7 +50,7 @@ def summed(found: Row) -> dict[str, Any]:
 
     counted = {name: told(name, found[name]) for name in ("missing", "stranded", "unknown")}
     if "missing" not in cut:
-        counted["missing"]["count"] = len({(row["suffix"], row["position"]) for row in found["missing"]})
+        counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     for name, sent in (("waiting", True), ("stuck", False)):
         rows = [row for row in found["pending"] if bool(row["suppliers"]) is sent]
@@ -71,6 +71,18 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
+
+
+def which_change(row: Row) -> tuple[str | None, ...]:
+    """What tells one change from another: one position may stand for changes of several entries and attributes."""
+    return tuple(row.get(key) for key in ("suffix", "position", "entry", "attribute"))
+
+
+def what_changed(row: Row) -> str:
+    """The operation, or which attribute was changed; `?` if nothing tells."""
+    return " ".join(
+        filter(None, (row["operation"] or ("change" if row.get("attribute") else "?"), row.get("attribute")))
+    )
 
 
 _TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
@@ -200,7 +212,7 @@ def open_questions(told: Row) -> Iterator[str]:
             yield f"of {one['suffix'] or 'a suffix without a name'} only {one['on'][0]} was collected"
     for one in told["no_vector"] if told["nothing_to_compare"]["why"] != NO_VECTOR else ():
         of = f" of {one['suffix']}" if one["suffix"] else ""
-        yield f"of {_named_few(one['on'])} neither a vector nor a log{of} was collected"
+        yield f"of {_named_few(one['on'])} neither a vector nor a log of changes{of} was collected"
     for one in told["not_collected"]:
         of = f"of {one['suffix']} " if one["suffix"] else ""
         yield f"{of}{_named_few(one['on'])} {'was' if len(one['on']) == 1 else 'were'} not collected"
@@ -267,14 +279,14 @@ def _changes(found: Row) -> str:
 
 def _named(missing: Sequence[Row], total: int) -> Iterator[str]:
     """`total`: how many there are in all, where the list was cut; else 0."""
-    heads = ["SERVER", "POSITION", "OPERATION", "TARGET", "HELD BY", "CAUSE", "BECAUSE"]
+    heads = ["SERVER", "POSITION", "WHAT", "TARGET", "HELD BY", "CAUSE", "BECAUSE"]
     rows = [
         [
             row["server"],
             row["position"],
-            row["operation"] or "?",
+            what_changed(row),
             row["target"] or "?",
-            ", ".join(row["held_by"]) or "no log",
+            ", ".join(row["held_by"]) or "nobody",
             row["cause"] or "?",
             row["says"],
         ]

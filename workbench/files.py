@@ -9,6 +9,7 @@ lost. Compressed files are read as one stream.
 from __future__ import annotations
 
 import copy
+import fnmatch
 import os
 import stat
 import tempfile
@@ -437,10 +438,11 @@ def _units(data: bytes, unit: str, opens: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
-    """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of a file named after a log, its folder."""
+    """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of one called alike everywhere, its folder."""
     name = path_text(plain_name(path))
     first = name.split(".", 1)[0]
-    return path_text(path.resolve().parent.name) if not first or first in log_words or "." not in name else first
+    of_any = not first or "." not in name or any(fnmatch.fnmatchcase(first, word) for word in log_words)
+    return path_text(path.resolve().parent.name) if of_any else first
 
 
 def inspect_file(path: Path, watch: Watch | None = None) -> dict[str, Any]:

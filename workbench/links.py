@@ -27,7 +27,8 @@ def origins_of(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
 
 def _listing(inputs: Iterable[Input]) -> dict[tuple[str, str], str]:
     """Snapshot and file of those that list all links of a server -> the server."""
-    return {(one.snapshot, one.file): one.server for one in inputs if one.kind and format_with(one.kind).tells_links}
+    lists = (one for one in inputs if one.kind and format_with(one.kind).tells_links)
+    return {(one.snapshot, one.file): one.server for one in lists if one.accepted or not one.rejected}
 
 
 def not_deleted(inputs: Iterable[Input], rows: Rows) -> list[Mapping[str, Any]]:
@@ -49,10 +50,13 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
     """Each link once: supplier, suffix (empty: unnamed), name, address, enabled, and the consumer's server if anything tells it.
 
     `rows` are those of the table `links`: a server's agreement, its status and its replica entry each tell a part. The
-    consumer is known by its origin; else by its address, or by a port that only one server has: an address is what the
-    supplier is told to use, `localhost` on one machine and a full name on another. A port tells nothing where both names
-    are full ones and differ, or where another address of the same supplier leads to that server: of the consumers of a hub
+    other end is known by its origin; else by its address, or by a port that only one server has: an address is what a
+    server is told to use, `localhost` on one machine and a full name on another. A port tells nothing where both names
+    are full ones and differ, or where another address of the same server leads there: of the consumers of a hub
     none may be known, and all listen where their supplier does. `unlike`: the servers that the address is not of.
+
+    Where consumers ask, the address leads to the supplier, which is called by it if nothing else tells who it is; and
+    `why` says why a link does not run that its consumer is told to use.
 
     A file that lists the links counts more than one of the same snapshot that names them in passing: that may tell where a
     link led some time ago.
@@ -80,35 +84,85 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
             for suffix in {row["suffix"] or "" for row in rows}:
                 for key in (address, address.rpartition(":")[2]):
                     addresses.setdefault((suffix, key), set()).add(one.server)
-    known: dict[tuple[str, str, str], dict[str, Any]] = {}
+    known: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     for row in rows:
-        about = known.setdefault((row["server"], row["suffix"] or "", row["name"] or ""), {})
+        asked = address_in(row, "supplier") if row.get("role") == ASKS else ""
+        about = known.setdefault((row["server"], row["suffix"] or "", row["name"] or "", asked), {})
         about |= {key: value for key, value in row.items() if value is not None}
-    links: list[dict[str, Any]] = []
+    told: list[dict[str, Any]] = []
     by_port, reached = [], set()
-    for supplier, suffix, name in sorted(known):
-        row = known[supplier, suffix, name]
-        port = f":{row['consumer_port']}" if "consumer_port" in row else ""
-        address = f"{row['consumer_host']}{port}" if "consumer_host" in row else None
-        unlike = {server for server, its in hosts.items() if address and _all_unlike(its, _host(address.lower()))}
+    for server, suffix, name, _ in sorted(known):
+        row = known[server, suffix, name, _]
+        end = "supplier" if row.get("role") == ASKS else "consumer"
+        address = address_in(row, end)
+        port = f":{row[f'{end}_port']}" if f"{end}_port" in row else ""
+        unlike = {other for other, its in hosts.items() if address and _all_unlike(its, _host(address.lower()))}
         at_port = addresses.get((suffix, port[1:]), set())
         ways = [
             by_origin.get((suffix, row.get("consumer_origin") or ""), set()),
-            addresses.get((suffix, (address or "").lower()), set()),
+            addresses.get((suffix, address.lower()), set()),
             set() if at_port <= unlike else at_port,
         ]
         found = next((way for way in ways if len(way) == 1), set())
-        consumer = next(iter(found - {supplier, _NOT_COLLECTED}), None)
-        names = {"supplier": supplier, "suffix": suffix, "name": name, "address": address, "consumer": consumer}
-        links.append({**names, "enabled": row.get("enabled"), "unlike": frozenset(unlike)})
-        reached.add((supplier, suffix, consumer, (address or "").lower()))
+        other = next(iter(found - {server, _NOT_COLLECTED}), None)
+        names = {"server": server, "suffix": suffix, "name": name, "address": address or None, "other": other}
+        more = {"role": row.get("role"), "enabled": row.get("enabled"), "automatic": row.get("automatic")}
+        told.append({**names, **more, "unlike": frozenset(unlike)})
+        reached.add((server, suffix, other, address.lower()))
         if found is at_port:
-            by_port.append(links[-1])
-    leading = Counter((supplier, suffix, consumer) for supplier, suffix, consumer, _ in reached)
+            by_port.append(told[-1])
+    leading = Counter((server, suffix, other) for server, suffix, other, _ in reached)
     for link in by_port:
-        if leading[link["supplier"], link["suffix"], link["consumer"]] > 1:
-            link["consumer"] = None
-    return links
+        if leading[link["server"], link["suffix"], link["other"]] > 1:
+            link["other"] = None
+    labels = {row["snapshot"] for row in rows}
+    return _both_ends(told, {server for (snapshot, _), server in _listing(inputs).items() if snapshot in labels})
+
+
+ASKS, ALLOWS = "asks", "allows"
+"""What a server does with a link that its consumer uses: the consumer asks, the supplier allows it."""
+
+_NOT_ALLOWED = "its supplier does not let the consumer ask"
+
+
+def _both_ends(told: list[dict[str, Any]], listing: set[str]) -> list[dict[str, Any]]:
+    """The links, of what one end or the other tells; `listing`: the servers of which all that they tell is known."""
+    asks, allows = ([link for link in told if link["role"] == role] for role in (ASKS, ALLOWS))
+    links = [_link(link, link["server"], link["other"]) for link in told if not link["role"]]
+    allowed = {(link["server"], link["suffix"], link["other"]) for link in allows}
+    asked = {(link["other"], link["suffix"], link["server"]) for link in asks}
+    for link in asks:
+        # The consumer may know an address that the supplier does not call itself by: then who lets it ask tells.
+        alone = sum((one["server"], one["other"]) == (link["server"], None) for one in asks) == 1
+        may_be = {key[0] for key in allowed - asked if key[1:] == (link["suffix"], link["server"])} - link["unlike"]
+        if link["other"] is None and alone and len(may_be) == 1:
+            (link["other"],) = may_be
+    seen = set()
+    for link in asks:
+        supplier, consumer, suffix = link["other"] or link["address"], link["server"], link["suffix"]
+        if (supplier, suffix, consumer) in seen:
+            continue
+        seen.add((supplier, suffix, consumer))
+        links.append(_link(link, supplier, consumer))
+        if supplier in listing and not {(supplier, suffix, consumer), (supplier, suffix, None)} & allowed:
+            links[-1] |= {"enabled": False, "why": _NOT_ALLOWED}
+    for link in allows:
+        # A consumer that does not ask, or of which it is not known whether it does.
+        key = link["server"], link["suffix"], link["other"]
+        if key not in seen and link["other"] not in listing:
+            links.append(_link(link, link["server"], link["other"]))
+    return sorted(links, key=lambda link: (link["supplier"], link["suffix"], link["name"]))
+
+
+def _link(link: Mapping[str, Any], supplier: str, consumer: str | None) -> dict[str, Any]:
+    kept = {key: link[key] for key in ("suffix", "name", "address", "enabled", "automatic", "unlike")}
+    return {"supplier": supplier, "consumer": consumer, **kept, "why": None}
+
+
+def address_in(row: Mapping[str, Any], end: str) -> str:
+    """Host and port of that end; empty if they are not told."""
+    host, port = row.get(f"{end}_host"), row.get(f"{end}_port")
+    return "" if host is None else f"{host}:{port}" if port is not None else host
 
 
 def _host(address: str) -> str:

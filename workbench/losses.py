@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from workbench.by_entry import clock_of
 from workbench.inputs import stores_of
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
@@ -65,11 +66,8 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         earlier = situation.earlier
         before = replica_of(earlier, one) if earlier else None
         had = _last(before, one.origin) if before else ""
-        known = _moment(situation, *(span.max for span in one.seen().values() if span.max))
-        alive = max(filter(None, (newest.get(one.server), known)), default=None)
-        made = _moment(situation, top)
         # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
-        if not (had > own or (alive and made and made < alive)):
+        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))):
             continue
         show = situation.topology.system.show
         yield Finding(
@@ -85,15 +83,38 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
                 {"server": server, "knows": show(position) if position else None, "of_origin": one.origin}
                 for server, position in sorted({**others, one.server: own}.items())
             ),
-            fix=(
-                step(
-                    f"let nobody write on {one.server} until it has its own changes back; "
-                    f"let another server send to it, and make one change there so that a session begins",
-                    "its next own change moves its vector over the ones that it lost, and they are never sent to it again",
-                    "the server itself writes: a keep-alive update soon after its start is enough to hide them",
-                ),
-            ),
+            fix=(_given_back(situation, one),),
         )
+
+
+def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
+    """How a server comes to what it lost, where suppliers send from a log, and where consumers ask."""
+    if situation.topology.pulling:
+        return step(
+            f"let nobody write on {one.server}, and refresh it from the server with the most complete data",
+            "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
+            "its next own change moves its vector over those that it lost, and hides them; "
+            + _lost_with(situation, one.server, one.suffix),
+        )
+    return step(
+        f"let nobody write on {one.server} until it has its own changes back; "
+        f"let another server send to it, and make one change there so that a session begins",
+        "its next own change moves its vector over the ones that it lost, and they are never sent to it again",
+        "the server itself writes: a keep-alive update soon after its start is enough to hide them",
+    )
+
+
+def _lived_on(situation: Situation, one: Replica, change: str, newest: datetime | None) -> bool:
+    """True if the server was read after it made this change.
+
+    Where its files tell its own clock that alone counts: the changes of a server with a clock ahead lie in its future.
+    """
+    if situation.topology.pulling:
+        clock = clock_of(situation.case, situation.topology, one)
+        return clock is not None and situation.topology.system.halves(change)[0] <= clock
+    known = _moment(situation, *(span.max for span in one.seen().values() if span.max))
+    alive, made = max(filter(None, (newest, known)), default=None), _moment(situation, change)
+    return bool(alive and made and made < alive)
 
 
 def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -164,7 +185,11 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
                     f"or initialise {server} from there",
                     "no session will ever send them: the vector says that they are there",
                     by_hand
-                    or "an entry that the server lacks is not mended by modifying it: that would be refused again",
+                    or (
+                        "an entry that the server lacks comes back with what is written of it alone: write all of it"
+                        if situation.topology.pulling
+                        else "an entry that the server lacks is not mended by modifying it: that would be refused again"
+                    ),
                 ),
             ),
         )

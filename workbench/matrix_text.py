@@ -68,6 +68,8 @@ def outside_text(found: Row) -> str:
             lines.append(f"{to}: no file says which server this is; `consumer` of the link in case.yaml can")
         elif (one["consumer"], one["suffix"]) not in shown:
             lines.append(f"{to}: nothing of this consumer was collected")
+        elif one["supplier"] == one["address"]:
+            lines.append(f"{to}: nothing of this supplier was collected")
     return "\n".join(map(one_cell, lines))
 
 

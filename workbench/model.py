@@ -197,7 +197,7 @@ class System:
     change_of     a position that stands for a part of a change -> the position of the change
     typed         a position as a person types it -> its order key; None if it is none
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
-    log_words     file names that name a kind of log, not a server (`access`): the folder then names the server
+    log_words     file names that name a kind of file, not a server (`access`, `backup-*`): the folder then names the server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known

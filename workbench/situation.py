@@ -16,7 +16,7 @@ from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
 from workbench.floors import Floors, floors_of
 from workbench.inputs import Input
-from workbench.links import not_deleted
+from workbench.links import ASKS, address_in, not_deleted
 from workbench.topology import Replica, Row, Topology, topology
 from workbench.verdicts import Verdicts
 
@@ -111,10 +111,14 @@ class Situation:
 
     def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
         """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""
+        label = snapshot or self.topology.snapshot
+        asked = {(one.consumer, one.name, one.address): one.supplier for one in getattr(self.at(label), "links", ())}
         found: dict[LinkKey, dict[str, Any]] = {}
         for row in not_deleted(self.case.inputs, self.case.arrow("links").to_pylist()):
-            if row["snapshot"] == (snapshot or self.topology.snapshot):
-                mine = found.setdefault((row["server"], row["suffix"], row["name"]), {})
+            if row["snapshot"] == label:
+                theirs = (row["server"], row["name"], address_in(row, "supplier"))
+                supplier = asked.get(theirs, theirs[2]) if row["role"] == ASKS else row["server"]
+                mine = found.setdefault((supplier, row["suffix"], row["name"]), {})
                 mine |= {key: value for key, value in row.items() if value is not None}
         return found
 

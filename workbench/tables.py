@@ -93,11 +93,22 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     },
     "links": {
         **OFFSET,
-        "name": (TEXT, "name of the link; the supplier is the server of the row"),
+        "name": (TEXT, "name of the link"),
+        "role": (
+            TEXT,
+            "what the server of the row does: null, it supplies over the link; asks, as a consumer that fetches; allows, as the "
+            "supplier of a consumer that fetches",
+        ),
+        "supplier_host": (TEXT, "where the server of the row asks: host of the supplier, as it is told to reach it"),
+        "supplier_port": (INT, "port of the supplier"),
         "consumer_host": (TEXT, "host of the consumer, as the supplier is told to reach it"),
         "consumer_port": (INT, "port of the consumer"),
         "consumer_origin": (TEXT, "origin of the consumer as the supplier knows it; null for a read-only one"),
         "enabled": (pa.bool_(), "the link is switched on; false: nothing is sent over it"),
+        "automatic": (
+            pa.bool_(),
+            "a consumer that cannot be brought up to date takes all data anew without being told to",
+        ),
         "schedule": (TEXT, "null: always"),
         "state": (TEXT, "green, amber, red: the system's own judgement of the last event, not of the data"),
         "status_code": (INT, "the system's code of the last event"),

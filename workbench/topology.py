@@ -28,12 +28,16 @@ VECTOR, EARLIER_SNAPSHOT = "vector", "snapshot"
 DOWN = ".DOWN"
 """How the name of a file ends that says that its server did not answer when it was to be collected."""
 
-_LINK = ["snapshot", "file", "server", "suffix", "name", "consumer_host", "consumer_port", "consumer_origin", "enabled"]
+_LINK = [
+    *("snapshot", "file", "server", "suffix", "name", "role", "supplier_host", "supplier_port"),
+    *("consumer_host", "consumer_port", "consumer_origin", "enabled", "automatic"),
+]
 _VECTOR = [
     "snapshot",
     "server",
     "suffix",
     "file",
+    "offset",
     "kind",
     "holder",
     "generation",
@@ -55,7 +59,9 @@ class Replica:
     """One suffix of one server.
 
     origin      of the changes made there; None for a read-only one, and where nothing tells
-    vector      what the server claims; of several files of the snapshot the highest claim for each origin
+    vector      what the server claims; of several files of the snapshot the highest claim for each origin, or, where entries have
+                to be held against it, that of the latest moment alone
+    told_in     then the file of that moment
     log         the file with its present log; None if none was collected
     keeps_log   False: the server keeps none, so nothing of it is missing here
     log_claims  what the log says it holds, where it says so
@@ -73,6 +79,7 @@ class Replica:
     log_claims: Vector = field(default_factory=dict)
     purged: Mapping[str, str | None] | None = None
     evidence: tuple[str, ...] = ()
+    told_in: str | None = None
 
     def seen(self) -> dict[str, Span]:
         """What it is known to have seen: its vector, or its log where that goes further, for it was read later."""
@@ -97,10 +104,13 @@ class Replica:
 
 @dataclass(frozen=True)
 class Link:
-    """One link as its supplier has it.
+    """One link, as its supplier has it, or where consumers ask, as its consumer and its supplier have it.
 
+    address     where the one end reaches the other: the supplier the consumer, or a consumer that asks the supplier
     remembered  what the supplier remembers of the consumer's vector, which may be old
     unlike      collected servers that the address is not of
+    why         why it does not run although it is switched on
+    automatic   where it cannot bring the consumer up to date, that takes all data anew without being told to
     """
 
     supplier: str
@@ -111,6 +121,8 @@ class Link:
     enabled: bool | None
     remembered: Vector | None
     unlike: frozenset[str] = frozenset()
+    why: str | None = None
+    automatic: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -169,14 +181,17 @@ def not_collected(shown: Topology) -> list[dict[str, Any]]:
     """
     telling = {(one.server, one.suffix) for one in shown.replicas if one.tells}
     down = shown.down - {one.server for one in shown.replicas if one.claims}
-    held = {(one.server, one.suffix) for one in shown.replicas} | {(one.supplier, one.suffix) for one in shown.links}
-    led = {(one.consumer, one.suffix) for one in shown.links if one.consumer}
+    told = {(one.supplier, one.suffix) for one in shown.links}
+    # A supplier of which only an address is known was not collected.
+    named = {(one.supplier, one.suffix) for one in shown.links if one.supplier == one.address}
+    held = {(one.server, one.suffix) for one in shown.replicas} | told - named
+    led = {(one.consumer, one.suffix) for one in shown.links if one.consumer} | named
     rows: dict[Key, str] = {(server, None): IS_DOWN for server in down}
     for server, suffix in (held | led) - telling:
         # A file that names no suffix is about one that is told of.
         if server not in down and (suffix or not any(name == server for name, _ in telling)):
             rows[server, suffix] = NO_VECTOR if any(name == server for name, _ in held) else NOT_COLLECTED
-    for supplier, suffix in {(one.supplier, one.suffix) for one in shown.links}:
+    for supplier, suffix in told:
         there = down | {server for server, of in held if None in (of, suffix) or of == suffix}
         free = there - {server for server, of in led if of == suffix} - {supplier}
         mine = [one for one in shown.links if (one.supplier, one.suffix, one.consumer) == (supplier, suffix, None)]
@@ -219,13 +234,14 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
         own = (server, suffix or "")
         return said.get(own) or said.get((server, "")) or shown.get(own)
 
+    system = system_named(case.system)
     replicas = [
-        _replica(key, origin_of(*key), of_replica.get(key, []), inputs, held[key])
+        _replica(key, origin_of(*key), of_replica.get(key, []), inputs, held[key], system)
         for key in sorted(held, key=lambda key: (key[1] or "", key[0]))
     ]
     links = _links(links_of(case.inputs, rows, vectors), of_replica, _said_consumers(about), _said_consumers(case.told))
     down = frozenset(one.server for one in case.inputs if one.snapshot == label and one.file.endswith(DOWN))
-    return Topology(system_named(case.system), label, replicas, links, down)
+    return Topology(system, label, replicas, links, down)
 
 
 def _held(inputs: Iterable[Input], vectors: Rows) -> dict[Key, set[str]]:
@@ -259,7 +275,9 @@ def _held(inputs: Iterable[Input], vectors: Rows) -> dict[Key, set[str]]:
     return held
 
 
-def _replica(key: Key, origin: str | None, rows: list[Row], inputs: list[Input], evidence: set[str]) -> Replica:
+def _replica(
+    key: Key, origin: str | None, rows: list[Row], inputs: list[Input], evidence: set[str], system: System
+) -> Replica:
     server, suffix = key
     mine = {one.file: (one, format_with(one.kind)) for one in inputs if one.server == server}
     logs = [one for one, kind in mine.values() if kind.is_log and one.suffix == suffix]
@@ -269,6 +287,8 @@ def _replica(key: Key, origin: str | None, rows: list[Row], inputs: list[Input],
     of_log = [row for row in rows if log and row["file"] == log.file]
     purged = [row for row in of_log if row["kind"] == "log_purge"]
     claimed = _claimed(rows, {file: kind for file, (_, kind) in mine.items()})
+    if system.pulling:
+        claimed = _of_one_moment(claimed, {file: system.pulling().now(one.facts) for file, (one, _) in mine.items()})
     own = [*claimed, *(row for row in rows if row["kind"] != "link")]  # what is remembered of others is theirs
     return Replica(
         server,
@@ -281,7 +301,21 @@ def _replica(key: Key, origin: str | None, rows: list[Row], inputs: list[Input],
         _vector(row for row in of_log if row["kind"] == "log_max"),
         {row["origin"]: row["max"] for row in purged if row["origin"]} if purged else None,
         tuple(sorted(evidence)),
+        claimed[0]["file"] if system.pulling and claimed else None,
     )
+
+
+def _of_one_moment(claimed: list[Row], times: Mapping[str, int | None]) -> list[Row]:
+    """The rows of the file that was written last, and there of the last place.
+
+    What a server claimed at one moment and its entries of another must not be held against each other.
+    """
+
+    def moment(row: Row) -> tuple[int, str, int]:
+        return times[row["file"]] or 0, row["file"], row["offset"]
+
+    last = max(map(moment, claimed), default=None)
+    return [row for row in claimed if moment(row) == last]
 
 
 def _claimed(rows: Rows, formats: Mapping[str, Format]) -> list[Row]:
@@ -332,7 +366,8 @@ def _links(
         name, own = tuple(link[key] for key in _LINK_KEY), (link["supplier"], link["suffix"] or None, link["name"])
         consumer = theirs.get(name) or link["consumer"] or told.get(name)
         vector = _vector(remembered[own]) if own in remembered else None
-        links.append(Link(*own, consumer, link["address"], link["enabled"], vector, link["unlike"]))
+        more = link["unlike"], link["why"], link["automatic"]
+        links.append(Link(*own, consumer, link["address"], link["enabled"], vector, *more))
     return sorted(links, key=lambda link: (link.suffix or "", link.supplier, link.name))
 
 

@@ -40,6 +40,7 @@ _VERDICTS = np.array([rule.verdict for rule in RULES])
 class Verdicts:
     """Rows in the shape of the contract, each list in its order; a list that is longer than the limit is cut.
 
+    made_twice  entries that servers show as made at different times, with these times
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
     known    of each suffix the sources, which remember what the digests told of them
@@ -52,6 +53,7 @@ class Verdicts:
     stranded: list[dict[str, Any]] = field(default_factory=list)
     pending: list[dict[str, Any]] = field(default_factory=list)
     unknown: list[dict[str, Any]] = field(default_factory=list)
+    made_twice: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
     known: list[Known] = field(default_factory=list)

@@ -20,7 +20,7 @@ from workbench.engine.digests import digest
 from workbench.engine.likeness import beginnings
 from workbench.engine.reading import Part, read_part, some_at_once
 from workbench.engine.rows import rows_where
-from workbench.rules.entries import Cid, Ranges
+from workbench.rules.entries import FORGOTTEN, MADE_TWICE, NOT_READ, Cid, Ranges
 from workbench.tables import Numbers
 
 CREATED, CHANGED, DELETED = "created", "changed", "deleted"
@@ -134,7 +134,7 @@ def _read(parts: Sequence[Iterable[Part]], where: pc.Expression) -> Shown:
     tables = []
     for server, mine in enumerate(parts):
         found = [read_part(part["path"], _COLUMNS, where) for part in mine]
-        tables += [_even(one.append_column("server", pa.array(np.full(len(one), server, np.int8)))) for one in found]
+        tables += [_even(one.append_column("server", pa.array(np.full(len(one), server, np.int16)))) for one in found]
     return Shown.of(pa.concat_tables(tables) if tables else None, len(parts))
 
 
@@ -143,23 +143,27 @@ def _even(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(plain))
 
 
+WHYS = ("", FORGOTTEN, MADE_TWICE, NOT_READ)
+"""Why nobody can tell whether a server lacks a change; the first: it does."""
+
+_CERTAIN, _FORGOTTEN, _TWICE, _NOT_READ = range(4)
+
+
 @dataclass(frozen=True)
 class Lacked:
-    """Changes that a server lacks: numbers of entries, attributes (-1: the deletion) and origins; times; is it certain?"""
+    """Changes that a server lacks: numbers of entries, attributes (-1: the deletion) and origins; times; which of WHYS it is."""
 
     entry: Numbers
     attribute: Numbers
     time: Numbers
     origin: Numbers
-    certain: Numbers
+    why: Numbers
 
     def __len__(self) -> int:
         return len(self.entry)
 
     def __getitem__(self, which: Any) -> Lacked:
-        return Lacked(
-            self.entry[which], self.attribute[which], self.time[which], self.origin[which], self.certain[which]
-        )
+        return Lacked(self.entry[which], self.attribute[which], self.time[which], self.origin[which], self.why[which])
 
 
 _NEVER = -1
@@ -213,50 +217,73 @@ class Shown:
         last = (server[which], entry[which], attribute[which], time[which], origin[which])
         return cls(entries, attributes, origins, *ends(CREATED), *ends(DELETED), *last, key)
 
-    def lacked_by(self, server: int, seen: Ranges, forgotten: int) -> Lacked:
-        """What the server claims (`seen`) and does not show; what was created before `forgotten` may have been deleted since."""
-        upto = np.array([seen.get(origin, (0, _NEVER))[1] for origin in self.origins] or [_NEVER], np.int64)
+    def lacked_by(self, server: int, seen: Ranges, forgotten: int, whole: bool = True) -> Lacked:
+        """What the server claims (`seen`) and does not show; what lies before `forgotten` may be gone without trace."""
+        upto, listed = self._claimed(seen, forgotten)
         at, by, gone = self.at[server], self.at_by[server], self.gone[server] >= 0
-        grave, grave_by = self._graves(server, upto)
-        dug = grave >= 0
         alive = at >= 0
-        found = [_lacked(e := np.flatnonzero(alive & dug & ~gone), np.full(len(e), -1), grave[e], grave_by[e], True)]
-        others = self.server != server
-        entry, origin, time = self.entry, self.origin, self.time
-        fits = others & (self.at[self.server, entry] >= 0) & (time <= upto[origin]) & ~dug[entry] & ~gone[entry]
+        first, first_by, stands, last, last_by = self._graves(server, upto, forgotten)
+        e = np.flatnonzero(alive & (first >= 0) & ~gone)
+        why = np.where(stands[e] & listed[first_by[e]], _CERTAIN, _FORGOTTEN)
+        found = [Lacked(e, np.full(len(e), -1), first[e], first_by[e], why)]
+        of, entry, origin, time = self.server, self.entry, self.origin, self.time
+        theirs, their_by = self.at[of, entry], self.at_by[of, entry]
+        dead = (last[entry] >= 0) & _stands(last[entry], last_by[entry], theirs, their_by, forgotten)
+        fits = (of != server) & (theirs >= 0) & (time <= upto[origin]) & ~gone[entry] & ~dead
         which = np.flatnonzero(fits)
-        of, e = self.server[which], entry[which]
-        absent = ~alive[e]
-        some = which[absent]
-        found.append(self._changes(some, self.at[self.server[some], entry[some]] >= forgotten))
-        same = alive[e] & (self.at[of, e] == at[e]) & (self.at_by[of, e] == by[e])
-        some = which[same]
-        when, whose = self._last(server, entry[some], self.attribute[some])
-        some = some[(when < time[some]) | ((when == time[some]) & (whose < origin[some]))]
-        found.append(self._changes(some, np.ones(len(some), bool)))
+        which = which[~self._settled(server, which)]
+        e, theirs, their_by = entry[which], theirs[which], their_by[which]
+        same, absent = (at[e] == theirs) & (by[e] == their_by), ~alive[e]
+        told = (same | (theirs >= forgotten)) & listed[origin[which]]
+        unlike = np.where(same, _CERTAIN, np.where(absent, _CERTAIN if whole else _NOT_READ, _TWICE))
+        why = np.where(told, unlike, _FORGOTTEN)
+        kept = same | absent | _after(at[e], by[e], theirs, their_by)
+        found.append(self._changes(which[kept], why[kept]))
         return _each_once(found)
 
-    def pending_at(self, server: int, seen: Ranges) -> Lacked:
-        """The changes that others show and the server does not claim, each once."""
-        upto = np.array([seen.get(origin, (0, _NEVER))[1] for origin in self.origins] or [_NEVER], np.int64)
+    def pending_at(self, server: int, seen: Ranges, forgotten: int) -> Lacked:
+        """The changes that others show and the server neither claims nor shows, each once."""
+        upto, _ = self._claimed(seen, forgotten)
         which = np.flatnonzero((self.server != server) & (self.time > upto[self.origin]))
-        found = [self._changes(which, np.ones(len(which), bool))]
+        which = which[~self._settled(server, which)]
+        found = [self._changes(which)]
         for other in range(len(self.at)):
-            e = np.flatnonzero((self.gone[other] >= 0) & (self.gone[other] > upto[self.gone_by[other]]))
+            time, by = self.gone[other], self.gone_by[other]
+            e = np.flatnonzero((time >= 0) & (time > upto[by]) & (self.gone[server] < 0))
             if other != server:
-                found.append(_lacked(e, np.full(len(e), -1), self.gone[other][e], self.gone_by[other][e], True))
+                found.append(_lacked(e, np.full(len(e), -1), time[e], by[e]))
         return _each_once(found)
 
-    def only_at(self, server: int, others: Sequence[Ranges]) -> Lacked:
-        """What the server shows and none of the others claims."""
-        upto = np.array(
-            [max([one.get(origin, (0, _NEVER))[1] for one in others], default=_NEVER) for origin in self.origins],
-            np.int64,
-        )
-        which = np.flatnonzero((self.server == server) & (self.time > upto[self.origin]))
-        e = np.flatnonzero((self.gone[server] >= 0) & (self.gone[server] > upto[self.gone_by[server]]))
-        dead = _lacked(e, np.full(len(e), -1), self.gone[server][e], self.gone_by[server][e], True)
-        return _each_once([self._changes(which, np.ones(len(which), bool)), dead])
+    def only_at(self, server: int, seen: Mapping[int, Ranges]) -> Lacked:
+        """What the server shows and none of the others, whose claims these are, claims or shows."""
+        mine, gone = self.server == server, self.gone[server] >= 0
+        for other, theirs in seen.items():
+            upto, _ = self._claimed(theirs, 0)
+            mine &= self.time > upto[self.origin]
+            gone &= (self.gone[server] > upto[self.gone_by[server]]) & (self.gone[other] < 0)
+            which = np.flatnonzero(mine)
+            mine[which[self._settled(other, which)]] = False
+        alive = (self.at[list(seen)] >= 0).any(0)  # an entry that nobody shows need not be deleted
+        which, e = np.flatnonzero(mine), np.flatnonzero(gone & alive)
+        dead = _lacked(e, np.full(len(e), -1), self.gone[server][e], self.gone_by[server][e])
+        return _each_once([self._changes(which), dead])
+
+    def made_twice(self, forgotten: Sequence[int]) -> list[tuple[str, dict[int, Cid]]]:
+        """Entries that servers show with different creations, all younger than what any of them may have forgotten."""
+        shown = self.at >= 0
+        oldest = np.where(shown, np.array(forgotten, np.int64)[:, np.newaxis], _NEVER).max(0)
+        first = np.where(shown, self.at, np.iinfo(np.int64).max).min(0)
+        last = self.at.max(0)
+        maker = np.where(self.at == last, self.at_by, _NEVER).max(0)
+        differs = (shown & ((self.at != last) | (self.at_by != maker))).any(0)
+        found = []
+        for entry in np.flatnonzero(differs & (first >= oldest)).tolist():
+            ends = {
+                server: (int(self.at[server, entry]), self.origins[int(self.at_by[server, entry])])
+                for server in np.flatnonzero(self.at[:, entry] >= 0).tolist()
+            }
+            found.append((self.entries[entry], ends))
+        return found
 
     def holders(self, some: Lacked) -> Numbers:
         """Per server and change: does it show this very change?"""
@@ -280,16 +307,38 @@ class Shown:
         """One of the changes."""
         return int(some.time[number]), self.origins[int(some.origin[number])]
 
-    def _graves(self, server: int, upto: Numbers) -> tuple[Numbers, Numbers]:
-        """The first covered tombstone of each entry at any other server."""
+    def _claimed(self, seen: Ranges, forgotten: int) -> tuple[Numbers, Numbers]:
+        """Per origin: up to where what it did counts as claimed, and whether the vector lists it."""
+        upto = [seen[origin][1] if origin in seen else forgotten - 1 for origin in self.origins]
+        return np.array(upto or [_NEVER], np.int64), np.array([one in seen for one in self.origins] or [False])
+
+    def _settled(self, server: int, which: Numbers) -> Numbers:
+        """Of these changes of others: would they change nothing at the server, by its tombstone or its own last change?"""
+        of, e = self.server[which], self.entry[which]
+        when, whose = self._last(server, e, self.attribute[which])
+        same = (self.at[server][e] == self.at[of, e]) & (self.at_by[server][e] == self.at_by[of, e])
+        same &= self.at[server][e] >= 0
+        return (self.gone[server][e] >= 0) | (same & ~_after(self.time[which], self.origin[which], when, whose))
+
+    def _graves(self, server: int, upto: Numbers, forgotten: int) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+        """Of the covered tombstones of each entry at any other server: the first, whether it is that of the entry shown here and
+        not of an earlier one, for such go before; and the last.
+        """
         size = self.at.shape[1]
-        grave, grave_by = np.full(size, _NEVER, np.int64), np.full(size, _NEVER, np.int64)
+        at, by = self.at[server], self.at_by[server]
+        first, first_by, last, last_by = (np.full(size, _NEVER, np.int64) for _ in range(4))
+        standing = np.zeros(size, bool)
         for other in range(len(self.at)):
-            time, by = self.gone[other], self.gone_by[other]
-            covered = (time >= 0) & (time <= upto[by]) if other != server else np.zeros(size, bool)
-            sooner = covered & ((grave < 0) | (time < grave) | ((time == grave) & (by < grave_by)))
-            grave[sooner], grave_by[sooner] = time[sooner], by[sooner]
-        return grave, grave_by
+            time, whose = self.gone[other], self.gone_by[other]
+            covered = (time >= 0) & (time <= upto[whose]) if other != server else np.zeros(size, bool)
+            stands = covered & _stands(time, whose, at, by, forgotten)
+            sooner = (first < 0) | _after(first, first_by, time, whose)
+            better = covered & ((stands & ~standing) | ((stands == standing) & sooner))
+            first[better], first_by[better] = time[better], whose[better]
+            standing |= stands
+            later = covered & _after(time, whose, last, last_by)
+            last[later], last_by[later] = time[later], whose[later]
+        return first, first_by, standing, last, last_by
 
     def _last(self, server: int, entry: Numbers, attribute: Numbers) -> tuple[Numbers, Numbers]:
         """The server's own last changes of these attributes: time and origin; -1 where it shows none."""
@@ -301,14 +350,14 @@ class Shown:
         there = self.key[at] == key
         return np.where(there, self.time[at], never), np.where(there, self.origin[at], never)
 
-    def _changes(self, which: Numbers, certain: Numbers) -> Lacked:
-        return Lacked(self.entry[which], self.attribute[which], self.time[which], self.origin[which], certain)
+    def _changes(self, which: Numbers, why: Numbers | int = _CERTAIN) -> Lacked:
+        return _lacked(self.entry[which], self.attribute[which], self.time[which], self.origin[which], why)
 
 
 _EMPTY: Mapping[str, pa.DataType] = {
     **dict.fromkeys(("entry", "kind", "attribute", "origin"), pa.string()),
     **dict.fromkeys(("number", "hi"), pa.int64()),
-    "server": pa.int8(),
+    "server": pa.int16(),
 }
 
 
@@ -322,16 +371,27 @@ def _numbers(column: pa.ChunkedArray) -> tuple[list[str], Numbers]:
     return [texts[at] for at in order], place[np.asarray(few.indices)] if len(texts) else np.zeros(0, np.int64)
 
 
-def _lacked(entry: Numbers, attribute: Numbers, time: Numbers, origin: Numbers, certain: bool) -> Lacked:
-    return Lacked(entry, attribute, time, origin, np.full(len(entry), certain))
+def _lacked(
+    entry: Numbers, attribute: Numbers, time: Numbers, origin: Numbers, why: Numbers | int = _CERTAIN
+) -> Lacked:
+    return Lacked(entry, attribute, time, origin, np.broadcast_to(why, len(entry)))
+
+
+def _after(time: Numbers, by: Numbers, other: Numbers, other_by: Numbers) -> Numbers:
+    """Is the one CID later than the other?"""
+    return (time > other) | ((time == other) & (by > other_by))
+
+
+def _stands(grave: Numbers, grave_by: Numbers, at: Numbers, by: Numbers, forgotten: int) -> Numbers:
+    return (grave >= forgotten) | _after(grave, grave_by, at, by)
 
 
 def _each_once(found: Sequence[Lacked]) -> Lacked:
     """All of them in the order of their positions, attributes and entries, each once."""
-    names = ("entry", "attribute", "time", "origin", "certain")
+    names = ("entry", "attribute", "time", "origin", "why")
     columns = [np.concatenate([getattr(one, name) for one in found]) for name in names]
-    entry, attribute, time, origin, certain = columns
-    order = np.lexsort((certain, entry, attribute, origin, time))
+    entry, attribute, time, origin, why = columns
+    order = np.lexsort((why, entry, attribute, origin, time))
     columns = [column[order] for column in columns]
     new = np.ones(len(order), bool)
     new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)

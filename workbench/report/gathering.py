@@ -558,7 +558,8 @@ def names_in(incident: Incident) -> Iterator[tuple[str, str]]:
     )
     yield from (("server", one.server) for one in case.inputs if one.kind)
     for row in case.arrow("links").to_pylist():
-        for kind, key in (("link", "name"), ("host", "consumer_host"), ("target", "login"), ("target", "suffix")):
+        hosts = (("host", "consumer_host"), ("host", "supplier_host"))
+        for kind, key in (("link", "name"), *hosts, ("target", "login"), ("target", "suffix")):
             if row[key]:
                 yield kind, row[key]
     for row in case.arrow("vectors").to_pylist():

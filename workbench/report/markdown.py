@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.boundary import printable
+from workbench.diagnosis_text import what_changed
 from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import LISTED, absence, holders, judged_otherwise
 
@@ -137,9 +138,9 @@ def _missed(report: Row) -> Iterator[str]:
         rows = [
             (
                 _at(one["position"], one["at"]),
-                escaped(" ".join(filter(None, (one["operation"] or "?", one["attribute"])))),
+                escaped(what_changed(one)),
                 escaped(one["target"] or "?"),
-                _listed(one["held_by"]) or "no log",
+                _listed(one["held_by"]) or "nobody",
                 escaped(one["says"]),
             )
             for one in group["changes"]

@@ -56,7 +56,7 @@ def worded(told: Row, system: System) -> dict[str, Any]:
         "report": 1,
         "headline": verdict_line(told["summary"]),
         **kept,
-        "plain": list(_plain(told, says, several)),
+        "plain": list(_plain(told, says, several, "" if system.pulling else " in the log")),
         "timeline": {**told["timeline"], "events": [_event(one, several) for one in told["timeline"]["events"]]},
         "topology": [_drawn(one) for one in told["topology"]],
         "missing": [{**one, "about": _about(one, several)} for one in told["missing"]],
@@ -76,7 +76,8 @@ def _about(group: Row, several: bool) -> str:
 # --- in plain words
 
 
-def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
+def _plain(told: Row, says: Mapping[str, str], several: bool, where: str) -> Iterator[str]:
+    """`where`: where those who have a change have it."""
     if told["half_done"]:
         yield _half_done(told["plan"])
     for one in told["kept_by"]:
@@ -90,7 +91,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
     for one in told["missing"]:
         of.setdefault((one["server"], one["suffix"]), []).append(one)
     for groups in of.values():
-        yield from _missed(groups, says, several)
+        yield from _missed(groups, says, several, where)
     yield from _coming(told["summary"])
     if count := told["open"]["counts"]["stranded"]:
         on = _names(told["summary"]["stranded"]["on"])
@@ -111,7 +112,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool) -> Iterator[str]:
 def _silent(counts: Row) -> Iterator[str]:
     """Of whom nothing tells what they have, and why."""
     for name, which, what in (
-        ("no_vector", "", "neither a vector nor a log{} was collected"),
+        ("no_vector", "", "neither a vector nor a log of changes{} was collected"),
         ("not_collected", "", "nothing{} was collected"),
         ("not_all", "at least one of ", "nothing{} was collected"),
     ):
@@ -121,7 +122,7 @@ def _silent(counts: Row) -> Iterator[str]:
             yield f"Of {which}{_names(one['on'])} {why}: what {has}, these files do not tell."
 
 
-def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> Iterator[str]:
+def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool, where: str) -> Iterator[str]:
     """What one server misses of one suffix, why, and who has it."""
     server, suffix = groups[0]["server"], groups[0]["suffix"]
     count, listed = sum(one["count"] for one in groups), sum(one["listed"] for one in groups)
@@ -149,12 +150,12 @@ def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool) -> It
         some = [name for name, count in held.items() if count == number]
         parts.append(f"{_names(some)} {'each have' if len(some) > 1 else 'has'} {number:,} of them")
     if whole:
-        parts.insert(0, f"{_names(whole)} still {'have' if len(whole) > 1 else 'has'} {of} in the log")
+        parts.insert(0, f"{_names(whole)} still {'have' if len(whole) > 1 else 'has'} {of}{where}")
     if parts:
         yield f"{'; '.join(parts)}."
     if none := sum(one["held_by_none"] for one in groups):
-        where = "It is in no collected log" if count == 1 else f"{none:,} of them {_are(none)} in no collected log"
-        yield f"{where}: {'it has' if none == 1 else 'they have'} to be taken from the data itself."
+        gone = "It is in no collected log" if count == 1 else f"{none:,} of them {_are(none)} in no collected log"
+        yield f"{gone}: {'it has' if none == 1 else 'they have'} to be taken from the data itself."
 
 
 def _made_on(one: Row) -> str:
@@ -299,7 +300,7 @@ _UNTOLD = {
     NOTHING_SINCE: "nothing was collected since",
     TOO_EARLY: "what was collected since is not in this report, which is of an earlier snapshot",
     NOT_COLLECTED: "it was not collected",
-    NO_VECTOR: "neither a vector nor a log of it was collected",
+    NO_VECTOR: "neither a vector nor a log of changes of it was collected",
     ALONE: "no other server was collected to compare it with",
     CUT: "the list of missing changes was cut",
     NOT_JUDGED: "of some changes the collected files do not tell whether it has them",

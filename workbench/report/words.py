@@ -27,9 +27,13 @@ WORDS = {
     "journal": "What was done of a plan, written down before and after every step.",
 }
 
+OF_LOGS = frozenset({"log", "anchor"})
+"""Words of systems whose servers keep a log of changes."""
+
 
 def glossary(system: System) -> list[dict[str, str]]:
-    """Every word with its sentence, and what people of the system call it."""
+    """Every word with its sentence, and what people of the system call it; not those of what the system has not."""
+    words = {word: means for word, means in WORDS.items() if not (system.pulling and word in OF_LOGS)}
     return [
-        {"word": word, "means": means, "there": system.words.get(word, "")} for word, means in sorted(WORDS.items())
+        {"word": word, "means": means, "there": system.words.get(word, "")} for word, means in sorted(words.items())
     ]

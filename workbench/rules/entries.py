@@ -256,40 +256,64 @@ class Lacking(NamedTuple):
     """A change that a server claims to have and does not show.
 
     attribute  None: the deletion of the entry
-    certain    False: the entry may have been deleted there so long ago that its tombstone is gone, too
+    why        why nobody can tell whether it ever had it: FORGOTTEN, MADE_TWICE or NOT_READ; empty: it has missed it
     """
 
     attribute: str | None
     cid: Cid
-    certain: bool
+    why: str
 
 
-def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, reaped_before: int) -> list[Lacking]:
+def lacking(mine: Kept, others: Iterable[Kept], seen: Ranges, forgotten: int, whole: bool = True) -> list[Lacking]:
     """The changes of one entry that the others show, that `seen` covers, and that `mine` is without.
 
-    A later change of the same attribute, and a tombstone, stand for all that came before; two servers that each created the
-    entry have different entries of one id, which is a conflict and no loss. Of an entry that is not shown at all and was
-    created before `reaped_before` nobody can tell whether it never came or was deleted and forgotten.
+    A later change of the same attribute, and a tombstone, stand for all that came before. Of two creations of one id the
+    earlier one stays, so the changes of the later one are no loss; who shows the later one and claims the earlier one may
+    have lost that, or set it aside.
+
+    What lies before `forgotten` leaves no trace of its deletion. Of an entry that is not shown and was created before, nobody
+    can tell whether it never came or is gone; a tombstone from before may be that of an earlier entry of the same id; and an
+    origin that was quiet since stands in no vector any more, so that what it did before may be claimed or not. Where not all
+    entries could be read (not `whole`), one that is not shown may be one of those.
     """
     others = list(others)
+    if mine.gone is not None:
+        return []
     found: set[Lacking] = set()
-    if mine.gone is None:
-        graves = {one.gone for one in others if one.gone is not None and _covered(one.gone, seen)}
-        if mine.at is not None and graves:
-            found.add(Lacking(None, min(graves), True))
-        for one in others:
-            for attribute, cid in one.changes.items():
-                if one.at is None or not _covered(cid, seen) or graves:
-                    continue
-                if mine.at is None:
-                    found.add(Lacking(attribute, cid, one.at[0] >= reaped_before))
-                elif mine.at == one.at and (attribute not in mine.changes or mine.changes[attribute] < cid):
-                    found.add(Lacking(attribute, cid, True))
+    graves = sorted(one.gone for one in others if one.gone is not None and _covered(one.gone, seen, forgotten))
+    if mine.at is not None and graves:
+        stands = [grave for grave in graves if _stands(grave, mine.at, forgotten)]
+        first = min(stands or graves)
+        found.add(Lacking(None, first, "" if stands and first[1] in seen else FORGOTTEN))
+    for one in others:
+        if one.at is None or (graves and _stands(graves[-1], one.at, forgotten)):
+            continue
+        for attribute, cid in one.changes.items():
+            if not _covered(cid, seen, forgotten) or settled(mine, one, attribute):
+                continue
+            if mine.at is None or mine.at >= one.at:
+                told = cid[1] in seen and (mine.at == one.at or one.at[0] >= forgotten)
+                unlike = MADE_TWICE if mine.at not in (None, one.at) else "" if mine.at or whole else NOT_READ
+                found.add(Lacking(attribute, cid, unlike if told else FORGOTTEN))
     return sorted(found, key=lambda one: (one.cid, one.attribute or ""))
 
 
-def _covered(cid: Cid, seen: Ranges) -> bool:
-    return cid[1] in seen and cid[0] <= seen[cid[1]][1]
+def settled(mine: Kept, other: Kept, attribute: str | None) -> bool:
+    """True if the other's last change of an attribute, or its tombstone (None), would change nothing here."""
+    if mine.gone is not None:
+        return True
+    if attribute is None or mine.at is None or mine.at != other.at:
+        return False
+    return attribute in mine.changes and mine.changes[attribute] >= other.changes[attribute]
+
+
+def _covered(cid: Cid, seen: Ranges, forgotten: int) -> bool:
+    return cid[0] <= seen[cid[1]][1] if cid[1] in seen else cid[0] < forgotten
+
+
+def _stands(grave: Cid, at: Cid, forgotten: int) -> bool:
+    """True if the tombstone is that of the entry with this creation, and not of an earlier one."""
+    return grave[0] >= forgotten or grave > at
 
 
 # --- what a supplier answers
@@ -375,5 +399,5 @@ class Example(NamedTuple):
 ALL_SEEN = "nothing"
 """The reason of an answer that supplies nothing because the consumer has all: the only one that is no refusal."""
 
-FORGOTTEN, NO_ENTRIES = "forgotten", "no_entries"
+FORGOTTEN, MADE_TWICE, NOT_READ, NO_ENTRIES = "forgotten", "made_twice", "not_read", "no_entries"
 """Why nobody can tell whether a server has a change."""

@@ -95,10 +95,12 @@ RULES = (
 
 SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "superseded": "its entries carry later changes of the same attributes",
-    "forgotten": "the server does not show the entry, which may have been deleted so long ago that nothing tells of it",
+    "forgotten": "it lies so far back that what would tell of it is gone: a deletion, a vector's element",
+    "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
+    "not_read": "the file with its entries could not be read whole: the entry may be in what is lacking",
     "no_entries": "what the server's entries are was not collected",
 }
-"""What each of them says, by its name; the last three where servers show states of entries, and keep no log."""
+"""What each of them says, by its name; the last five where servers show states of entries, and keep no log."""
 
 
 def verdict(found: Ground) -> Rule:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from workbench.by_entry import now_at, ranges_of, states_of
+from workbench.detectors import odd_ones
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -21,6 +22,7 @@ from workbench.model import (
 )
 from workbench.rules.entries import Ranges
 from workbench.systems.kanidm.cid import SECOND, cid_text, nanoseconds
+from workbench.systems.kanidm.logged import green_lines, told_by_logs
 from workbench.systems.kanidm.pulling import CHANGELOG_MAX_AGE
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, OK, REFRESH, UNWILLING, UNWILLING_TO_SUPPLY
 
@@ -87,6 +89,7 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
         others = sorted(row["supplier"] for row in of if row["decision"] == OK)
         behind = max(nanoseconds(first) - nanoseconds(last) for row in rows for first, last in row["lag"].values())
         also = f"; {', '.join(others)} still could" if others else ""
+        anew = _taken_anew(situation, consumer, suffix, suppliers)
         best = _best(situation, consumer, suppliers, suffix)
         yield Finding(
             "REFRESH_REQUIRED",
@@ -98,12 +101,20 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
             evidence=first_few(proof for row in rows for proof in _proof(row)),
             fix=(
                 step(
-                    f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
+                    f"let {consumer} pull: it takes all data of {' or '.join(anew)} by itself, for `automatic_refresh` is set"
+                    if anew
+                    else f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
                     "what it lacks is in no changelog any more, only in the entries themselves",
                     _lost_with(situation, consumer, suffix),
                 ),
             ),
         )
+
+
+def _taken_anew(situation: Situation, consumer: str, suffix: str | None, suppliers: Sequence[str]) -> list[str]:
+    """Those of the suppliers whose data the consumer takes by itself when they ask it to be refreshed."""
+    links = [one for one in situation.topology.links if (one.consumer, one.suffix) == (consumer, suffix)]
+    return sorted(one.supplier for one in links if one.automatic and one.enabled and one.supplier in suppliers)
 
 
 def supplier_behind(situation: Situation) -> Iterator[Finding]:
@@ -133,42 +144,48 @@ def supplier_behind(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _two(situation: Situation, decision: str) -> Iterator[tuple[str, str, Row]]:
-    seen = set()
-    for row in situation.pairs:
-        both = frozenset((row["supplier"], row["consumer"]))
-        if row["decision"] == decision and (both, row["suffix"]) not in seen:
-            seen.add((both, row["suffix"]))
-            yield (*sorted(both), row)
+def _apart(situation: Situation, decision: str) -> Iterator[tuple[str, list[str], str | None, list[Row]]]:
+    """The pairs of that decision: the server that most others are apart from, those others, and the rows."""
+    suffixes = {row["suffix"] for row in situation.pairs}
+    for suffix in sorted(suffixes, key=lambda suffix: suffix or ""):
+        rows = [row for row in situation.pairs if (row["decision"], row["suffix"]) == (decision, suffix)]
+        for server, others in odd_ones({frozenset((row["supplier"], row["consumer"])) for row in rows}):
+            mine = [row for row in rows if {row["supplier"], row["consumer"]} <= {server, *others}]
+            yield server, others, suffix, [row for row in mine if server in (row["supplier"], row["consumer"])]
 
 
 def diverged(situation: Situation) -> Iterator[Finding]:
-    """Pairs of which each is behind the other one."""
-    for one, other, row in _two(situation, CRITICAL):
+    """Servers of which each is behind the other one."""
+    for server, others, suffix, rows in _apart(situation, CRITICAL):
+        names = ", ".join(others)
         yield Finding(
             "DIVERGED",
             "error",
-            f"{one} and {other} are each behind what the other one remembers: nothing goes between them",
-            server=row["consumer"],
-            suffix=row["suffix"],
-            evidence=first_few(_proof(row)),
-            fix=(_choose(one, other),),
+            f"{server} is behind what {names} still {_verb(others)}, and the other way round: nothing goes between them",
+            server=server,
+            suffix=suffix,
+            evidence=first_few(proof for row in rows for proof in _proof(row)),
+            fix=(_choose(server, others),),
         )
 
 
+def _verb(servers: Sequence[str]) -> str:
+    return "remembers" if len(servers) == 1 else "remember"
+
+
 def no_overlap(situation: Situation) -> Iterator[Finding]:
-    """Pairs that know none of each other's origins."""
-    for one, other, row in _two(situation, NO_OVERLAP):
+    """Servers that know none of each other's origins."""
+    for server, others, suffix, _ in _apart(situation, NO_OVERLAP):
         yield Finding(
             "NO_OVERLAP",
             "error",
-            f"{one} and {other} have no origin in common that is still remembered: nothing goes between them",
-            server=row["consumer"],
-            suffix=row["suffix"],
-            evidence=tuple(
-                {"server": name, **_first_and_last(situation, name, row["suffix"])} for name in (one, other)
+            f"{server} has no origin in common with {', '.join(others)} that is still remembered: nothing goes between them",
+            server=server,
+            suffix=suffix,
+            evidence=first_few(
+                {"server": name, **_first_and_last(situation, name, suffix)} for name in (server, *others)
             ),
-            fix=(_choose(one, other),),
+            fix=(_choose(server, others),),
         )
 
 
@@ -180,9 +197,9 @@ def _first_and_last(situation: Situation, server: str, suffix: str | None) -> di
     }
 
 
-def _choose(one: str, other: str) -> Mapping[str, Any]:
+def _choose(server: str, others: Sequence[str]) -> Mapping[str, Any]:
     return step(
-        f"find out whether {one} or {other} has the right data, then refresh the other one from it",
+        f"find out whether {server} or {', '.join(others)} has the right data, then refresh the other side from it",
         "no session can bring them together: each has forgotten what the other one lacks",
         "a refresh throws away everything that only the refreshed server holds: save it first",
     )
@@ -190,7 +207,7 @@ def _choose(one: str, other: str) -> Mapping[str, Any]:
 
 def stalled_but_green(situation: Situation) -> Iterator[Finding]:
     """Pulls that supply nothing and are logged as a success."""
-    linked = any(row["link"] for row in situation.pairs)
+    linked, said = any(row["link"] for row in situation.pairs), green_lines(situation)
     for row in situation.pairs:
         if row["message"] != UNWILLING_TO_SUPPLY or (linked and (not row["link"] or row["link_enabled"] is False)):
             continue
@@ -201,7 +218,10 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             server=row["consumer"],
             link=row["link"],
             suffix=row["suffix"],
-            evidence=first_few(_proof(row)) or ({"decision": row["decision"], "message": row["message"]},),
+            evidence=(
+                *(first_few(_proof(row)) or ({"decision": row["decision"], "message": row["message"]},)),
+                *said.get(row["consumer"], ()),
+            ),
             fix=(
                 step(
                     f"do not trust the word success in the log of {row['consumer']}: look at the other findings on the two",
@@ -347,7 +367,7 @@ def tombstones(situation: Situation) -> Iterator[Finding]:
 
 
 def entry_conflict(situation: Situation) -> Iterator[Finding]:
-    """Entries that were set aside because another of the same id was made earlier."""
+    """Entries that were set aside because another of the same id was made earlier, and those of which two are there still."""
     for one in situation.topology.replicas:
         source = states_of(situation.case, situation.topology, one)
         if source is None:
@@ -363,22 +383,37 @@ def entry_conflict(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "ENTRY_CONFLICT",
                 "warning",
-                f"{one.server} holds {count:,} entries that were set aside as conflicts",
+                f"{one.server} holds {count:,} {'entry that was' if count == 1 else 'entries that were'} set aside in conflicts",
                 server=one.server,
                 suffix=one.suffix,
                 evidence=first_few(({key: value for key, value in row.items() if value} for row in shown), count),
-                fix=(
-                    step(
-                        "look at each of them, and write into the entry that stayed what is lacking there",
-                        "two servers made an entry of one id; the later one was set aside, and references to it may be gone",
-                    ),
-                ),
+                fix=(_LOOK_AT_EACH,),
             )
+    twice: dict[str | None, list[Row]] = {}
+    for row in situation.verdicts.made_twice:
+        twice.setdefault(row["suffix"], []).append(row)
+    for suffix, rows in twice.items():
+        yield Finding(
+            "ENTRY_CONFLICT",
+            "warning",
+            f"{len(rows):,} {'entry was' if len(rows) == 1 else 'entries were'} made more than once: servers hold different ones "
+            "under one id, and where they meet the earliest stays",
+            suffix=suffix,
+            items=tuple(sorted({cid for row in rows for cid in row["created"].values()}))[:ITEMS_SHOWN],
+            evidence=first_few({"entry": row["entry"], "target": row["target"], **row["created"]} for row in rows),
+            fix=(_LOOK_AT_EACH,),
+        )
+
+
+_LOOK_AT_EACH = step(
+    "look at each of them, and write into the entry that stays what is lacking there",
+    "two servers made an entry of one id; the later one is set aside, and references to it may be gone",
+)
 
 
 DETECTORS: Detectors = {
     GENERATION: (diverged, no_overlap),
     IDENTITY: (stale_origin, clock_ahead, idle_origin_jump),
     HOLES: (tombstones, entry_conflict),
-    LAG: (refresh_required, supplier_behind, stalled_but_green),
+    LAG: (refresh_required, supplier_behind, stalled_but_green, told_by_logs),
 }

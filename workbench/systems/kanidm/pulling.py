@@ -26,7 +26,9 @@ CHANGELOG_MAX_AGE = 7 * 24 * 3600 * SECOND
 
 
 def _real(supplier: Peer, consumer: Peer) -> Answer:
-    domains = (consumer.generation or "", supplier.generation or "")
+    # A log does not tell the domain of its server: what is not told is no other one.
+    known = consumer.generation or supplier.generation or ""
+    domains = (consumer.generation or known, supplier.generation or known)
     found = reply(domains, consumer.ranges, supplier.ranges, supplier.now - CHANGELOG_MAX_AGE)
     if found.compared is None:
         return Answer(DOMAIN_MISMATCH, found.message, unrelated=True, reasons=[("domain", "they are of two domains")])

@@ -32,20 +32,32 @@ _SEVERITIES = {"ERROR": "error", "WARN": "warning", "INFO": "info", "DEBUG": "de
 _BAD = ("error", "warning")
 
 MEANINGS = {
-    "refresh_required": "Consumer is lagging and must be refreshed",
-    "supplier_behind": "Supplier is lagging and must be investigated",
-    "diverged": "Consumers are advanced of us, and also lagging",
-    "no_overlap": "Consumers RUV has desynchronised and diverged",
-    "supplies": "these ranges will be supplied",
-    "domain_mismatch": "Consumer Domain UUID does not match",
-    "clock_ahead": "seconds in the future",
-    "origin_forgotten": "disconnected server detected",
-    "split_data": "contains changes matching this server's UUID",
-    "pulled": "Incremental Replication Success",
-    "unwilling": "UnwillingToSupply",
+    "refresh_required": ("Consumer is lagging and must be refreshed",),
+    "supplier_behind": ("Supplier is lagging and must be investigated",),
+    "diverged": ("Consumers are advanced of us, and also lagging",),
+    "no_overlap": ("Consumers RUV has desynchronised and diverged",),
+    "supplies": ("these ranges will be supplied",),
+    "domain_mismatch": ("Consumer Domain UUID does not match",),
+    "must_refresh": ("has indicated that our RUV is outdated",),
+    "other_domain": ("has indicated that our domain_uuid",),
+    "clock_ahead": ("seconds in the future",),
+    "origin_forgotten": ("disconnected server detected",),
+    "split_data": ("contains changes matching this server's UUID",),
+    "pulled": ("Incremental Replication Success",),
+    "unwilling": ("UnwillingToSupply", "has indicated that our RUV is ahead"),
+    "refreshed": ("Replication refresh was successful",),
+    "refresh_failed": ("onsumer was not able to apply refresh",),
+    "unreached": (
+        "Unable to connect to supplier",
+        "No replication addresses available",
+        "Replica supplier cert invalid",
+        "Replica origin does not have a valid domain name",
+    ),
+    "refuses_client": ("Replication TLS setup error",),
 }
-"""Code of a message -> words that only this message has."""
+"""Code of a message -> words of which any is in this message alone."""
 
+_AHEAD = re.compile(rf"changes from ({UUID.pattern})", re.IGNORECASE)
 _DETAIL = re.compile(r"\|?\s*(\w*(?:_ranges?|_uuid|domain_uuid)): (\{[^}]*\}|[^|\s]+)")
 _RANGE = re.compile(rf"({UUID.pattern}): ([0-9]{{32}}) (?:--?[0-9]+)?-> ([0-9]{{32}})", re.IGNORECASE)
 _LONGEST = 2000
@@ -86,6 +98,7 @@ def read_log(piece: Piece) -> Parsed:
     """The messages that say something of replication, and whatever is an error or a warning."""
     rows: list[dict[str, Any]] = []
     rejects: list[Reject] = []
+    ours: dict[int, dict[str, tuple[str, str]]] = {}
     count, at = 0, piece.offset
     for raw in piece.data.split(b"\n"):
         line, here = raw.decode("utf-8", "backslashreplace").strip("\r"), at
@@ -99,8 +112,9 @@ def read_log(piece: Piece) -> Parsed:
             rejects.append(Reject(here, "not a line of this log", excerpt(line, SECRETS)))
             continue
         when, severity, text = said
-        code = next((code for code, words in MEANINGS.items() if words in text), None)
+        code = next((code for code, words in MEANINGS.items() if any(one in text for one in words)), None)
         numbers = _numbers(text)
+        ours = {here: own} if (own := _own_vector(numbers)) else ours
         if code is None and not numbers and severity not in _BAD:
             continue
         rows.append(
@@ -109,6 +123,7 @@ def read_log(piece: Piece) -> Parsed:
                 "at": when,
                 "severity": severity,
                 "code": code or (None if severity in _BAD and not numbers else "ranges"),
+                "origin": ahead[1].lower() if code == "clock_ahead" and (ahead := _AHEAD.search(text)) else None,
                 "numbers": list(numbers.items()),
                 "text": excerpt(text, SECRETS, 200) if len(text) > _LONGEST else SECRETS.redact(text)[:_LONGEST],
             }
@@ -116,7 +131,35 @@ def read_log(piece: Piece) -> Parsed:
     facts: dict[str, Any] = {"messages": len(rows)}
     if times := [f"{row['at']:%Y-%m-%dT%H:%M:%SZ}" for row in rows if row["at"]]:
         facts["time"] = {"min": min(times), "max": max(times)}
-    return Parsed(count, rejects, {"messages": tables.table("messages", rows)} if rows else {}, facts)
+    made = {"messages": tables.table("messages", rows)} if rows else {}
+    if ours:
+        made["vectors"] = tables.table("vectors", _vector(piece.source.server, ours))
+    return Parsed(count, rejects, made, facts)
+
+
+_OURS = "supplier_ranges "
+
+
+def _own_vector(numbers: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """What the server of the log claims: the ranges that it compared as the supplier. Whose the consumer's are no line says."""
+    told = {name.removeprefix(_OURS): value for name, value in numbers.items() if name.startswith(_OURS)}
+    return {origin: (ends[0], ends[1]) for origin, value in told.items() if len(ends := value.split(" -> ")) == 2}
+
+
+def _vector(server: str, ours: Mapping[int, Mapping[str, tuple[str, str]]]) -> list[dict[str, Any]]:
+    """Its rows: those of the last line alone, for a log has one every few seconds."""
+    return [
+        {
+            "offset": at,
+            "kind": "server",
+            "holder": server,
+            "origin": origin,
+            "min": f"{low}-{origin}",
+            "max": f"{high}-{origin}",
+        }
+        for at, ranges in ours.items()
+        for origin, (low, high) in sorted(ranges.items())
+    ]
 
 
 def _numbers(text: str) -> dict[str, str]:
