@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from incident_samples import case_of
-from kanidm_samples import DAY, START, Cid, Entry, backup, collected, entry_id, origin, text_of
+from kanidm_samples import DAY, START, Cid, Entry, backup, case_of_graves, collected, entry_id, origin, text_of
 
 from workbench import Case
+from workbench.cli import main
 from workbench.diagnosis import diagnose
 from workbench.diagnosis_text import diagnosis_text
 from workbench.output_keys import undocumented
@@ -18,6 +22,7 @@ from workbench.rules.entries import trim
 from workbench.systems import system_named
 
 NAMES = "abcd"
+NAMED = ("oslo-office", "bergen-office", "tromso-office")
 NOW, CUT = 20 * DAY, 13 * DAY
 
 
@@ -148,7 +153,7 @@ def test_floors_are_what_a_slow_count_says(seed: int, tmp_path: Path) -> None:
         assert row["safe"] == len([n for n in kept if not lacks[n] and n not in unsure])
         assert (row["forgets"], row["needed"]) == (len(old), len([n for n in old if lacks[n]]))
         counts = {o.upper(): len([n for n in old if o in lacks[n]]) for o in others}
-        assert row["lacked_by"] == {o: count for o, count in counts.items() if count}
+        assert row["lacked_by"] == [{"server": o, "count": count} for o, count in counts.items() if count]
         assert row["still_needed"] == [
             {"position": text_of(*kept[n]), "entry": entry_id(n)}
             for n in sorted((n for n in old if lacks[n]), key=lambda n: (text_of(*kept[n]), entry_id(n)))
@@ -226,3 +231,18 @@ def test_several_domains_have_floors_of_their_own(tmp_path: Path) -> None:
 def test_servers_that_keep_logs_have_no_floors() -> None:
     found = diagnose(case_of("missed_behind_equal_vectors"))
     assert found["floors"] == found["tombstones"] == []
+
+
+def test_no_name_of_a_server_leaves_the_case_with_its_floors(tmp_path: Path) -> None:
+    folder = collected(tmp_path / "in", *(json.loads(Path(one.path).read_bytes()) for one in case_of_graves().inputs))
+    for letter, name in zip("ABC", NAMED, strict=True):
+        (folder / f"{letter}.json").rename(folder / f"{name}.json")
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    found = diagnose(case)
+    assert {one["server"] for row in found["tombstones"] for one in row["lacked_by"]} == {"tromso-office"}
+    made = CliRunner().invoke(main, ["report", str(case.folder), "--case-export", str(tmp_path / "case.zip")])
+    assert made.exit_code == 0, made.output
+    told = zipfile.ZipFile(tmp_path / "case.zip").read("findings.json").decode()
+    assert len(json.loads(told)["floors"]) == len(found["floors"]) > 0
+    assert [name for name in NAMED if name in told] == []

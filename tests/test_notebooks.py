@@ -48,8 +48,8 @@ SHOWS = {
     "31_entry_replication": [
         "A -> C: Ok, NoChangesAvailable",
         "lacks it: user0003",
-        "the floor",
         "no tombstone is kept",
+        "A sets data of x",
     ],
     "24_pending_list": ["operations as its logs show them", "primary_csn"],
     "40_repair": ["NOTHING WAS CHANGED", "Plan "],

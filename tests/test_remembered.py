@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from incident_samples import incident_of
-from kanidm_samples import START, case_of_graves, case_of_set, entry_id, origin, text_of
+from kanidm_samples import START, backup, case_of_graves, case_of_set, collected, entry_id, origin, text_of
 from view_samples import LOST, say
 
 from widgets import (
@@ -14,6 +15,7 @@ from widgets import (
     EntryDiff,
     FloorGrid,
     Inputs,
+    MeshMap,
     MissedChanges,
     PendingLanes,
     PositionList,
@@ -22,13 +24,18 @@ from widgets import (
     Stops,
     TimeLine,
     Tombstones,
+    VectorsOverTime,
+    WalkThrough,
 )
-from workbench import Problem
+from workbench import Case, Problem
+from workbench.engine.rows import groups_that
 from workbench.incident import Incident
 from workbench.listed import Asked, positions_page, tombstones_page
 from workbench.matrix_text import stuck_of
 from workbench.overview import mesh
+from workbench.parameters import span_of
 from workbench.remembered import compared, floor_grid, range_bars
+from workbench.walks import walk, walks
 
 NOW = 20 * 24 * 3600
 
@@ -232,7 +239,51 @@ def test_views_are_left_through_page_by_page_and_back(graves: Incident) -> None:
     assert {one["server"]: one["verdict"] for one in dead.data["story"]["servers"]}["C"] == "missing"
 
 
+# --- worked examples
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "agree", "gone"),
+    [
+        ("walk-through", "x: data = three; x: from-b = two", True, []),
+        ("flip-flop", "x: data = one; x: from-b = four", False, [7]),
+        ("flip-flop prevented", "x: data = three; x: from-b = four", True, []),
+        ("no-operation", "x: name = w", True, []),
+        ("no-operation left out", "x: name = l", True, []),
+        ("no-operation today", "x: name = w", True, []),
+    ],
+)
+def test_a_small_fleet_is_walked_through(name: str, ends: str, agree: bool, gone: list[int], missed: Incident) -> None:
+    view = WalkThrough(missed, Inputs(missed, "31_entry_replication", walk=name))
+    assert name in walks(missed)
+    last = view.data["servers"][-1]
+    assert "; ".join(one["text"] for one in last["values"]) == ends
+    assert view.data["agree"] is agree
+    assert [number for number, one in enumerate(view.data["steps"], 1) if one["back"]] == gone
+    at = view.data["at"]
+    for to, there in ((0, 0), (3, 3), (-5, 0), (999, at), ("3", at), (True, at)):
+        say(view, what="go", to=to)
+        assert view.data["at"] == there
+    say(view, what="go", to=0)
+    assert [one["new"] for one in view.data["servers"][0]["values"]] == [True]
+    assert [one["name"] for one in view.data["servers"] if one["values"]] == ["A"]
+
+
+def test_the_condition_is_what_keeps_a_read_only_consumer_from_going_back(missed: Incident) -> None:
+    steps = walk(missed, "flip-flop prevented")["steps"]
+    assert [number for number, one in enumerate(steps, 1) if one["refused"]] == [7]
+    assert "would go back in time" in steps[6]["refused"]
+    with pytest.raises(Problem, match="there is no example nothing"):
+        walk(missed, "nothing")
+
+
 # --- each system has what it has, and the others say so
+
+
+def test_where_there_are_no_worked_examples_a_sentence_says_so() -> None:
+    incident = incident_of(LOST)
+    view = WalkThrough(incident, Inputs(incident, "31_entry_replication", walk=""))
+    assert "no worked examples of fleets of 389 Directory Server" in view.text()
 
 
 @pytest.mark.parametrize("view", [RangeBars, PositionList, FloorGrid, Tombstones])
@@ -240,12 +291,15 @@ def test_where_servers_keep_logs_a_sentence_says_so(view: type[Any]) -> None:
     made = view(incident_of(LOST))
     assert made.data == {}
     assert "servers of 389 Directory Server keep logs of their changes" in made.text()
+    for message in ({"what": "page", "by": 1}, {"what": "pick", "index": 0, "row": 0, "origin": 0}):
+        say(made, **message)
+        assert made.data == {}
 
 
 @pytest.mark.parametrize(
     ("view", "says"),
     [
-        (AnchorLine, "its servers keep no log of changes: see the notebook 31_entry_replication"),
+        (AnchorLine, "its servers keep no log of changes: see 31_entry_replication; sessions are played for"),
         (Stepper, "its servers keep no log of changes"),
         (Stops, "its servers keep no log of changes"),
         (PendingLanes, "servers of Kanidm keep no pending list"),
@@ -282,3 +336,42 @@ def test_a_link_over_which_nothing_is_to_go_is_not_stuck(missed: Incident, offli
         incident.found["links"].remove(link)
         assert drawn["verdict"] == verdict
         assert ("refresh" in drawn["label"]) is (incident is offline and consumer == "C")
+
+
+def test_the_times_that_may_be_chosen_are_those_of_the_vectors(graves: Incident, missed: Incident) -> None:
+    assert span_of(missed) == ("2026-01-01 00:00:00", "2026-01-03 00:00:42")
+    assert span_of(graves)[0] == "2026-01-01 00:00:00", "time 0 is no change"
+
+
+def test_a_map_without_links_says_so(missed: Incident) -> None:
+    assert "No collected file tells of a link" in MeshMap(missed).text()
+    assert "No collected file tells of a link" not in MeshMap(incident_of(LOST)).text()
+
+
+def test_a_picture_without_times_says_so(missed: Incident) -> None:
+    assert VectorsOverTime(missed).text() == "Nothing in the case tells when a vector moved."
+
+
+def test_of_what_is_listed_only_the_rows_near_a_page_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server lists a hundred thousand positions in a week; a page shows twenty."""
+    listed = [(second, "ab"[second % 2]) for second in range(1, 40_001)]
+    case = Case.create(tmp_path / "case")
+    case.load([collected(tmp_path / "in", *(backup(name, 50_000, listed) for name in "ab"))])
+    incident, groups = Incident(case), []
+
+    def counted(*given: Any) -> Any:
+        for table in groups_that(*given):
+            groups.append(len(table))
+            yield table
+
+    monkeypatch.setattr("workbench.listed.groups_that", counted)
+    page = positions_page(incident, Asked(), size=20)
+    assert [row["position"] for row in page["rows"]] == [text_of(second, "ab"[second % 2]) for second in range(1, 21)]
+    assert all(cell["listed"] for row in page["rows"] for cell in row["cells"])
+    assert sum(groups) < 2 * 40_000, "of two servers, each looked at twice: less than half of all"
+    groups.clear()
+    page = positions_page(incident, Asked(), text_of(39_990, "a"), 20)
+    assert [row["position"] for row in page["rows"]] == [
+        text_of(second, "ab"[second % 2]) for second in range(39_991, 40_001)
+    ]
+    assert sum(groups) < 40_000

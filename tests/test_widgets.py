@@ -322,8 +322,25 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 20), st.floats(), 
 MESSAGES = st.one_of(
     SCALARS,
     st.dictionaries(
-        st.sampled_from(["what", "index", "row", "column", "lane", "bin", "name", "by", "one", "other", "named"]),
-        st.one_of(SCALARS, st.sampled_from(["pick", "list", "page", "pair", "large", "msg", "text", "missing"])),
+        st.sampled_from(
+            [
+                "what",
+                "index",
+                "row",
+                "column",
+                "lane",
+                "bin",
+                "name",
+                "by",
+                "one",
+                "other",
+                "named",
+                "to",
+                "origin",
+                "bar",
+            ]
+        ),
+        st.one_of(SCALARS, st.sampled_from(["pick", "list", "page", "pair", "go", "large", "msg", "text", "missing"])),
         max_size=5,
     ),
 )

@@ -35,6 +35,7 @@ from widgets import (
     Tombstones,
     VectorGrid,
     View,
+    WalkThrough,
 )
 from widgets.inputs import CopyFile, Note
 from widgets.progress import Progress
@@ -84,7 +85,7 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         yield f"anchor {name}", lambda incident=incident, inputs=inputs: AnchorLine(incident, inputs), []
         yield f"stops {name}", lambda incident=incident, inputs=inputs: Stops(incident, inputs), []
     forgetting = {name: Incident(case_of_set(name)) for name in ("synth-missed", "synth-offline8d")}
-    for name, incident in {**forgetting, "graves": Incident(case_of_graves()), "lost": lost}.items():
+    for name, incident in {"lost": lost, **forgetting, "graves": Incident(case_of_graves())}.items():
         pulls = incident is not lost
         pair = Inputs(incident, "31_entry_replication", supplier="A", consumer="C") if pulls else None
         picks = [{"what": "pick", "origin": 0, "bar": 0}, {"what": "pick", "origin": 0, "bar": 1}]
@@ -95,6 +96,12 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         yield f"tombstones {name}", lambda incident=incident: Tombstones(incident), dead
         cell = [{"what": "pick", "row": 0, "column": 0}] if pulls else []
         yield f"floors {name}", lambda incident=incident: FloorGrid(incident), cell
+    walked = Inputs(forgetting["synth-missed"], "31_entry_replication", walk="flip-flop")
+    yield (
+        "walk",
+        lambda: WalkThrough(forgetting["synth-missed"], walked),
+        [{"what": "go", "to": 6}, {"what": "go", "to": 0}],
+    )
     yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
     plan = planned(lost.case)
     yield "progress", lambda: Progress("reading", lambda: None), [{"what": "cancel"}]

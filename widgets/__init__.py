@@ -15,6 +15,7 @@
     RangeBars        servers that keep no log: what each remembers of each origin, and what two of them answer each other
     PositionList     the positions behind that, with the entries that carry each
     FloorGrid        what all servers have seen, and who holds that back
+    WalkThrough      a small fleet that keeps no log, step by step
     Tombstones       deleted entries: who has seen that, who forgets it next, for whom it is kept
     Checks           the outcome of regression checks
     PlanView         a plan of repair whole: the ways compared, every step
@@ -40,6 +41,7 @@ from widgets.remembered import FloorGrid, PositionList, RangeBars, Tombstones
 from widgets.session import AnchorLine, Stepper, Stops
 from widgets.tables import Table
 from widgets.view import View
+from widgets.walk import WalkThrough
 from widgets.work import PendingLanes
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "VectorGrid",
     "VectorsOverTime",
     "View",
+    "WalkThrough",
     "watched",
 ]
 

@@ -13,6 +13,7 @@ from workbench.plain import aligned
 _CHANGES_SHOWN = 50
 _FINDINGS_SHOWN = 50
 _SERVERS_SHOWN = 25
+_NO_LINKS = "No collected file tells of a link: who would send what to whom is in the matrix of `workbench diagnose`."
 
 
 class MeshMap(OfIncident, drawn_by="mesh"):
@@ -20,7 +21,7 @@ class MeshMap(OfIncident, drawn_by="mesh"):
 
     def drawn(self) -> dict[str, Any]:
         """The map, and the pair that was clicked."""
-        return {**mesh(self.incident, self.suffix), "shades": _shades(), "pair": None}
+        return {**mesh(self.incident, self.suffix), "shades": _shades(), "pair": None, "no_links": _NO_LINKS}
 
     def on_pick(self, message: dict[str, Any]) -> None:
         """Show the reasons of one link."""
@@ -38,7 +39,8 @@ class MeshMap(OfIncident, drawn_by="mesh"):
         servers = [(one["name"], one["verdict"], one["says"]) for one in self.data["servers"]]
         links = [(f"{one['supplier']} -> {one['consumer']}", one["name"], one["says"]) for one in self.data["links"]]
         tables = [[("SERVER", "VERDICT", "CHANGES"), *servers], [("LINK", "NAME", "WHAT GOES OVER IT"), *links]]
-        return "\n\n".join(aligned(rows) for rows in tables if len(rows) > 1)
+        told = [aligned(rows) for rows in tables if len(rows) > 1]
+        return "\n\n".join(told if links else [*told, _NO_LINKS])
 
 
 class VectorGrid(OfIncident, drawn_by="grid"):

@@ -49,6 +49,8 @@ class RangeBars(_OfRemembered, drawn_by="ranges"):
 
     def on_page(self, message: dict[str, Any]) -> None:
         """Leaf through the origins."""
+        if not self.data:
+            return
         last = max(0, (len(self._whole["origins"]) - 1) // _ORIGINS_SHOWN * _ORIGINS_SHOWN)
         by = 1 if message.get("by") == 1 else -1
         self._first = min(max(0, self._first + by * _ORIGINS_SHOWN), last)
@@ -107,6 +109,8 @@ class _Paged(_OfRemembered):
 
     def on_page(self, message: dict[str, Any]) -> None:
         """Go a page on or back."""
+        if not self.data:
+            return
         if message.get("by") == 1 and self.data.get("more"):
             self._marks.append(self._mark(self.data["rows"][-1]))
         elif message.get("by") != 1 and len(self._marks) > 1:
@@ -192,6 +196,8 @@ class FloorGrid(_OfRemembered, drawn_by="floors"):
 
     def on_page(self, message: dict[str, Any]) -> None:
         """Leaf through the servers."""
+        if not self.data:
+            return
         last = max(0, (len(self._whole["rows"]) - 1) // _SERVERS_SHOWN * _SERVERS_SHOWN)
         by = 1 if message.get("by") == 1 else -1
         self._first = min(max(0, self._first + by * _SERVERS_SHOWN), last)

@@ -251,7 +251,7 @@ class _Group:
             "safe": safe if told or not safe else None,
             "forgets": forgets,
             "needed": needed,
-            "lacked_by": {name: count for name, count in sorted(without.items()) if count},
+            "lacked_by": [{"server": name, "count": count} for name, count in sorted(without.items()) if count],
             "still_needed": [
                 {"position": self.position(row["hi"], row["origin"]), "entry": row["entry"]}
                 for row in first.to_pylist()

@@ -204,6 +204,7 @@ class System:
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
     vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
+    walks         gives worked examples of small fleets of it, by name (`workbench.rules.entries.Example`)
     detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
     codes         the codes of the findings that only this system has
     clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
@@ -242,6 +243,7 @@ class System:
     proving: Callable[[], Any] | None = None
     vector_word: str = "vector"
     pulling: Callable[[], Any] | None = None
+    walks: Callable[[], Mapping[str, Any]] = dict
     detectors: Callable[[], Detectors] = dict
     codes: Mapping[str, Code] = field(default_factory=dict)
     clock_levels: tuple[tuple[int, str], ...] = ()

@@ -26,6 +26,7 @@ from workbench.incident import ALL, RECORD, Incident
 from workbench.journal import write_whole
 from workbench.matrix_text import stuck_of
 from workbench.model import Problem
+from workbench.walks import walks
 
 NAME = "parameters.yaml"
 READ_ONLY = "WORKBENCH_READ_ONLY"
@@ -91,6 +92,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
     system = incident.system
     rules = tuple(system.supplying().rule_sets if system.supplying else shown.pulling.answers if shown.pulling else ())
     begin, end = span_of(incident)
+    shown_walks = {name: f"{name}: {one.title}" for name, one in walks(incident).items()}
     worked = {"": "the collected logs", **{name: f"{name}: {title}" for name, title in examples(incident).items()}}
     return {
         "server": Offer((ALL, *servers), ALL, "whose changes; * is all"),
@@ -104,6 +106,9 @@ def offers(incident: Incident) -> dict[str, Offer]:
         "as_of": Offer(tuple(incident.case.snapshots), incident.then_label, "as of this snapshot"),
         "per_load": Offer((), "5", "records in a buffer; 0: all in one load"),
         "example": Offer(tuple(worked), "", "a worked example instead of the logs", worked),
+        "walk": Offer(
+            tuple(shown_walks) or ("",), next(iter(shown_walks), ""), "a worked example of a small fleet", shown_walks
+        ),
         "position": Offer(
             (), str(lacking.get("position") or lacking.get("from") or lacking.get("first") or ""), "one change"
         ),
@@ -148,6 +153,12 @@ def span_of(incident: Incident) -> tuple[str, str]:
         for seen in one.facts.get("by_origin", {}).values():
             made = [incident.system.moment(seen[end]) for end in ("min", "max") if seen.get(end)]
             times += [at for at in made if at]
+    if not times:  # no log: as far as the vectors go, but for time 0, which is before every change
+        ends = (
+            end for one in incident.topology.replicas for span in one.vector.values() for end in (span.min, span.max)
+        )
+        made = [incident.system.moment(end) for end in ends if end and incident.system.halves(end)[0] > 0]
+        times = [at for at in made if at]
     if not times:
         return "no time seen,", "no time seen,"
     first, last = (f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for at in (min(times), max(times)))

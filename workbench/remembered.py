@@ -185,8 +185,8 @@ def _way(incident: Incident, supplier: str, consumer: str, suffix: str | None) -
 def floor_grid(incident: Incident, suffix: str | None = None, origin: str | None = None) -> dict[str, Any]:
     """Servers x origins: how far above the floor each stands, and who holds it; servers of which nothing is known are there too.
 
-    Keys: origins (origin, made_on, floor, floor_at, certain, held_by), rows (server, known, cells, grave, and the origin of a server
-    that is known by it alone), doubts (sentences).
+    Keys: origins (origin, made_on, floor, floor_at, certain, held_by), rows (server, known, cells, grave, and where a server is
+    known by its origin alone that origin), doubts (sentences).
     """
     rows = _floors(incident, suffix, origin)
     graves = {row["server"]: row for row in incident.found["tombstones"] if row["suffix"] == suffix}

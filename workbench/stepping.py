@@ -434,11 +434,11 @@ def planned_sessions(
     system = incident.system
     if system.supplying is None:
         known = ", ".join(one.title for one in systems() if one.supplying)
-        kept = "its servers keep no log of changes: see the notebook 31_entry_replication. " if system.pulling else ""
+        kept = "its servers keep no log of changes: see 31_entry_replication; " if system.pulling else ""
         raise NotOfThisSystem(
             f"no rules of sending are known for {system.title}",
             incident.case.name,
-            f"{kept}Sessions are played for {known}",
+            f"{kept}sessions are played for {known}",
         )
     first = incident.session(supplier, consumer, suffix or None, rules or None)
     names = incident.topology.supplying.rule_sets

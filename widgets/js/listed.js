@@ -33,7 +33,7 @@ function cell_of(cell) {
   if (cell.more) names.push(`and ${number(cell.more)} more`);
   const all = names.join("; ");
   const whole = cell.entries.map((one) => `${one.entry} ${one.target || ""}: ${one.attributes}`).join("\n");
-  const node = make("td", "wb-text", [verdict(cell.verdict, ""), make("span", cell.entries.length ? "" : "wb-faint", cell.says || ""),
+  const node = make("td", "wb-text", [verdict(cell.verdict, ""), make("span", cell.verdict === "missing" ? "" : "wb-faint", cell.says || ""),
     make("span", "", cell.says && all ? `; ${all}` : all)], whole);
   return node;
 }

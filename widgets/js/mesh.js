@@ -36,7 +36,7 @@ function draw(body, data, send) {
   body.append(svg, legend(data.shades));
   if (left) body.append(make("p", "wb-faint", `${number(left)} of ${number(servers.length + left)} servers are not drawn: those of which least is to be told.`));
   if (data.pair) body.append(about_pair(data.pair, data.says));
-  else body.append(make("p", "wb-faint", "Click a link for what would go over it, and why."));
+  else body.append(make("p", "wb-faint", (data.links || []).length ? "Click a link for what would go over it, and why." : data.no_links));
 }
 
 // Of many servers those of which most is to be told, in the order of their names.

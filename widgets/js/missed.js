@@ -3,10 +3,10 @@
 const CHANGE = [{ key: "server", label: "server" }, { key: "origin", label: "origin" }];
 const COLUMNS = {
   missing: [...CHANGE, { key: "position", label: "change", kind: "position" }, { key: "operation", label: "operation" },
-    { key: "target", label: "target" }, { key: "held_by", label: "held by" }, { key: "cause", label: "cause" },
+    { key: "target", label: "target" }, { key: "attribute", label: "attribute" }, { key: "held_by", label: "held by" }, { key: "cause", label: "cause" },
     { key: "says", label: "proved by" }],
   stranded: [...CHANGE, { key: "position", label: "change", kind: "position" }, { key: "operation", label: "operation" },
-    { key: "target", label: "target" }],
+    { key: "target", label: "target" }, { key: "attribute", label: "attribute" }],
   unknown: [...CHANGE, { key: "from", label: "from", kind: "position" }, { key: "to", label: "to", kind: "position" },
     { key: "count", label: "changes", kind: "number" }, { key: "why", label: "why" }],
   pending: [...CHANGE, { key: "count", label: "changes", kind: "number" }, { key: "first", label: "first", kind: "position" },
@@ -27,9 +27,9 @@ function draw(body, data, send) {
     body.append(make("p", "wb-faint", "Of what is chosen here, nothing is missing, unknown, pending or stranded."));
     return;
   }
-  // Only systems that show the state of entries tell which attribute was changed.
-  const named = data.rows.some((row) => row.attribute);
-  const columns = entry(COLUMNS, data.list, CHANGE).flatMap((one) => (named && one.key === "target" ? [one, { key: "attribute", label: "attribute" }] : [one]));
+  // A log tells the operation, the states of entries which attribute was changed: a column is there if any row fills it.
+  const filled = (key) => data.rows.some((row) => row[key]);
+  const columns = entry(COLUMNS, data.list, CHANGE).filter((one) => !["operation", "attribute"].includes(one.key) || filled(one.key));
   body.append(table(columns, data.rows, (row, index) => send("pick", { index })));
   if (data.total > data.rows.length) body.append(pager(data.first, data.rows.length, data.total, (by) => send("page", { by })));
   body.append(data.story ? about_change(data.story) : make("p", "wb-faint", "Click a change for its whole story."));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,18 @@ def rows_of(wanted: Iterable[tuple[Part, pa.Array]], key: str, columns: Sequence
             return pa.concat_tables(found) if found else pa.table({})
 
     yield from filter(len, some_at_once(rows, wanted))
+
+
+def groups_that(
+    part: Part, column: str, may_hold: Callable[[Any, Any], bool], columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """The groups of rows of which `may_hold` says so, by the lowest and highest value of a column; asked as they come."""
+    with opened(part) as file:
+        at = file.schema_arrow.get_field_index(column)
+        for group in range(file.num_row_groups):
+            ends = file.metadata.row_group(group).column(at).statistics
+            if ends is None or not ends.has_min_max or may_hold(ends.min, ends.max):
+                yield file.read_row_group(group, list(columns), use_threads=False)
 
 
 def highest(parts: Iterable[Part], column: str) -> Any:

@@ -372,6 +372,33 @@ class Pulling:
     times: Callable[[Any], Any]
 
 
+class Moment(NamedTuple):
+    """One step of a worked example, and how all servers stand behind it.
+
+    says      what was done, as a sentence
+    refused   nothing was sent, and why; empty: it was done
+    back      (entry, attribute) of what a server had and has no more
+    servers   those that it concerns
+    vectors   server -> its vector
+    contents  server -> its entries, as somebody reads them there: entry -> attribute -> values
+    """
+
+    says: str
+    refused: str
+    back: Sequence[tuple[str, str]]
+    servers: Sequence[str]
+    vectors: Mapping[str, Ranges]
+    contents: Mapping[str, Mapping[str, Mapping[str, Sequence[Any]]]]
+
+
+class Example(NamedTuple):
+    """Something that a small fleet is put through: a title, what it shows, and how it is played anew, step by step."""
+
+    title: str
+    shows: str
+    play: Callable[[], Iterable[Moment]]
+
+
 ALL_SEEN = "nothing"
 """The reason of an answer that supplies nothing because the consumer has all: the only one that is no refusal."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from workbench.model import Detectors, Kind, Naming, System
-from workbench.rules.entries import Pulling
+from workbench.rules.entries import Example, Pulling
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
 from workbench.systems.kanidm.codes import CODES
 from workbench.systems.kanidm.formats import FORMATS
@@ -26,6 +26,12 @@ def _pulling() -> Pulling:
     from workbench.systems.kanidm.pulling import PULLING
 
     return PULLING
+
+
+def _walks() -> Mapping[str, Example]:
+    from workbench.systems.kanidm.rules.examples import EXAMPLES
+
+    return EXAMPLES
 
 
 def _detectors() -> Detectors:
@@ -62,6 +68,7 @@ SYSTEM = System(
     log_words=frozenset({"backup", "backup-[0-9]*", "server", "kanidm", "kanidmd"}),
     vector_word="ruv",
     pulling=_pulling,
+    walks=_walks,
     detectors=_detectors,
     codes=CODES,
     repairs=_repairs,

@@ -361,7 +361,8 @@ def tombstones(situation: Situation) -> Iterator[Finding]:
                 suffix=one["suffix"],
                 evidence=({"tombstones": one["forgets"], "forgets_before": one["forgets_before"]},),
             )
-        if who := one["lacked_by"]:
+        who = {row["server"]: row["count"] for row in one["lacked_by"]}
+        if who:
             yield Finding(
                 "TOMBSTONE_HELD",
                 "warning",
