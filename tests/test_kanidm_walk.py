@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.model import Problem
-from workbench.rules.entries import NOT_SHOWN, Kept, lacking
+from workbench.rules.entries import FORGOTTEN, NOT_SHOWN, Kept, lacking
 from workbench.systems.kanidm.rules.merging import Live, Tombstone
 from workbench.systems.kanidm.rules.walk import DESIGN, FLIPS, KANIDM, OK, REFUSED, RULE_SETS, Walk
 
@@ -168,7 +168,7 @@ def kept(walk: Walk, server: str, entry: str) -> Kept:
     return Kept(gone=state.at) if isinstance(state, Tombstone) else Kept(state.at, None, state.changes)
 
 
-def found_on(walk: Walk, server: str, reaped_before: int = -1) -> set[tuple[str, str | None, tuple[int, str], bool]]:
+def found_on(walk: Walk, server: str, reaped_before: int = -1) -> set[tuple[str, str | None, tuple[int, str], str]]:
     others = [name for name in walk.servers if name != server]
     return {
         (entry, *one)
@@ -206,7 +206,7 @@ def test_what_was_taken_away_is_found_and_nothing_else(deeds, taken: set[tuple[s
         for supplier, consumer in permutations("ABC", 2):
             walk.session(supplier, consumer)
     assert all(found_on(walk, name) == set() for name in "ABC")
-    lost: dict[str, set[tuple[str, str | None, tuple[int, str], bool]]] = {name: set() for name in "ABC"}
+    lost: dict[str, set[tuple[str, str | None, tuple[int, str], str]]] = {name: set() for name in "ABC"}
     for server, entry, attribute in taken:
         state = walk.servers[server].entries[entry]
         if isinstance(state, Live) and attribute in state.changes:
@@ -214,7 +214,7 @@ def test_what_was_taken_away_is_found_and_nothing_else(deeds, taken: set[tuple[s
             left = {name: one for name, one in state.changes.items() if name != attribute}
             if walk.servers[server].listed and cid[1] in walk.servers[server].vector:
                 walk.servers[server].entries[entry] = Live(state.at, left, {})
-                lost[server].add((entry, attribute, cid, True))
+                lost[server].add((entry, attribute, cid, ""))
     for name in "ABC":
         others = [one for one in "ABC" if one != name]
         still = {
@@ -234,9 +234,9 @@ def test_a_deletion_that_never_came_and_one_that_is_forgotten() -> None:
     assert found_on(walk, "B") == set(), "it is on its way"
     low, _ = walk.servers["B"].vector["A"]
     walk.servers["B"].vector["A"] = (low, 30)
-    assert found_on(walk, "B") == {("x", None, cid, True)}
+    assert found_on(walk, "B") == {("x", None, cid, "")}
     assert found_on(walk, "A") == set(), "a tombstone stands for all that came before"
     del walk.servers["A"].entries["x"]  # its tombstone was purged
-    assert found_on(walk, "A", reaped_before=15) == {("x", "m", (10, "A"), False)}
+    assert found_on(walk, "A", reaped_before=15) == {("x", "m", (10, "A"), FORGOTTEN)}
     del walk.servers["B"].entries["z"]
-    assert found_on(walk, "B", reaped_before=15) == {("z", "m", (20, "A"), True)}
+    assert found_on(walk, "B", reaped_before=15) == {("z", "m", (20, "A"), "")}
