@@ -222,12 +222,17 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
                 for place in range(len(lacked))
                 if held.cid(lacked, place) == (time, origin)
             }
+            # Who missed the end of an entry was not asked for what came before it.
+            ended = set(lacked[(lacked.attribute < 0) & (lacked.why == 0)].entry.tolist())
+            covered = time <= (ranges[origin][1] if origin in ranges else forgotten - 1)
+            if covered and ended & held.unlike_at(number, time, origin):
+                whys.add("")
             if whys:
                 why = min(whys)
                 verdict = (UNKNOWN, why, SAYS[why]) if why else (MISSING, LACKS, SAYS[LACKS])
             elif held.shows(number, time, origin):
                 verdict = PRESENT, "in_state", SAYS["in_state"]
-            elif time > (ranges[origin][1] if origin in ranges else forgotten - 1):
+            elif not covered:
                 verdict = PENDING, "not_covered", NOT_COVERED
             else:
                 verdict = PRESENT, "superseded", SAYS["superseded"]
