@@ -19,6 +19,7 @@ from test_kanidm_logged import line
 
 from workbench.cli import main
 from workbench.systems.kanidm.formats.documents import SECRET_TAGS
+from workbench.systems.kanidm.naming import NAMING
 
 SECRET = "canary{}hunter2"
 PEOPLE = ("wilhelmina", "ostrowski", "zacharias")
@@ -208,3 +209,12 @@ def test_no_name_is_in_what_leaves_the_case(place: Path) -> None:
             at = text.lower().find(word)
             assert at < 0, (name, text[max(0, at - 150) : at + 60])
     assert any(origin("a") in text for _, text in told), "a UUID is drawn by lot and names nobody"
+
+
+def test_a_name_of_a_domain_is_two_names() -> None:
+    assert list(NAMING.parts("wilhelmina@idm.example.com")) == [
+        ("entry", "wilhelmina"),
+        ("", "@"),
+        ("domain", "idm.example.com"),
+    ]
+    assert list(NAMING.parts("wilhelmina")) == [("entry", "wilhelmina")]

@@ -10,10 +10,12 @@ import pytest
 from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, entry_id, origin, text_of
 
 from workbench import Case
+from workbench.by_entry import verdicts_by_entry
 from workbench.codes import codes_of
 from workbench.diagnosis import diagnose
 from workbench.output_keys import undocumented
 from workbench.systems import system_named
+from workbench.topology import topology
 
 SAMPLES = Path(__file__).parent / "samples" / "kanidm"
 SETS = ("synth-healthy", "synth-missed", "synth-offline8d")
@@ -358,3 +360,16 @@ def test_of_a_backup_that_was_cut_what_is_lacking_is_not_missing(tmp_path: Path)
     assert found["missing"] == []
     assert {(row["server"], row["why"]) for row in found["unknown"]} == {("B", "not_read")}
     assert ("UNREADABLE_INPUT", "B") in codes(found)
+
+
+def test_of_an_entry_whose_end_was_missed_no_other_change_is_present(tmp_path: Path) -> None:
+    changed = {**BASE, 3: Entry((0, "a"), {"mail": (90, "b")})}
+    gone = {**BASE, 3: Entry(gone=(100, "a"))}
+    folder = collected(
+        tmp_path / "in", backup("a", 200, RUV, gone), backup("b", 200, RUV, changed), backup("c", 200, RUV, BASE)
+    )
+    found = of(folder, case=tmp_path / "case")
+    assert {(row["server"], row["operation"]) for row in found["missing"]} == {("B", "delete"), ("C", "delete")}
+    case = Case.open(tmp_path / "case")
+    told = {one.server: one.verdict for one in verdicts_by_entry(case, topology(case), text_of(90, "b"))}
+    assert told == {"A": "present", "B": "present", "C": "missing"}

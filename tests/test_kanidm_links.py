@@ -167,7 +167,7 @@ def test_an_address_that_its_server_does_not_know_is_told_by_who_lets_ask(tmp_pa
     assert [(one["supplier"], one["consumer"], one["address"]) for one in found["links"]] == [("a", "b", "10.0.0.1:9")]
 
 
-def lagging(tmp_path: Path, kind: str) -> dict[str, Any]:
+def lagging(tmp_path: Path, kind: str, verified: str = "") -> dict[str, Any]:
     now = 20 * DAY
     kept = [(now - 7 * DAY + 60, "a"), (now, "a"), (now - 7 * DAY + 60, "b"), (now, "b")]
     folder = collected(
@@ -183,7 +183,16 @@ def lagging(tmp_path: Path, kind: str) -> dict[str, Any]:
             "c", 100, [(0, "a"), (0, "b"), (0, "c"), (90, "c")], {**BASE, 9: Entry((0, "a"), {"mail": (90, "c")})}
         ),
     )
+    if verified:
+        (folder / "a.verify.txt").write_text(verified)
+        (folder / "b.verify.txt").write_text(verified)
     return of(folder, case=tmp_path / "case")
+
+
+def test_data_that_a_verification_finds_broken_are_mended_before_others_take_them(tmp_path: Path) -> None:
+    found = lagging(tmp_path, "mutual-pull", "Err(RefintNotUpheld(17))\nErr(RefintNotUpheld(18))\n")
+    (one,) = (one for one in found["findings"] if one["code"] == "REFRESH_REQUIRED")
+    assert "a verification tells 2 errors" in one["fix"][0]["caution"]
 
 
 def test_a_consumer_that_refreshes_by_itself_need_only_pull(tmp_path: Path) -> None:

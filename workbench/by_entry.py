@@ -22,7 +22,7 @@ from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
 from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Replica, Topology
-from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
+from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts, who_would_send
 
 CHANGE_STATE = "change_state"
 """The kind of evidence that this rests on."""
@@ -222,12 +222,17 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
                 for place in range(len(lacked))
                 if held.cid(lacked, place) == (time, origin)
             }
+            # Who missed the end of an entry was not asked for what came before it.
+            ended = set(lacked[(lacked.attribute < 0) & (lacked.why == 0)].entry.tolist())
+            covered = time <= (ranges[origin][1] if origin in ranges else forgotten - 1)
+            if covered and ended & held.unlike_at(number, time, origin):
+                whys.add("")
             if whys:
                 why = min(whys)
                 verdict = (UNKNOWN, why, SAYS[why]) if why else (MISSING, LACKS, SAYS[LACKS])
             elif held.shows(number, time, origin):
                 verdict = PRESENT, "in_state", SAYS["in_state"]
-            elif time > (ranges[origin][1] if origin in ranges else forgotten - 1):
+            elif not covered:
                 verdict = PENDING, "not_covered", NOT_COVERED
             else:
                 verdict = PRESENT, "superseded", SAYS["superseded"]
@@ -265,7 +270,9 @@ class _Compared:
         for (server, origin), (count, first, last) in sorted(self.pending.items()):
             about = {"server": server, "suffix": self.suffix, "origin": origin, "count": count}
             about |= {"first": self._position(first, origin), "last": self._position(last, origin)}
-            self.found.pending.append({**about, "available": count, "suppliers": self._suppliers(server, origin)})
+            self.found.pending.append(
+                {**about, "available": count, "suppliers": who_would_send(self.pairs, server, origin)}
+            )
 
     def _unknown(self, server: str, origin: str, first: int, last: int, count: int | None, why: str) -> None:
         row = {"server": server, "suffix": self.suffix, "origin": origin}
@@ -275,17 +282,6 @@ class _Compared:
 
     def _position(self, time: int, origin: str) -> str:
         return self.shown.system.show(self.shown.system.order_key(origin, time, 0))
-
-    def _suppliers(self, consumer: str, origin: str) -> list[str]:
-        """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
-        linked = any(row["link"] for row in self.pairs)
-        return sorted(
-            row["supplier"]
-            for row in self.pairs
-            if row["consumer"] == consumer
-            and origin in row["owed"]
-            and (not linked or (row["link"] and row["link_enabled"] is not False))
-        )
 
     def _compare(self, servers: Sequence[tuple[Replica, Input]]) -> None:
         pulling = self.shown.pulling

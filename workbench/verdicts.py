@@ -96,6 +96,18 @@ def verdicts(
     return found
 
 
+def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
+    """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
+    linked = any(row["link"] for row in pairs)
+    return sorted(
+        row["supplier"]
+        for row in pairs
+        if row["consumer"] == consumer
+        and origin in row["to_send"]
+        and (not linked or (row["link"] and row["link_enabled"] is not False))
+    )
+
+
 PENDING = "pending"
 NOT_COVERED = "what it claims and shows ends before the change"
 
@@ -465,7 +477,7 @@ class _Suffix:
                     "first": self.system.show(min(ends)),
                     "last": self.system.show(max(ends)),
                     "available": self.known.tally(origin, above, present)[0],
-                    "suppliers": self._suppliers(server.replica.server, origin),
+                    "suppliers": who_would_send(self.pairs, server.replica.server, origin),
                 }
             )
 
@@ -479,17 +491,6 @@ class _Suffix:
         for source in self.known.sources:
             some = some[~source.contains(some)] if len(some) else some
         return set(some.keys(self.system, self.names))
-
-    def _suppliers(self, consumer: str, origin: str) -> list[str]:
-        """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
-        linked = any(row["link"] for row in self.pairs)
-        return sorted(
-            row["supplier"]
-            for row in self.pairs
-            if row["consumer"] == consumer
-            and origin in row["to_send"]
-            and (not linked or (row["link"] and row["link_enabled"] is not False))
-        )
 
     # --- held by one, delivered by nobody
 

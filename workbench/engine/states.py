@@ -303,6 +303,12 @@ class Shown:
         whole = any(((when[server] == time) & (by[server] == number)).any() for when, by in ends)
         return whole or bool(((self.server == server) & (self.time == time) & (self.origin == number)).any())
 
+    def unlike_at(self, server: int, time: int, origin: str) -> set[int]:
+        """The numbers of the entries of which others show this change, and to which it would change something at the server."""
+        number = self.origins.index(origin) if origin in self.origins else _NEVER
+        which = np.flatnonzero((self.server != server) & (self.time == time) & (self.origin == number))
+        return set(self.entry[which[~self._settled(server, which)]].tolist())
+
     def cid(self, some: Lacked, number: int) -> Cid:
         """One of the changes."""
         return int(some.time[number]), self.origins[int(some.origin[number])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.model import Detectors, Kind, System
+from workbench.model import Detectors, Kind, Naming, System
 from workbench.rules.entries import Example, Pulling
 from workbench.systems.kanidm.cid import SECOND, cid_or_none, halves, moment, order_key, origin_of
 from workbench.systems.kanidm.codes import CODES
@@ -34,6 +34,12 @@ def _detectors() -> Detectors:
     from workbench.systems.kanidm.detectors import DETECTORS
 
     return DETECTORS
+
+
+def _naming() -> Naming:
+    from workbench.systems.kanidm.naming import NAMING  # readers of files need no names
+
+    return NAMING
 
 
 SYSTEM = System(
@@ -79,4 +85,5 @@ SYSTEM = System(
         "origin_forgotten": "it forgot an origin that was quiet",
         "unreached": "it could not reach a partner",
     },
+    naming=_naming,
 )

@@ -65,10 +65,24 @@ def _best(situation: Situation, consumer: str, suppliers: Sequence[str], suffix:
     return max(sorted(whole), key=seen)
 
 
-def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
+def _lost_with(situation: Situation, server: str, suffix: str | None, source: str = "") -> str:
     only = sum((row["server"], row["suffix"]) == (server, suffix) for row in situation.verdicts.stranded)
     lost = f"{only:,} changes that only {server} holds" if only else f"whatever only {server} holds"
-    return f"a refresh deletes its database and takes that of the other: it throws away {lost}"
+    broken = (
+        sum(batch.num_rows for batch in situation.rows("messages", ["code"], _BROKEN, server=source)) if source else 0
+    )
+    first = (
+        f"; mend {source} first, of which a verification tells {broken:,} errors: such data may be refused"
+        if broken
+        else ""
+    )
+    return f"a refresh deletes its database and takes that of the other: it throws away {lost}{first}"
+
+
+_BROKEN = pc.field("code").isin(
+    pa.array(["RefintNotUpheld", "ChangeStateDesynchronised", "RuvInconsistent", "SchemaViolation"])
+)
+"""Errors that `database verify` prints of data that others would have to take in."""
 
 
 def _of_links(situation: Situation, decision: str, end: str) -> Iterator[tuple[str, str | None, list[Row]]]:
@@ -105,7 +119,7 @@ def refresh_required(situation: Situation) -> Iterator[Finding]:
                     if anew
                     else f"refresh {consumer} from {best}, or set `automatic_refresh` on its link to {best}",
                     "what it lacks is in no changelog any more, only in the entries themselves",
-                    _lost_with(situation, consumer, suffix),
+                    _lost_with(situation, consumer, suffix, best),
                 ),
             ),
         )

@@ -5,9 +5,9 @@ Of a server that stands in the pair matrix the vectors tell how it is now; its l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,92 +25,119 @@ UNWILLING, PULLED, CLOCK_AHEAD, UNREACHED, REFRESHED = (
 _COLUMNS = ["server", "file", "offset", "at", "code", "origin", "text"]
 
 
-class _Meaning(NamedTuple):
-    """What a message of a server says of it, or of one of its consumers."""
-
-    code: str
-    severity: str
-    says: str
-    repair: str
-    why: str
-    caution: str | None = None
-    of_consumer: bool = False
-
-
-_MEANINGS = {
-    "refresh_required": _Meaning(
+_MEANINGS: Mapping[str, Finding] = {
+    "refresh_required": Finding(
         "REFRESH_REQUIRED",
         "warning",
         "{server} tells a consumer that it is too far behind, and supplies nothing to it",
-        "find out which of its consumers that is, and refresh it",
-        "what it lacks is in no changelog any more, only in the entries themselves",
-        "a refresh throws away whatever only the refreshed server holds",
-        of_consumer=True,
+        fix=(
+            step(
+                "find out which of its consumers that is, and refresh it",
+                "what it lacks is in no changelog any more, only in the entries themselves",
+                "a refresh throws away whatever only the refreshed server holds",
+            ),
+        ),
     ),
-    "must_refresh": _Meaning(
+    "must_refresh": Finding(
         "REFRESH_REQUIRED",
         "error",
         "{server} is told by a supplier that it is too far behind, and gets nothing from it",
-        "refresh {server} from the server with the most complete data",
-        "what it lacks is in no changelog any more, only in the entries themselves",
-        "a refresh throws away whatever only {server} holds",
+        fix=(
+            step(
+                "refresh {server} from the server with the most complete data",
+                "what it lacks is in no changelog any more, only in the entries themselves",
+                "a refresh throws away whatever only {server} holds",
+            ),
+        ),
     ),
-    "refresh_failed": _Meaning(
+    "refresh_failed": Finding(
         "REFRESH_REQUIRED",
         "error",
         "{server} was to be refreshed, and could not take in the data of its supplier",
-        "verify the database of the supplier (`kanidmd database verify`), mend what that finds, and refresh {server} again",
-        "data that are not whole are refused: references to entries that are gone, entries that break the schema",
+        fix=(
+            step(
+                "verify the database of the supplier (`kanidmd database verify`), mend it, and refresh {server} again",
+                "data that are not whole are refused: references to entries that are gone, entries that break the schema",
+            ),
+        ),
     ),
-    "other_domain": _Meaning(
+    "other_domain": Finding(
         "UNRELATED_DATA",
         "error",
         "{server} asks a supplier of another domain: nothing may be exchanged between them",
-        "refresh {server} from that supplier, if it is to join it",
-        "a server begins as a domain of its own",
-        "a refresh throws away everything that {server} holds",
+        fix=(
+            step(
+                "refresh {server} from that supplier, if it is to join it",
+                "a server begins as a domain of its own",
+                "a refresh throws away everything that {server} holds",
+            ),
+        ),
     ),
-    "supplier_behind": _Meaning(
+    "supplier_behind": Finding(
         "SUPPLIER_BEHIND",
         "warning",
         "{server} is behind what a consumer of it still remembers, and supplies nothing to it",
-        "collect backups of all servers, then refresh {server} from the one with the most complete data",
-        "as long as it is behind, nothing goes from it to that consumer",
-        "a refresh throws away whatever only {server} holds",
+        fix=(
+            step(
+                "collect backups of all servers, then refresh {server} from the one with the most complete data",
+                "as long as it is behind, nothing goes from it to that consumer",
+                "a refresh throws away whatever only {server} holds",
+            ),
+        ),
     ),
-    "diverged": _Meaning(
+    "diverged": Finding(
         "DIVERGED",
         "error",
         "{server} and a consumer of it are each behind what the other remembers: nothing goes between them",
-        "collect backups of all servers, find out which of the two has the right data, and refresh the other one",
-        "no session can bring them together: each has forgotten what the other one lacks",
-        "a refresh throws away whatever only the refreshed server holds",
+        fix=(
+            step(
+                "collect backups of all servers, find out which of the two has the right data, and refresh the other one",
+                "no session can bring them together: each has forgotten what the other one lacks",
+                "a refresh throws away whatever only the refreshed server holds",
+            ),
+        ),
     ),
-    "no_overlap": _Meaning(
+    "no_overlap": Finding(
         "NO_OVERLAP",
         "error",
         "{server} has no origin in common with a consumer of it: nothing goes between them",
-        "collect backups of all servers, find out which of the two has the right data, and refresh the other one",
-        "no session can bring them together: each has forgotten what the other one lacks",
-        "a refresh throws away whatever only the refreshed server holds",
+        fix=(
+            step(
+                "collect backups of all servers, find out which of the two has the right data, and refresh the other one",
+                "no session can bring them together: each has forgotten what the other one lacks",
+                "a refresh throws away whatever only the refreshed server holds",
+            ),
+        ),
     ),
-    "domain_mismatch": _Meaning(
+    "domain_mismatch": Finding(
         "UNRELATED_DATA",
         "error",
         "{server} was asked by a consumer of another domain: nothing may be exchanged between them",
-        "refresh the consumer from {server}, if it is to join it",
-        "a server begins as a domain of its own",
-        "a refresh throws away everything that the consumer holds",
+        fix=(
+            step(
+                "refresh the consumer from {server}, if it is to join it",
+                "a server begins as a domain of its own",
+                "a refresh throws away everything that the consumer holds",
+            ),
+        ),
     ),
-    "split_data": _Meaning(
+    "split_data": Finding(
         "ROLLED_BACK",
         "error",
         "{server} refuses what is supplied to it, for that holds later own changes of it: it was restored from an older state",
-        "let nobody write on {server}, and refresh it from the server with the most complete data",
-        "its next own change moves its vector over those that it lost, and hides them",
-        "a refresh throws away whatever only {server} holds",
+        fix=(
+            step(
+                "let nobody write on {server}, and refresh it from the server with the most complete data",
+                "its next own change moves its vector over those that it lost, and hides them",
+                "a refresh throws away whatever only {server} holds",
+            ),
+        ),
     ),
 }
+"""Code of a message -> what it says, of `{server}` whose log it stands in."""
+
+_OF_CONSUMERS = frozenset({"refresh_required"})
+"""Those that say something of a consumer, of which no line tells the name."""
 
 
 @dataclass
@@ -171,19 +198,13 @@ def told_by_logs(situation: Situation) -> Iterator[Finding]:
     for (server, code, origin), one in sorted(said.items(), key=lambda item: (*item[0][:2], item[0][2] or "")):
         if code in _MEANINGS and server not in paired and _still(one, said.get((server, REFRESHED, None))):
             about = _MEANINGS[code]
-            yield Finding(
-                about.code,
-                about.severity,
-                f"the log of {server} says: {about.says.format(server=server)}",
-                server=None if about.of_consumer else server,
+            fix = [{key: text and text.format(server=server) for key, text in given.items()} for given in about.fix]
+            yield replace(
+                about,
+                summary=f"the log of {server} says: {about.summary.format(server=server)}",
+                server=None if code in _OF_CONSUMERS else server,
                 evidence=one.evidence,
-                fix=(
-                    step(
-                        about.repair.format(server=server),
-                        about.why,
-                        about.caution and about.caution.format(server=server),
-                    ),
-                ),
+                fix=tuple(fix),
             )
         elif code == CLOCK_AHEAD and origin not in claimed:
             yield Finding(
