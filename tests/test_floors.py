@@ -228,6 +228,20 @@ def test_several_domains_have_floors_of_their_own(tmp_path: Path) -> None:
     assert len({row["generation"] for row in found["floors"]}) == 2
 
 
+def test_a_server_that_does_not_tell_its_data_is_no_reason_to_call_a_floor_certain(tmp_path: Path) -> None:
+    behind = backup("c", NOW, [(5, "a"), (5, "b"), (NOW - 10, "b")], ENTRIES)
+    del behind["db_d_uuid"]
+    of_one = [backup(name, NOW, RUV, ENTRIES) for name in "ab"]
+    found = diagnosed(tmp_path, *of_one, behind, case="one")
+    row = floor_of(found, "a")
+    assert (row["floor"], row["held_by"], len(row["servers"])) == (text_of(5, "a"), ["C"], 3)
+    other = backup("d", NOW, [(NOW, "d")], ENTRIES, "11111111-af6d-414c-8a6f-188a424e617b")
+    found = diagnosed(tmp_path, *of_one, behind, other, case="two")
+    told = {(row["origin"], row["certain"], tuple(one["who"] for one in row["unsure"])) for row in found["floors"]}
+    assert {who for _, _, whos in told for who in whos} >= {"C"} and not any(certain for _, certain, _ in told)
+    assert "C does not tell to which of these data it belongs" in diagnosis_text(system_named("kanidm"), found)
+
+
 def test_servers_that_keep_logs_have_no_floors() -> None:
     found = diagnose(case_of("missed_behind_equal_vectors"))
     assert found["floors"] == found["tombstones"] == []

@@ -31,9 +31,10 @@ from workbench.tables import Numbers
 from workbench.topology import Replica, Topology, not_collected
 from workbench.verdicts import Verdicts
 
-OF_NO_SERVER, MAY_HAVE_FORGOTTEN = "of_no_server", "may_have_forgotten"
+OF_NO_SERVER, MAY_HAVE_FORGOTTEN, OF_ANY_DATA = "of_no_server", "may_have_forgotten", "of_any_data"
 """Why no floor is certain, beside the reasons of `workbench.topology.not_collected`: an origin that was heard of within the
-window is that of no collected server; a server lists nothing of an origin that it may have seen and forgotten."""
+window is that of no collected server; a server lists nothing of an origin that it may have seen and forgotten; a server does not
+tell which of several data it holds."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,32 @@ def floors_of(case: Case, shown: Topology, judged: Verdicts) -> Floors:
     found = Floors()
     if shown.pulling is None:
         return found
-    open_ = not_collected(shown)
-    groups: dict[tuple[str | None, str | None], list[Replica]] = {}
+    open_, of = not_collected(shown), dict[str | None, list[Replica]]()
     for one in shown.replicas:
         if one.claims:
-            groups.setdefault((one.suffix, one.generation), []).append(one)
-    for (suffix, generation), replicas in groups.items():
+            of.setdefault(one.suffix, []).append(one)
+    for suffix, claiming in of.items():
         not_told = [(row["server"], row["why"]) for row in open_ if row["suffix"] in (None, suffix)]
-        group = _Group(case, shown, replicas, not_told, judged)
-        about = {"suffix": suffix, "generation": generation}
-        found.floors.extend(about | row for row in group.floors())
-        found.tombstones.extend(about | row for row in group.tombstones())
+        for generation, replicas, silent in _groups(claiming):
+            strange = [(name, OF_ANY_DATA) for name in silent]
+            group = _Group(case, shown, replicas, [*not_told, *strange], judged)
+            about = {"suffix": suffix, "generation": generation}
+            found.floors.extend(about | row for row in group.floors())
+            found.tombstones.extend(about | row for row in group.tombstones())
     return found
+
+
+def _groups(replicas: Sequence[Replica]) -> Iterator[tuple[str | None, list[Replica], list[str]]]:
+    """Those that replicate the same data, by the initialisation that it is of, and the names of those that may belong to them.
+
+    Where one initialisation is known, a server that tells none is taken for one of its servers: to leave it out would call a
+    floor certain that it may hold.
+    """
+    known: list[str | None] = list(dict.fromkeys(one.generation for one in replicas if one.generation))
+    silent = [one for one in replicas if not one.generation]
+    for generation in known or [None]:
+        mine = [one for one in replicas if one.generation == generation or (not one.generation and len(known) < 2)]
+        yield generation, mine, [one.server for one in silent if one not in mine]
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.floors import MAY_HAVE_FORGOTTEN, OF_NO_SERVER, unsure_of
+from workbench.floors import MAY_HAVE_FORGOTTEN, OF_ANY_DATA, OF_NO_SERVER, unsure_of
 from workbench.model import System
 from workbench.plain import aligned, one_cell
 from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
@@ -19,7 +19,8 @@ WHY = {
     NOT_ALL: "not all of {} were collected",
     OF_NO_SERVER: "{} was heard of within the window, and is the origin of no collected server: of another one, or the former "
     "origin of one",
-    MAY_HAVE_FORGOTTEN: "{} may have seen more of it, and have forgotten that",
+    OF_ANY_DATA: "{} does not tell to which of these data it belongs",
+    MAY_HAVE_FORGOTTEN: "{} may have seen more of it and forgotten that, or nothing of it",
 }
 """Why no floor is certain, as a sentence about who it is."""
 

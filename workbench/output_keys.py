@@ -149,7 +149,8 @@ KEYS: Mapping[str, str] = {
     "floors[].unsure": "who may stand lower",
     "floors[].unsure[].who": "a server, or an origin that is that of no collected server",
     "floors[].unsure[].why": "why nobody knows: as under `not_collected`, of_no_server (an origin that was heard of within the "
-    "window), or may_have_forgotten (the server lists nothing of the origin, of which all is older than it remembers)",
+    "window), of_any_data (a server does not tell which of several data it holds), or may_have_forgotten (the server lists "
+    "nothing of the origin, of which all is older than it remembers)",
     "floors[].servers": "each server that has a vector",
     "floors[].servers[].server": "name of the server",
     "floors[].servers[].first": "first position that it lists; null: it lists nothing of the origin",
