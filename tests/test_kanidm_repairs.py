@@ -130,7 +130,7 @@ FAULTS = [
     Fault(PULLED, "self.lots[number].origin == origin and ", "", "origins by themselves"),
     Fault(PULLED, "Span(first, self.order_key(origin, upto))", "Span(None, self.order_key(origin, upto))", "the first one"),
     Fault(PULLED, "self.takes(consumer, came)", "self.takes(supplier, came)", "who gets it"),
-    Fault(PULLED, "        return True\n", "        return False\n", "that something came"),
+    Fault(PULLED, "came)\n        return True\n", "came)\n        return False\n", "that something came"),
     Fault(PULLED, "self.now[server.name]", "0", "what is too old to be shown"),
     Fault(PULLED, "answer is not None and answer.refused", "answer is not None and answer.replaces", "who is stuck"),
 ]  # fmt: skip
@@ -297,6 +297,26 @@ def test_an_origin_without_a_server_goes_by_itself_and_whoever_lacks_its_changes
     found = plan(case_of(tmp_path / "only", further, lacks), only=["STALE_ORIGIN"])
     (course,) = (one for one in found.courses if one.way == "wait-for-purge")
     assert "1 changes are missing afterwards that were not, on B" in course.refused
+
+
+def test_a_server_that_refreshes_itself_needs_no_plan_and_what_it_throws_away_is_told(tmp_path: Path) -> None:
+    late, now = [(20 * DAY, "a"), (20 * DAY, "b")], 20 * DAY + 60
+    new = {**BASE, 3: Entry((0, "a"), {"mail": (20 * DAY, "a")})}
+    own = {**BASE, 4: Entry((0, "a"), {"mail": (20 * DAY, "c")})}
+    old = backup("c", now, [(15 * DAY, "a"), (15 * DAY, "b"), (20 * DAY, "c")], own)
+    folder = collected(tmp_path / "in", backup("a", now, late, new), backup("b", now, late, new), old)
+    for name, partners in (("A", "BC"), ("B", "AC"), ("C", "AB")):
+        text = f'[replication]\norigin = "repl://{name.lower()}.test:8444"\n'
+        for one in partners:
+            text += f'[replication."repl://{one.lower()}.test:8444"]\ntype = "mutual-pull"\npartner_cert = "x"\n'
+            text += f"automatic_refresh = {'true' if name == 'C' else 'false'}\n"
+        (folder / f"{name}.server.toml").write_text(text)
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    found = plan(case)
+    assert chosen(found) == []
+    assert any(one.startswith("1 changes are thrown away by servers that take all data anew") for one in found.open)
+    assert any("are on their way to C" in one for one in found.open)
 
 
 def test_a_clock_is_set_where_it_is_ahead(tmp_path: Path) -> None:

@@ -170,6 +170,11 @@ class _Planned:
         """Say what needs no repair because links that run will bring it."""
         later = model.copy()
         later.settle()
+        if lost := later.gone() - model.gone():
+            count = sum(model.lots[number].changes for number in lost)
+            self.open.append(
+                f"{count:,} changes are thrown away by servers that take all data anew without being told to: save them first"
+            )
         for name in sorted(model.servers):
             mine = [lack for lack in model.pending() & later.held() if lack.server == name]
             if mine:

@@ -295,7 +295,7 @@ class _FromEntries(_Filling):
         known = [link for link in self.situation.topology.links if link.suffix == self.suffix]
         for link in known:
             if link.consumer in self.names and link.supplier in self.names:
-                yield Link(link.supplier, link.consumer, link.enabled is not False)
+                yield Link(link.supplier, link.consumer, link.enabled is not False, automatic=bool(link.automatic))
         if not known:
             pairs = (row for row in self.situation.pairs if row["suffix"] == self.suffix)
             yield from (Link(row["supplier"], row["consumer"], True) for row in pairs)

@@ -55,12 +55,17 @@ class Server:
 
 @dataclass
 class Link:
-    """Who feeds whom. `waits`: it opens no session before its supplier claims more than this."""
+    """Who feeds whom.
+
+    waits      it opens no session before its supplier claims more than this
+    automatic  where it cannot bring the consumer up to date, that takes all data anew by itself
+    """
 
     supplier: str
     consumer: str
     runs: bool
     waits: Maxima | None = None
+    automatic: bool = False
 
 
 class Lack(NamedTuple):
@@ -300,7 +305,7 @@ def _rewrite(model: Model, server: str, lots: Iterable[int], entry: str | None, 
     model.write(server, lots, entry, creates)
 
 
-def _initialise(model: Model, source: str, server: str) -> None:
+def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
     to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
@@ -338,7 +343,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "start": _start,
     "write": _write,
     "rewrite": _rewrite,
-    "initialise": _initialise,
+    "initialise": initialise,
     "forget": _forget,
     "skip": _skip,
     "save": _save,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from workbench.rules.entries import Answer, Peer, Pulling
-from workbench.rules.mending import Link, Model, Server
+from workbench.rules.mending import Link, Model, Server, initialise
 from workbench.rules.vectors import Span
 
 
@@ -46,7 +46,12 @@ class PullModel(Model):
         """The answer over a link that runs and can bring nothing, not now and not later; None: it can."""
         ends = self.ends(link)
         answer = self.answer(*ends) if ends else None
-        return answer if answer is not None and answer.refused else None
+        return answer if answer is not None and answer.refused and not self._anew(link, answer) else None
+
+    @staticmethod
+    def _anew(link: Link, answer: Answer) -> bool:
+        """True if the consumer takes all data anew by itself."""
+        return link.automatic and (answer.replaces or answer.unrelated)
 
     def session(self, link: Link) -> bool:
         """The consumer pulls, and takes what is owed to it."""
@@ -55,6 +60,9 @@ class PullModel(Model):
             return False
         supplier, consumer = ends
         answer = self.answer(supplier, consumer)
+        if self._anew(link, answer):
+            initialise(self, supplier.name, consumer.name)
+            return True
         if answer.refused or not answer.owed:
             return False
         for origin, (after, upto) in answer.owed.items():
