@@ -21,6 +21,7 @@ from workbench.engine.states import (
     held_together,
     numbered,
     states_in,
+    unlike,
 )
 from workbench.model import Source
 from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking
@@ -141,8 +142,10 @@ def test_only_entries_that_differ_are_read_and_all_of_them(tmp_path: Path, monke
     parts, digests = written(tmp_path, fleet, names)
     found = differing(digests)
     assert 1 <= len(found) <= 3 and sum(count for _, count in found) < 60
-    shown = states_in(parts, [bucket for bucket, _ in found])
-    assert {names[3], names[77], names[200]} <= set(shown.entries)
+    numbers = unlike(parts, [bucket for bucket, _ in found])
+    shown = states_in(parts, [number for number, _ in numbers])
+    assert set(shown.entries) == {names[3], names[77], names[200]}
+    assert sum(count for _, count in numbers) == 3 * 3 * 2 == len(shown.server) + shown.at.size
     lacked = told(shown, shown.lacked_by(2, {"b": (0, 9)}, 0))
     assert {entry for entry, _ in lacked} == {names[3], names[77], names[200]}
     assert {one.attribute for _, one in lacked} == {"mail"}

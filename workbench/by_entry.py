@@ -15,7 +15,16 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.rows import rows_where
-from workbench.engine.states import Lacked, Shown, differing, held_together, states_in, states_of_entries
+from workbench.engine.states import (
+    LOOKED_AT,
+    Lacked,
+    Shown,
+    differing,
+    held_together,
+    states_in,
+    states_of_entries,
+    unlike,
+)
 from workbench.inputs import Input
 from workbench.model import Problem
 from workbench.rules.entries import FORGOTTEN, NO_ENTRIES, Answer, Peer, Ranges
@@ -259,21 +268,26 @@ class _Compared:
         )
 
     def _compare(self, servers: Sequence[tuple[Replica, Input]]) -> None:
-        pulling = self.shown.pulling
-        assert pulling is not None
         seen = [ranges_of(self.shown, replica) for replica, _ in servers]
         moments = [now_at(self.case, self.shown, replica) for replica, _ in servers]
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
-        for buckets in held_together(differing(digests)):
-            held = states_in(states, buckets)
-            for number, (replica, _) in enumerate(servers):
-                lacked = held.lacked_by(number, seen[number], moments[number] - pulling.remember)
-                self._missing(servers, held, replica, lacked[lacked.certain])
-                self.forgotten.add(replica.server, held, lacked[~lacked.certain])
-                self.pending.add(replica.server, held, held.pending_at(number, seen[number]))
-                if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
-                    others = [ranges for at, ranges in enumerate(seen) if at != number]
-                    self._stranded(servers, held, replica, held.only_at(number, others))
+        for buckets in held_together(differing(digests), LOOKED_AT):
+            for numbers in held_together(unlike(states, buckets)):
+                self._compare_some(servers, seen, moments, states_in(states, numbers))
+
+    def _compare_some(
+        self, servers: Sequence[tuple[Replica, Input]], seen: Sequence[Ranges], moments: Sequence[int], held: Shown
+    ) -> None:
+        assert self.shown.pulling is not None
+        remember = self.shown.pulling.remember
+        for number, (replica, _) in enumerate(servers):
+            lacked = held.lacked_by(number, seen[number], moments[number] - remember)
+            self._missing(servers, held, replica, lacked[lacked.certain])
+            self.forgotten.add(replica.server, held, lacked[~lacked.certain])
+            self.pending.add(replica.server, held, held.pending_at(number, seen[number]))
+            if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
+                others = [ranges for at, ranges in enumerate(seen) if at != number]
+                self._stranded(servers, held, replica, held.only_at(number, others))
 
     def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
         self.found.totals["missing"] += len(lacked)
