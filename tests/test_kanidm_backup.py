@@ -179,25 +179,56 @@ def test_unusual_items_are_read_by_themselves(data: bytes) -> None:
 PIECES = [
     *(b"{", b"}", b"[", b"]", b",", b":", b'"', b" ", b"\\", b"\n", b"0", b"9", b"-", b"null", b"1.5", b"\xff", b"\0"),
     *(b'"attrs":{', b'"attrs"', b'"name"', b'"uuid"', b'"class"', b'"changes":{', b'"ent":{', b'{"ent":{', OPENS),
-    *(b'"V3":{', b'"V2":{', b'"V1Live":{', b'"V1Tombstone":{', b'"spn":{"U8":["x"]},', b'"name":{"N8":["x"]},', b"}}}}"),
-    *(b'"uuid":{"UU":["%s"]},' % UUID, b'"class":{"I8":["recycled"]},', b'"x":1,', b'"x" :1,', b'"attrs" :', b'"]}', b"e"),
-    *(compact(CID), b'"mail":%s,' % compact(CID), b'"secs":', b'"nanos":', b'"t":', b'"s":', b"{}", b"[]", b"]}", b"}]}"),
+    *(
+        b'"V3":{',
+        b'"V2":{',
+        b'"V1Live":{',
+        b'"V1Tombstone":{',
+        b'"spn":{"U8":["x"]},',
+        b'"name":{"N8":["x"]},',
+        b"}}}}",
+    ),
+    *(
+        b'"uuid":{"UU":["%s"]},' % UUID,
+        b'"class":{"I8":["recycled"]},',
+        b'"x":1,',
+        b'"x" :1,',
+        b'"attrs" :',
+        b'"]}',
+        b"e",
+    ),
+    *(
+        compact(CID),
+        b'"mail":%s,' % compact(CID),
+        b'"secs":',
+        b'"nanos":',
+        b'"t":',
+        b'"s":',
+        b"{}",
+        b"[]",
+        b"]}",
+        b"}]}",
+    ),
 ]
 BASE = compact(ordinary())
 cids = st.tuples(st.integers(0, 9), st.sampled_from("abc"))
 names = st.one_of(st.sampled_from(["mail", "name", "attrs", "V1", "ent", "x y", "\u00fc", 'q"']), st.text(max_size=3))
-shown = st.builds(
-    Entry, at=cids, changes=st.dictionaries(names, cids, max_size=4), gone=st.one_of(st.none(), cids)
-)
+shown = st.builds(Entry, at=cids, changes=st.dictionaries(names, cids, max_size=4), gone=st.one_of(st.none(), cids))
 values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.sampled_from(["conflict", UUID.decode()])),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.sampled_from(["conflict", UUID.decode()])
+    ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["N8", "U8", "UU", "I8", "RU", "name", "uuid", "attrs", "x"]), inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["N8", "U8", "UU", "I8", "RU", "name", "uuid", "attrs", "x"]), inner, max_size=3
+        ),
     ),
     max_leaves=6,
 )
-more = st.dictionaries(st.sampled_from(["name", "uuid", "class", "spn", "source_uuid", "x", "attrs"]), values, max_size=3)
+more = st.dictionaries(
+    st.sampled_from(["name", "uuid", "class", "spn", "source_uuid", "x", "attrs"]), values, max_size=3
+)
 
 
 @settings(max_examples=250, deadline=None)
@@ -238,7 +269,11 @@ def swapped(draw: random.Random) -> bytes:
         borders = [at for at, one in enumerate(data) if one in b'{}[],:"']
         at = draw.choice(borders) + draw.randrange(2)
         end = at + draw.choice([0, 0, 0, 1, draw.choice(borders) - at])
-        data = data[:at] + draw.choice([draw.choice(PIECES), data[draw.choice(borders) : draw.choice(borders)]]) + data[max(at, end) :]
+        data = (
+            data[:at]
+            + draw.choice([draw.choice(PIECES), data[draw.choice(borders) : draw.choice(borders)]])
+            + data[max(at, end) :]
+        )
     return data
 
 

@@ -122,7 +122,9 @@ def unlike(parts: Sequence[Iterable[Part]], buckets: Sequence[int]) -> list[tupl
     wanted = np.array(buckets, np.int64)
 
     def read(part: Part) -> tuple[Numbers, Numbers, Numbers]:
-        rows = _rows_of(part, ["number", "kind", "attribute", "origin", "hi"], None, lambda of: among(of >> _SHIFT, wanted))
+        rows = _rows_of(
+            part, ["number", "kind", "attribute", "origin", "hi"], None, lambda of: among(of >> _SHIFT, wanted)
+        )
         if not len(rows):
             return (_NONE,) * 3
         origin = _few(rows["origin"])
@@ -161,9 +163,7 @@ def states_in(parts: Sequence[Iterable[Part]], numbers: Sequence[int]) -> Shown:
     return _shown(parts, lambda part: _rows_of(part, _COLUMNS, wanted, lambda of: among(of, wanted)))
 
 
-def _rows_of(
-    part: Part, columns: list[str], near: Numbers | None, keep: Callable[[Numbers], Numbers]
-) -> pa.Table:
+def _rows_of(part: Part, columns: list[str], near: Numbers | None, keep: Callable[[Numbers], Numbers]) -> pa.Table:
     """The rows with numbers to keep; a row group without any of them, or none `near`, is not read."""
     rest = [name for name in columns if name != "number"]
     found = []
@@ -270,6 +270,8 @@ class Shown:
         which = np.flatnonzero(np.asarray(pc.equal(kind, CHANGED)))
         key = (server[which] * size[1] + entry[which]) * (len(attributes) + 1) + attribute[which]
         order = np.argsort(key, kind="stable")
+        # A file may show an entry twice: the later one counts, here and where `ends` writes one over the other.
+        order = order[np.append(key[order][1:] != key[order][:-1], True)[: len(order)]]
         which, key = which[order], key[order]
         last = (server[which], entry[which], attribute[which], time[which], origin[which])
         return cls(entries, attributes, origins, *ends(CREATED), *ends(DELETED), *last, key)

@@ -162,7 +162,9 @@ def _borders(data: bytes, at: int, ended: bool) -> tuple[list[int], bool]:
         end, cut = (closed.start(), False) if closed else (end, True)
     sizes = [len(one) for one in data[at + 1 : end].split(OPENS)]
     first = data.startswith((OPENS, OPENS[1:]), at)
-    if data.count(_NAME, at, end) == len(sizes) - 1 + first:  # all as the server writes them: to look for others takes long
+    if (
+        data.count(_NAME, at, end) == len(sizes) - 1 + first
+    ):  # all as the server writes them: to look for others takes long
         inner = accumulate([size + len(OPENS) for size in sizes[1:-1]], initial=at + 1 + sizes[0])
         return [at, *(inner if len(sizes) > 1 else ()), end], cut
     return [at, *(one.start() for one in _ITEM.finditer(data, at + 1, end)), end], cut

@@ -59,7 +59,7 @@ _BEFORE, _EACH = 20, 12
 
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _UUID_LENGTH = 36
-_NAME = r'^[ !#-\[\]-~]*$'
+_NAME = r"^[ !#-\[\]-~]*$"
 _TAGS = {"uuid": "UU", "name": "N8", "class": "I8"}
 
 
