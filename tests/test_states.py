@@ -237,7 +237,7 @@ def test_of_an_entry_that_a_file_shows_twice_the_later_one_counts(spark: Any, tm
     for server, rows in enumerate((twice, other)):
         about = write_part(tmp_path, "states", numbered(table("states", rows)), Source(str(server), "now", "s"))
         parts.append([{**about, "path": str(tmp_path / "states" / about["name"])}])
-    everything = {one: (0, 9) for one in ORIGINS}
+    everything = dict.fromkeys(ORIGINS, (0, 9))
     groups = [[Claimant("now", str(server), everything, 0) for server in (0, 1)]]
     shown = states_in(parts, [number for number, _ in unlike(parts, range(-2048, 2048))])
     sums: dict[Any, Any] = {}

@@ -94,10 +94,10 @@ def _by_bucket(parts: Iterable[Part]) -> dict[int, dict[str, tuple[int, int]]]:
     for table in some_at_once(lambda part: read_part(part["path"], ["origin", "bucket", "count", "mix"]), parts):
         origins = table["origin"].cast(pa.string()).to_pylist()
         rows = zip(origins, *(table[name].to_pylist() for name in ("bucket", "count", "mix")), strict=True)
-        for origin, bucket, count, mix in rows:
+        for origin, bucket, count, mixed in rows:
             mine = found.setdefault(bucket, {})
             before = mine.get(origin, (0, 0))
-            mine[origin] = before[0] + count, (before[1] + mix) % (1 << 64)
+            mine[origin] = before[0] + count, (before[1] + mixed) % (1 << 64)
     return found
 
 
@@ -138,8 +138,8 @@ def unlike(parts: Sequence[Iterable[Part]], buckets: Sequence[int]) -> list[tupl
         shown.append(_summed(*(np.concatenate([_NONE, *column]) for column in zip((_NONE,) * 3, *found, strict=True))))
     together, _, counts = _summed(*(np.concatenate(column) for column in zip(*shown, strict=True)))
     mixes = np.zeros((len(shown), len(together)), np.int64)
-    for server, (mine, mixed, _) in enumerate(shown):
-        mixes[server, np.searchsorted(together, mine)] = mixed
+    for server, (mine, sums, _) in enumerate(shown):
+        mixes[server, np.searchsorted(together, mine)] = sums
     differ = np.flatnonzero((mixes != mixes[0]).any(axis=0))
     return list(zip(together[differ].tolist(), counts[differ].tolist(), strict=True))
 

@@ -80,7 +80,7 @@ _COLUMNS: Mapping[str, str] = {
     "x -> struct(x.attribute as attribute, x.cid as cid, true as certain))",
     "lacked": "array_distinct(if(size(graves) > 0, deletion, concat(unknown, behind)))",
 }
-"""Columns made one after the other of an entry and a server, `me`: `states` are those of the entry at all servers of the group."""
+"""Columns, made one after the other, of an entry and a server, `me`; `states` are those of the entry at all servers."""
 
 
 def lacked_rows(spark: SparkSession, groups: Sequence[Sequence[Claimant]], parts: Sequence[str]) -> DataFrame:
@@ -89,16 +89,9 @@ def lacked_rows(spark: SparkSession, groups: Sequence[Sequence[Claimant]], parts
 
     from workbench.engine.evidence import read_table
 
+    lasts = [[{who: last for who, (_, last) in one.seen.items()} for one in servers] for servers in groups]
     claims = [
-        (
-            group,
-            number,
-            len(servers),
-            one.snapshot,
-            one.file,
-            {who: last for who, (_, last) in one.seen.items()},
-            one.forgotten,
-        )
+        (group, number, len(servers), one.snapshot, one.file, lasts[group][number], one.forgotten)
         for group, servers in enumerate(groups)
         for number, one in enumerate(servers)
     ]
