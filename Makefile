@@ -68,6 +68,7 @@ bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.pairs
 	$(BIN)/python -m benchmarks.missed
+	$(BIN)/python -m benchmarks.entries --entries 100000
 
 lint: $(READY)
 	$(BIN)/ruff check .

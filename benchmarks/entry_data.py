@@ -91,7 +91,8 @@ def _head(name: str, cids: list[Cid]) -> str:
     about = {"version": "1.10", "db_s_uuid": ORIGINS[name], "db_d_uuid": DOMAIN}
     now = f'{{"secs":{NOW},"nanos":0}}'
     ruv = ",".join(map(_cid, sorted(cids, key=lambda cid: (cid[:2], ORIGINS[cid[2]]))))
-    return f'{json.dumps(about, separators=(",", ":"))[:-1]},"db_ts_max":{now},"keyhandles":{{}},"repl_meta":{{"V1":{{"ruv":[{ruv}]}}}},"entries":['
+    begin = json.dumps(about, separators=(",", ":"))[:-1]
+    return f'{begin},"db_ts_max":{now},"keyhandles":{{}},"repl_meta":{{"V1":{{"ruv":[{ruv}]}}}},"entries":['
 
 
 def generate(folder: Path, entries: int) -> Planted:

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, entry_id, origin, text_of
 
-from workbench import Case
+from workbench import Case, Problem
 from workbench.by_entry import verdicts_by_entry
 from workbench.codes import codes_of
 from workbench.diagnosis import diagnose
@@ -373,3 +375,32 @@ def test_of_an_entry_whose_end_was_missed_no_other_change_is_present(tmp_path: P
     case = Case.open(tmp_path / "case")
     told = {one.server: one.verdict for one in verdicts_by_entry(case, topology(case), text_of(90, "b"))}
     assert told == {"A": "present", "B": "present", "C": "missing"}
+
+
+# --- verified by Spark
+
+
+def test_verify_finds_the_same_from_all_states_of_entries(spark: Any, tmp_path: Path) -> None:
+    made = Case.create(tmp_path / "case")
+    made.load([SAMPLES / "synth-missed"])
+    by_digests, verified = diagnose(made), diagnose(made, spark=spark)
+    assert len(verified["missing"]) == len(by_digests["missing"]) > 0
+    assert (by_digests.pop("run")["evidence"], verified.pop("run")["evidence"]) == ("digests", "positions")
+    assert by_digests == verified
+
+
+def test_digests_that_hide_a_loss_are_found_out(spark: Any, tmp_path: Path) -> None:
+    made = Case.create(tmp_path / "case")
+    made.load([SAMPLES / "synth-missed"])
+    paths = {
+        one.server: made.evidence / "digests" / part["name"]
+        for one in made.inputs
+        for part in one.parts
+        if part["table"] == "digests"
+    }
+    whole = pq.read_table(paths["A"])
+    for server in "BC":
+        pq.write_table(whole.set_column(1, "server", pa.array([server] * len(whole))), paths[server])
+    assert diagnose(made)["missing"] == [], "the digests are believed: that is what makes them fast"
+    with pytest.raises(Problem, match=r"disagree on what C\.json\.gz lacks of origin"):
+        diagnose(made, spark=spark)

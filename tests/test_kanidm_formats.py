@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -166,35 +165,3 @@ def test_no_secret_of_a_backup_is_kept(tmp_path: Path) -> None:
         path.write_text(text[:at] + "\0" + text[at + 1 :])
         (told,) = inspect([path])
         assert CANARY not in json.dumps(told)
-
-
-# --- whatever may be wrong
-
-
-def damaged(data: bytes, draw: random.Random) -> bytes:
-    at, how = draw.randrange(len(data)), draw.randrange(6)
-    if how == 0:
-        return data[:at]
-    if how == 1:
-        return data[:at] + bytes([draw.randrange(256)]) + data[at + 1 :]
-    if how == 2:
-        return data[:at] + data[at + draw.randrange(1, 40) :]
-    if how == 3:
-        return data[:at] + b"9" * draw.choice([25, 5000]) + data[at:]
-    if how == 4:
-        return data[:at] + b'{"a":[' * draw.choice([3, 5000]) + data[at:]
-    return (
-        data[:at] + draw.choice([b'"version":"0.1"', b"null", b"NaN", b'"V9"', b"\xff\xfe", b'"\\ud800"']) + data[at:]
-    )
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.gz")), ids=lambda path: path.name[:24])
-def test_whatever_is_damaged_is_told_and_the_rest_is_read(path: Path, tmp_path: Path) -> None:
-    data, draw = gzip.decompress(path.read_bytes()), random.Random(path.name)
-    for number in range(400):
-        file = tmp_path / f"{number % 2}.{path.name.removesuffix('.gz')}"
-        file.write_bytes(damaged(data, draw))
-        (told,) = inspect([file])
-        assert told["rows"] == told["accepted"] + told["rejected"], told
-        assert told["rejected"] == len(told["rejects"])
-        assert all("please report" not in one["reason"] for one in told["rejects"]), told["rejects"]

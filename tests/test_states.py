@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -21,7 +23,9 @@ from workbench.engine.states import (
     held_together,
     numbered,
     states_in,
+    unlike,
 )
+from workbench.engine.states_lacked import Claimant, add_to, lacked_rows, summed
 from workbench.model import Source
 from workbench.rules.entries import NOT_SHOWN, Cid, Kept, Lacking, Ranges, lacking, settled
 from workbench.tables import table
@@ -144,8 +148,10 @@ def test_only_entries_that_differ_are_read_and_all_of_them(tmp_path: Path, monke
     parts, digests = written(tmp_path, fleet, names)
     found = differing(digests)
     assert 1 <= len(found) <= 3 and sum(count for _, count in found) < 60
-    shown = states_in(parts, [bucket for bucket, _ in found])
-    assert {names[3], names[77], names[200]} <= set(shown.entries)
+    numbers = unlike(parts, [bucket for bucket, _ in found])
+    shown = states_in(parts, [number for number, _ in numbers])
+    assert set(shown.entries) == {names[3], names[77], names[200]}
+    assert sum(count for _, count in numbers) == 3 * 3 * 2 == len(shown.server) + shown.at.size
     lacked = told(shown, shown.lacked_by(2, {"b": (0, 9)}, 0))
     assert {entry for entry, _ in lacked} == {names[3], names[77], names[200]}
     assert {one.attribute for _, one in lacked} == {"mail"}
@@ -160,3 +166,85 @@ def test_buckets_are_held_in_groups() -> None:
         [5],
         [6],
     ]
+
+
+# --- the same by Spark
+
+
+def claimed(groups: list[list[Claimant]], folder: Path, fleets: list[list[tuple[Kept, ...]]]) -> list[str]:
+    """The parts of `states` of all servers of all fleets; every fleet is a group."""
+    paths = []
+    for group, fleet in enumerate(fleets):
+        for server in range(len(groups[group])):
+            rows = [row for at, one in enumerate(fleet) for row in rows_of(f"entry-{at}", one[server])]
+            if rows:
+                about = write_part(
+                    folder, "states", numbered(table("states", rows)), Source(f"{group}-{server}", "now", "s")
+                )
+                paths.append(str(folder / "states" / about["name"]))
+    return paths
+
+
+def drawn(random: Random) -> tuple[list[tuple[Kept, ...]], list[tuple[Ranges, int, bool]]]:
+    """A fleet, and what each of its servers claims and remembers, and whether its file was read whole."""
+
+    def cid() -> Cid:
+        return random.randrange(5), random.choice(ORIGINS)
+
+    def kept() -> Kept:
+        how = random.random()
+        if how < 0.2:
+            return NOT_SHOWN
+        if how < 0.35:
+            return Kept(gone=cid())
+        at = (random.randrange(2), "a")
+        return Kept(at=at, changes={name: cid() for name in ATTRIBUTES if random.random() < 0.8})
+
+    servers = random.randrange(1, 4)
+    fleet = []
+    for _ in range(random.randrange(1, 6)):
+        one = kept()
+        fleet.append(tuple(one if random.random() < 0.5 else kept() for _ in range(servers)))
+    seen = [{one: (0, random.randrange(6)) for one in ORIGINS if random.random() < 0.9} for _ in range(servers)]
+    return fleet, [(one, random.randrange(4), random.random() < 0.7) for one in seen]
+
+
+def test_spark_numpy_and_the_rule_agree(spark: Any, tmp_path: Path) -> None:
+    made = [drawn(Random(seed)) for seed in range(400)]
+    fleets = [fleet for fleet, _ in made]
+    groups = [
+        [Claimant("now", f"{group}-{server}", *claim) for server, claim in enumerate(claims)]
+        for group, (_, claims) in enumerate(made)
+    ]
+    paths = claimed(groups, tmp_path, fleets)
+    by_rule, by_numbers = set(), {}
+    for group, (fleet, claims) in enumerate(made):
+        shown = in_memory(fleet)
+        for server, claim in enumerate(claims):
+            add_to(by_numbers, group, server, shown, shown.lacked_by(server, *claim))
+            for entry, kept in enumerate(fleet):
+                for one in lacking(kept[server], kept[:server] + kept[server + 1 :], *claim):
+                    by_rule.add((group, server, f"entry-{entry}", one.attribute, tuple(one.cid), one.why))
+    rows = lacked_rows(spark, groups, paths).collect()
+    assert len(by_rule) > 500 and len(rows) == len(by_rule)
+    assert {(row.group, row.me, row.entry, row.attribute, tuple(row.cid), row.why) for row in rows} == by_rule
+    assert summed(spark, groups, paths) == by_numbers
+    assert summed(spark, groups, []) == {}
+
+
+def test_of_an_entry_that_a_file_shows_twice_the_later_one_counts(spark: Any, tmp_path: Path) -> None:
+    first = rows_of("e", Kept(at=(1, "a"), changes={"mail": (1, "a"), "name": (1, "a")}))
+    twice = [*first, *({**row, "offset": 9} for row in rows_of("e", Kept(at=(2, "b"), changes={"mail": (3, "b")})))]
+    other = rows_of("e", Kept(at=(2, "b"), changes={"mail": (2, "c"), "name": (2, "b")}))
+    parts = []
+    for server, rows in enumerate((twice, other)):
+        about = write_part(tmp_path, "states", numbered(table("states", rows)), Source(str(server), "now", "s"))
+        parts.append([{**about, "path": str(tmp_path / "states" / about["name"])}])
+    everything = dict.fromkeys(ORIGINS, (0, 9))
+    groups = [[Claimant("now", str(server), everything, 0) for server in (0, 1)]]
+    shown = states_in(parts, [number for number, _ in unlike(parts, range(-2048, 2048))])
+    sums: dict[Any, Any] = {}
+    for server in (0, 1):
+        add_to(sums, 0, server, shown, shown.lacked_by(server, everything, 0))
+    assert {key[1:3]: count for key, (count, _) in sums.items()} == {(0, "b"): 1, (1, "b"): 1}
+    assert summed(spark, groups, [part["path"] for one in parts for part in one]) == sums

@@ -7,7 +7,7 @@ its entries do not show, while those of others do, it has missed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,18 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.rows import rows_where
-from workbench.engine.states import WHYS, Lacked, Shown, differing, held_together, states_in, states_of_entries
+from workbench.engine.states import (
+    LOOKED_AT,
+    WHYS,
+    Lacked,
+    Shown,
+    differing,
+    held_together,
+    states_in,
+    states_of_entries,
+    unlike,
+)
+from workbench.engine.states_lacked import Claimant, Sums, add_to, summed
 from workbench.inputs import Input
 from workbench.model import Problem
 from workbench.rules.entries import NO_ENTRIES, Answer, Peer, Ranges
@@ -23,6 +34,9 @@ from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Replica, Topology
 from workbench.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts, who_would_send
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CHANGE_STATE = "change_state"
 """The kind of evidence that this rests on."""
@@ -188,11 +202,15 @@ def _whole(one: Input) -> bool:
 # --- what is missing
 
 
-def judged_by_entry(case: Case, shown: Topology, pairs: Sequence[Row], limit: int) -> Verdicts:
-    """What every server lacks of what it claims, and what is still to come."""
-    found = Verdicts()
+def judged_by_entry(
+    case: Case, shown: Topology, pairs: Sequence[Row], limit: int, spark: SparkSession | None = None
+) -> Verdicts:
+    """What every server lacks of what it claims, and what is still to come; with a session, made once more by Spark."""
+    found, check = Verdicts(), _Check(case, shown)
     for suffix in dict.fromkeys(one.suffix for one in shown.replicas):
-        _Compared(case, shown, suffix, pairs, limit, found).judge()
+        _Compared(case, shown, suffix, pairs, limit, found, check if spark is not None else None).judge()
+    if spark is not None:
+        check.held_against(spark)
     found.unknown.sort(key=lambda row: (row["suffix"] or "", row["server"], row["from"], row["origin"]))
     for name in ("missing", "stranded"):
         rows: list[dict[str, Any]] = getattr(found, name)
@@ -240,13 +258,56 @@ def verdicts_by_entry(case: Case, shown: Topology, position: str) -> list[Verdic
     return found
 
 
+class _Check:
+    """What was found of every server, to be held against what Spark finds."""
+
+    def __init__(self, case: Case, shown: Topology) -> None:
+        self._case, self._shown = case, shown
+        self._groups: list[list[Claimant]] = []
+        self._parts: list[str] = []
+        self._told: Sums = {}
+
+    def begin(self, servers: Sequence[tuple[Replica, Input]], seen: Sequence[Ranges], forgotten: Sequence[int]) -> None:
+        """These servers are compared from now on."""
+        about = zip(servers, seen, forgotten, strict=True)
+        self._groups.append(
+            [Claimant(one.snapshot, one.file, ranges, time, _whole(one)) for (_, one), ranges, time in about]
+        )
+        self._parts += [part["path"] for _, one in servers for part in self._case.parts("states", one)]
+
+    def add(self, server: int, held: Shown, lacked: Lacked) -> None:
+        """What a server lacks, of the number that it has among those compared."""
+        add_to(self._told, len(self._groups) - 1, server, held, lacked)
+
+    def held_against(self, spark: SparkSession) -> None:
+        """Raise Problem if Spark finds anything else."""
+        counted = summed(spark, self._groups, self._parts)
+        for key in sorted(self._told.keys() | counted.keys()):
+            if self._told.get(key) != counted.get(key):
+                group, server, origin, _ = key
+                raise Problem(
+                    f"the digests and the states of entries disagree on what {self._groups[group][server].file} lacks "
+                    f"of origin {origin}",
+                    "evidence",
+                    "the evidence is damaged: load the inputs into a new case",
+                )
+
+
 class _Compared:
     """The servers of one suffix; those of several generations are not compared with each other."""
 
     def __init__(
-        self, case: Case, shown: Topology, suffix: str | None, pairs: Sequence[Row], limit: int, found: Verdicts
+        self,
+        case: Case,
+        shown: Topology,
+        suffix: str | None,
+        pairs: Sequence[Row],
+        limit: int,
+        found: Verdicts,
+        check: _Check | None,
     ) -> None:
         self.case, self.shown, self.suffix, self.limit, self.found = case, shown, suffix, limit, found
+        self.check = check
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
         self.replicas = [one for one in shown.replicas if one.suffix == suffix and one.claims]
         self.pending, self.untold = _Spans(), {why: _Spans() for why in WHYS if why}
@@ -284,23 +345,32 @@ class _Compared:
         return self.shown.system.show(self.shown.system.order_key(origin, time, 0))
 
     def _compare(self, servers: Sequence[tuple[Replica, Input]]) -> None:
-        pulling = self.shown.pulling
-        assert pulling is not None
         seen = [ranges_of(self.shown, replica) for replica, _ in servers]
-        forgotten = [now_at(self.case, self.shown, replica) - pulling.remember for replica, _ in servers]
+        assert self.shown.pulling is not None
+        remember = self.shown.pulling.remember
+        forgotten = [now_at(self.case, self.shown, replica) - remember for replica, _ in servers]
+        if self.check:
+            self.check.begin(servers, seen, forgotten)
         states, digests = ([self.case.parts(name, one) for _, one in servers] for name in ("states", "digests"))
-        for buckets in held_together(differing(digests)):
-            held = states_in(states, buckets)
-            for number, (replica, _) in enumerate(servers):
-                lacked = held.lacked_by(number, seen[number], forgotten[number], _whole(servers[number][1]))
-                self._missing(servers, held, replica, lacked[lacked.why == 0])
-                for why, spans in enumerate(self.untold.values(), 1):
-                    spans.add(replica.server, held, lacked[lacked.why == why])
-                self.pending.add(replica.server, held, held.pending_at(number, seen[number], forgotten[number]))
-                if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
-                    others = {at: ranges for at, ranges in enumerate(seen) if at != number}
-                    self._stranded(servers, held, replica, held.only_at(number, others))
-            self._made_twice(servers, held, forgotten)
+        for buckets in held_together(differing(digests), LOOKED_AT):
+            for numbers in held_together(unlike(states, buckets)):
+                self._compare_some(servers, seen, forgotten, states_in(states, numbers))
+
+    def _compare_some(
+        self, servers: Sequence[tuple[Replica, Input]], seen: Sequence[Ranges], forgotten: Sequence[int], held: Shown
+    ) -> None:
+        for number, (replica, shows) in enumerate(servers):
+            lacked = held.lacked_by(number, seen[number], forgotten[number], _whole(shows))
+            if self.check:
+                self.check.add(number, held, lacked)
+            self._missing(servers, held, replica, lacked[lacked.why == 0])
+            for why, spans in enumerate(self.untold.values(), 1):
+                spans.add(replica.server, held, lacked[lacked.why == why])
+            self.pending.add(replica.server, held, held.pending_at(number, seen[number], forgotten[number]))
+            if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
+                others = {at: ranges for at, ranges in enumerate(seen) if at != number}
+                self._stranded(servers, held, replica, held.only_at(number, others))
+        self._made_twice(servers, held, forgotten)
 
     def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
         self.found.totals["missing"] += len(lacked)

@@ -72,8 +72,8 @@ def diagnose(
     list of changes is longer than `limit`, and `run` says which one was cut.
 
     `rules` names the rule set for the pairs; by default it is that of the real servers. With a Spark session every count
-    and every difference between logs is made once more from all positions; a disagreement is a Problem, for then the
-    evidence is damaged.
+    and every difference between logs is made once more from all positions, and of systems without logs what servers lack from
+    all states of entries; a disagreement is a Problem, for then the evidence is damaged.
     """
     began = time.monotonic()
     case = case_at(case, as_of)
@@ -126,7 +126,7 @@ def _judged(
     """The pair matrix and the verdicts, out of logs, or, of a system that keeps none, out of the states of entries."""
     if shown.pulling:
         pairs = pulls(case, shown, rules)
-        return pairs, judged_by_entry(case, shown, pairs, limit)
+        return pairs, judged_by_entry(case, shown, pairs, limit, spark)
     logs = logs_of(case, shown)
     pairs = pair_matrix(shown, logs, rules)
     if spark is not None:

@@ -109,16 +109,16 @@ def parts_near(parts: Iterable[Part], hi: Numbers) -> list[tuple[Part, slice]]:
     return [(parts[at], slice(int(begin[at]), int(end[at]))) for at in np.flatnonzero(begin < end).tolist()]
 
 
-def groups_near(file: pq.ParquetFile, hi: Numbers) -> list[int]:
-    """The row groups of a sorted part that can hold one of these ascending numbers of `hi`."""
-    at = file.schema_arrow.get_field_index("hi")
+def groups_near(file: pq.ParquetFile, sought: Numbers, column: str = "hi") -> list[int]:
+    """The row groups of a sorted part that can hold one of these ascending numbers of a column."""
+    at = file.schema_arrow.get_field_index(column)
     found = []
     for number in range(file.num_row_groups):
         ends = file.metadata.row_group(number).column(at).statistics
         if (
             ends is None
             or not ends.has_min_max
-            or np.searchsorted(hi, ends.min, "left") < np.searchsorted(hi, ends.max, "right")
+            or np.searchsorted(sought, ends.min, "left") < np.searchsorted(sought, ends.max, "right")
         ):
             found.append(number)
     return found

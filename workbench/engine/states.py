@@ -7,18 +7,17 @@ What a server lacks of the others is `workbench.rules.entries.lacking`, for all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.digests import digest
-from workbench.engine.likeness import beginnings
-from workbench.engine.reading import Part, read_part, some_at_once
+from workbench.engine.digests import digest, mix
+from workbench.engine.likeness import among, beginnings
+from workbench.engine.reading import Part, groups_near, opened, read_part, some_at_once
 from workbench.engine.rows import rows_where
 from workbench.rules.entries import FORGOTTEN, MADE_TWICE, NOT_READ, Cid, Ranges
 from workbench.tables import Numbers
@@ -34,6 +33,9 @@ _ID, _NAME = 40, 64
 _AT_ONCE = 1_500_000
 """States that are held at once, of all servers together."""
 
+LOOKED_AT = 10 * _AT_ONCE
+"""States of which the entries are held at once, a number of each."""
+
 _COLUMNS = ["number", "entry", "kind", "attribute", "origin", "hi"]
 
 
@@ -47,11 +49,25 @@ def numbered(states: pa.Table) -> pa.Table:
 
 def digest_of(states: pa.Table) -> pa.Table:
     """Digests of numbered states, by origin and bucket of entries."""
-    of = pc.binary_join_element_wise(_plain(states["kind"]), pc.fill_null(_plain(states["attribute"]), ""), " ")
-    few = of.dictionary_encode()
-    named = (beginnings(few.dictionary, _NAME) >> np.uint64(64 - _SHIFT)).view(np.int64)
-    key = states["number"].to_numpy() ^ named[np.asarray(few.indices)]
-    return digest(_plain(states["origin"]).dictionary_encode(), key, states["hi"].to_numpy(), _SHIFT)
+    return digest(_few(states["origin"]), _key(states), states["hi"].to_numpy(), _SHIFT)
+
+
+def _key(states: pa.Table) -> Numbers:
+    """A number of each state's entry, kind and attribute; its bucket is that of the entry."""
+    kinds, attributes = (_few(states[name]) for name in ("kind", "attribute"))
+    size = len(attributes.dictionary) + 1
+    code = np.asarray(pc.fill_null(attributes.indices, size - 1)) + np.asarray(kinds.indices).astype(np.int64) * size
+    names = [*attributes.dictionary.to_pylist(), ""]
+    texts = pa.array([f"{kind} {name}" for kind in kinds.dictionary.to_pylist() for name in names], pa.string())
+    named = (beginnings(texts, _NAME) >> np.uint64(64 - _SHIFT)).view(np.int64)
+    key: Numbers = states["number"].to_numpy() ^ named[code]
+    return key
+
+
+def _few(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column of few texts, each of them once."""
+    whole = column.unify_dictionaries().combine_chunks()
+    return whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
@@ -79,36 +95,88 @@ def _by_bucket(parts: Iterable[Part]) -> dict[int, dict[str, tuple[int, int]]]:
     for table in some_at_once(lambda part: read_part(part["path"], ["origin", "bucket", "count", "mix"]), parts):
         origins = table["origin"].cast(pa.string()).to_pylist()
         rows = zip(origins, *(table[name].to_pylist() for name in ("bucket", "count", "mix")), strict=True)
-        for origin, bucket, count, mix in rows:
+        for origin, bucket, count, mixed in rows:
             mine = found.setdefault(bucket, {})
             before = mine.get(origin, (0, 0))
-            mine[origin] = before[0] + count, (before[1] + mix) % (1 << 64)
+            mine[origin] = before[0] + count, (before[1] + mixed) % (1 << 64)
     return found
 
 
-def held_together(buckets: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """Buckets in groups of which the states fit into memory."""
-    some: list[int] = []
+def held_together(some: Iterable[tuple[int, int]], at_once: int = _AT_ONCE) -> Iterator[list[int]]:
+    """Buckets or entries, each with the count of its states, in groups of no more states than can be held."""
+    group: list[int] = []
     held = 0
-    for bucket, count in buckets:
-        if some and held + count > _AT_ONCE:
-            yield some
-            some, held = [], 0
-        some.append(bucket)
+    for one, count in some:
+        if group and held + count > at_once:
+            yield group
+            group, held = [], 0
+        group.append(one)
         held += count
-    if some:
-        yield some
+    if group:
+        yield group
 
 
-def states_in(parts: Sequence[Iterable[Part]], buckets: Sequence[int]) -> Shown:
-    """The states of these buckets at each server; of each server its parts of the table `states`."""
-    number = pc.field("number")
-    runs = [list(run) for _, run in groupby(enumerate(buckets), lambda one: one[1] - one[0])]
-    spans = [(run[0][1] << _SHIFT, ((run[-1][1] + 1) << _SHIFT) - 1) for run in runs]
-    where = number.is_valid() & False
-    for low, high in spans:
-        where |= (number >= low) & (number <= high)
-    return _read(parts, where)
+def unlike(parts: Sequence[Iterable[Part]], buckets: Sequence[int]) -> list[tuple[int, int]]:
+    """The numbers of the entries in these buckets of which not all servers show the same states, ascending, each with the count
+    of its states at all servers.
+    """
+    wanted = np.array(buckets, np.int64)
+
+    def read(part: Part) -> tuple[Numbers, Numbers, Numbers]:
+        rows = _rows_of(
+            part, ["number", "kind", "attribute", "origin", "hi"], None, lambda of: among(of >> _SHIFT, wanted)
+        )
+        if not len(rows):
+            return (_NONE,) * 3
+        origin = _few(rows["origin"])
+        who = beginnings(origin.dictionary.cast(pa.string()), _ID).view(np.int64)[np.asarray(origin.indices)]
+        mixed = mix(_key(rows) ^ who, rows["hi"].to_numpy()).view(np.int64)
+        return _summed(rows["number"].to_numpy(), mixed, np.ones(len(rows), np.int64))
+
+    shown = []
+    for mine in parts:
+        found = list(some_at_once(read, mine))
+        shown.append(_summed(*(np.concatenate([_NONE, *column]) for column in zip((_NONE,) * 3, *found, strict=True))))
+    together, _, counts = _summed(*(np.concatenate(column) for column in zip(*shown, strict=True)))
+    mixes = np.zeros((len(shown), len(together)), np.int64)
+    for server, (mine, sums, _) in enumerate(shown):
+        mixes[server, np.searchsorted(together, mine)] = sums
+    differ = np.flatnonzero((mixes != mixes[0]).any(axis=0))
+    return list(zip(together[differ].tolist(), counts[differ].tolist(), strict=True))
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _summed(number: Numbers, mixed: Numbers, count: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """The numbers, each once and ascending, with the sums of what belongs to them."""
+    order = np.argsort(number, kind="stable")
+    number, mixed, count = number[order], mixed[order], count[order]
+    first = np.flatnonzero(np.append(True, number[1:] != number[:-1])[: len(number)])
+    if not len(first):
+        return (_NONE,) * 3
+    return number[first], np.add.reduceat(mixed, first), np.add.reduceat(count, first)
+
+
+def states_in(parts: Sequence[Iterable[Part]], numbers: Sequence[int]) -> Shown:
+    """The states of the entries with these ascending numbers at each server; of each server its parts of the table `states`."""
+    wanted = np.array(numbers, np.int64)
+    return _shown(parts, lambda part: _rows_of(part, _COLUMNS, wanted, lambda of: among(of, wanted)))
+
+
+def _rows_of(part: Part, columns: list[str], near: Numbers | None, keep: Callable[[Numbers], Numbers]) -> pa.Table:
+    """The rows with numbers to keep; a row group without any of them, or none `near`, is not read."""
+    rest = [name for name in columns if name != "number"]
+    found = []
+    with opened(part, "kind", "attribute", "origin") as file:
+        for group in range(file.num_row_groups) if near is None else groups_near(file, near, "number"):
+            number = file.read_row_group(group, ["number"], use_threads=False)
+            at = np.flatnonzero(keep(number["number"].to_numpy()))
+            if len(at):
+                rows = file.read_row_group(group, rest, use_threads=False).append_column("number", number["number"])
+                rows.validate(full=True)
+                found.append(rows.take(pa.array(at)).select(columns))
+    return pa.concat_tables(found).unify_dictionaries() if found else pa.table({name: [] for name in columns})
 
 
 def states_of_entries(parts: Sequence[Iterable[Part]], time: int, origin: str) -> Shown:
@@ -119,7 +187,9 @@ def states_of_entries(parts: Sequence[Iterable[Part]], time: int, origin: str) -
     entries = pc.unique(
         pa.chunked_array([chunk.cast(pa.string()) for one in named for chunk in one.chunks], pa.string())
     )
-    return _read(parts, pc.field("entry").isin(entries)) if len(entries) else Shown.of(None, len(parts))
+    if not len(entries):
+        return Shown.of(None, len(parts))
+    return _shown(parts, lambda part: read_part(part["path"], _COLUMNS, pc.field("entry").isin(entries)))
 
 
 def states_of_named(parts: Iterable[Part], entries: Sequence[str], columns: Sequence[str]) -> pa.Table:
@@ -130,10 +200,10 @@ def states_of_named(parts: Iterable[Part], entries: Sequence[str], columns: Sequ
     return rows_where(parts, columns, where)
 
 
-def _read(parts: Sequence[Iterable[Part]], where: pc.Expression) -> Shown:
+def _shown(parts: Sequence[Iterable[Part]], read: Callable[[Part], pa.Table]) -> Shown:
     tables = []
     for server, mine in enumerate(parts):
-        found = [read_part(part["path"], _COLUMNS, where) for part in mine]
+        found = [rows for rows in some_at_once(read, mine) if len(rows)]
         tables += [_even(one.append_column("server", pa.array(np.full(len(one), server, np.int16)))) for one in found]
     return Shown.of(pa.concat_tables(tables) if tables else None, len(parts))
 
@@ -213,6 +283,8 @@ class Shown:
         which = np.flatnonzero(np.asarray(pc.equal(kind, CHANGED)))
         key = (server[which] * size[1] + entry[which]) * (len(attributes) + 1) + attribute[which]
         order = np.argsort(key, kind="stable")
+        # A file may show an entry twice: the later one counts, here and where `ends` writes one over the other.
+        order = order[np.append(key[order][1:] != key[order][:-1], True)[: len(order)]]
         which, key = which[order], key[order]
         last = (server[which], entry[which], attribute[which], time[which], origin[which])
         return cls(entries, attributes, origins, *ends(CREATED), *ends(DELETED), *last, key)

@@ -55,7 +55,7 @@ _FEWEST = 32
 
 _LIVE, _DEAD = (b'"V_":{"changestate":{"%s":{"at":' % one for one in (b"V1Live", b"V1Tombstone"))
 _BEFORE, _EACH = 20, 12
-"""Quotes of a live entry's change state before the first change, and of each change; a tombstone's has two less than the first."""
+"""Quotes of a live entry's change state before the first change, and of each change; a tombstone has two less than before it."""
 
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _UUID_LENGTH = 36
@@ -298,7 +298,7 @@ class _Changes:
 
 
 class _Attributes:
-    """Who the entries are: `numbers` are those of the lines that are ordinary, and of these the UUID, the name, and what is special."""
+    """Who the entries are: `numbers` are those of the ordinary lines, and of these there are `uuids`, `names`, `special`."""
 
     def __init__(self, lines: _Lines) -> None:
         self._lines, self._ordinary = lines, np.ones(len(lines), bool)
@@ -319,8 +319,8 @@ class _Attributes:
         for text in _ODD:
             if text in lines.text:
                 odd.append(np.array([one.start() for one in re.finditer(re.escape(text), lines.text)]))
-        digits = lines.bytes[:: _DIGITS // 20]
-        digits = (digits >= _ZERO) & (digits < _COLON)
+        some = lines.bytes[:: _DIGITS // 20]
+        digits: Numbers = (some >= _ZERO) & (some < _COLON)
         for step in (1, 2, 4, 8):
             digits = digits[step:] & digits[:-step]
         if digits.any():  # sixteen of them in a row
@@ -438,7 +438,7 @@ class _Attributes:
 
         self._good &= ~with_class(texts.is_null()) & ~with_class(pc.equal(texts, CONFLICT))
         recycled = with_class(pc.equal(texts, RECYCLED))
-        return pa.array(np.where(recycled, RECYCLED, None), pa.string())
+        return pc.if_else(pa.array(recycled), RECYCLED, pa.scalar(None, pa.string()))
 
     def _texts(self, numbers: Numbers, here: Numbers) -> pa.Array:
         """These texts, where there is one and all is as it should be."""

@@ -11,8 +11,8 @@ from workbench.systems.kanidm.cid import SECOND, UUID, cid_text
 LATEST = 2**63 // SECOND - 1
 """Seconds since 1970 of which the nanoseconds fit into 64 bits: the year 2262."""
 
-SECRET_TAGS = frozenset(["CR", "KI", "EK", "RU", "E2", "AS", "OZ", "IT", "TO", "AT", "AP", "PK", "DK", "JE", "JR"])
-"""Kinds of values that hold credentials, keys or tokens: never kept."""
+TEXT_TAGS = frozenset(["U8", "I8", "N8", "UU"])
+"""Kinds of values that are looked at at all: others hold credentials, keys or tokens, or may with the next version."""
 
 CREATED, CHANGED, DELETED = "created", "changed", "deleted"
 CONFLICT, RECYCLED, TOMBSTONE = "conflict", "recycled", "tombstone"
@@ -136,7 +136,7 @@ def _values(attributes: Mapping[str, Any], name: str) -> list[str]:
     return [
         text
         for tag, values in tagged.items()
-        if tag not in SECRET_TAGS and isinstance(values, list)
+        if tag in TEXT_TAGS and isinstance(values, list)
         for text in values
         if isinstance(text, str)
     ]

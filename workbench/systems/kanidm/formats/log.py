@@ -22,7 +22,7 @@ from workbench.systems.kanidm.secrets import SECRETS
 _AT = r"(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))"
 _TREE = re.compile(
     rf"(?:{_AT}\s+)?(?:[^\s\[]+\s+)*?(?P<task>{UUID.pattern})\s+(?P<level>ERROR|WARN|INFO|DEBUG|TRACE)\s+"
-    r"[\s│┝┕━├└─|]*(?:\S+\s+)?\[(?P<kind>[\w.]+)\]: ?(?P<text>.*)",
+    r"[\s│┝┕━├└─|]*+(?:\S+\s+)?\[(?P<kind>[\w.]+)\]: ?(?P<text>.*)",
     re.IGNORECASE,
 )
 _LIKE_TREE = re.compile(
@@ -58,7 +58,7 @@ MEANINGS = {
 """Code of a message -> words of which any is in this message alone."""
 
 _AHEAD = re.compile(rf"changes from ({UUID.pattern})", re.IGNORECASE)
-_DETAIL = re.compile(r"\|?\s*(\w*(?:_ranges?|_uuid|domain_uuid)): (\{[^}]*\}|[^|\s]+)")
+_DETAIL = re.compile(r"(?<!\w)(\w*(?:_ranges?|_uuid|domain_uuid)): (\{[^}]*\}|[^|\s]+)")
 _RANGE = re.compile(rf"({UUID.pattern}): ([0-9]{{32}}) (?:--?[0-9]+)?-> ([0-9]{{32}})", re.IGNORECASE)
 _LONGEST = 2000
 
