@@ -146,6 +146,8 @@ COLUMN_RULES: Mapping[str, str] = {
     "raw": DROPPED,
     "name": LINK,
     "consumer_host": HOST,
+    "supplier_host": HOST,
+    "role": KEPT,
     "consumer_origin": ORIGIN,
     "schedule": KEPT,
     "state": KEPT,
@@ -176,6 +178,7 @@ COLUMN_RULES: Mapping[str, str] = {
     "format": KEPT,
     "sha256": KEPT,
     "consumer_port": DROPPED,  # no pseudonym fits into a number
+    "supplier_port": DROPPED,
 }
 """Column -> what becomes of it in an export. A column of text that is not here is dropped, one of numbers is kept."""
 
