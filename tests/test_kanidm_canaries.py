@@ -18,10 +18,10 @@ from test_kanidm_diagnosis import BASE, RUV
 from test_kanidm_logged import line
 
 from workbench.cli import main
-from workbench.systems.kanidm.formats.documents import SECRET_TAGS
 from workbench.systems.kanidm.naming import NAMING
 
 SECRET = "canary{}hunter2"
+SECRET_TAGS = ("CR", "KI", "EK", "RU", "E2", "AS", "OZ", "IT", "TO", "AT", "AP", "PK", "DK", "JE", "JR")
 PEOPLE = ("wilhelmina", "ostrowski", "zacharias")
 PLACES = ("gotham-one", "metropolis-two", "smallville.example.net")
 
@@ -50,7 +50,7 @@ def filled(name: str, now: int, ruv: Any, entries: Any) -> dict[str, Any]:
         attributes["name"] = {"N8": [f"{person}{at}"]}
         attributes["spn"] = {"SP": [[f"{person}{at}", PLACES[2]]]}
         attributes["displayname"] = {"U8": [f"{person} of {PLACES[2]}"]}
-        for number, tag in enumerate(sorted(SECRET_TAGS)):
+        for number, tag in enumerate(SECRET_TAGS):
             attributes[f"kept_{tag.lower()}"] = {tag: [{"secret": secret(number), "more": [secret(number)]}]}
         for number, attribute in enumerate(_ATTRIBUTES):
             attributes[attribute] = {"U8": [secret(50 + number)]}
