@@ -423,9 +423,13 @@ def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: Syste
 def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
     if draft.way in ways:
         return "you asked for it, and it is proven"
-    if not chosen.restored:
-        return "it is the gentlest way that was proven"
     lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
+    if not chosen.restored:
+        return (
+            f"it {lost}, and is the gentlest way that was proven"
+            if chosen.lost
+            else "it is the gentlest way that was proven"
+        )
     return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
 
 
