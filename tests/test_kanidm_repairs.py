@@ -20,6 +20,7 @@ from test_kanidm_diagnosis import SAMPLES
 from workbench import Case
 from workbench.bundles import write_bundle
 from workbench.cli import main
+from workbench.diagnosis import diagnose
 from workbench.planning import models_of, plan
 from workbench.plans import Plan
 from workbench.rules.mending import Link, Lot, Server
@@ -335,6 +336,18 @@ def test_a_server_that_refreshes_itself_needs_no_plan_and_what_it_throws_away_is
     assert chosen(found) == []
     assert any(one.startswith("1 changes are thrown away by servers that take all data anew") for one in found.open)
     assert any("are on their way to C" in one for one in found.open)
+
+
+def test_an_origin_that_servers_will_forget_by_themselves_needs_no_plan(tmp_path: Path) -> None:
+    folder = collected(tmp_path / "in", *(backup(name, 200, [*RUV, (100, "z")], BASE) for name in "ab"))
+    for name, other in ("ab", "ba"):
+        text = f'[replication]\norigin = "repl://{name}.test:8444"\n[replication."repl://{other}.test:8444"]\n'
+        (folder / f"{name.upper()}.server.toml").write_text(text + 'type = "mutual-pull"\npartner_cert = "x"\n')
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    assert "DEAD_ORIGIN" in {one["code"] for one in diagnose(case)["findings"]}
+    found = plan(case)
+    assert (found.steps, found.courses, found.open, found.unmended) == ((), (), (), 0)
 
 
 def test_a_clock_is_set_where_it_is_ahead(tmp_path: Path) -> None:

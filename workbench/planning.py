@@ -223,7 +223,8 @@ class _Planned:
             code = code or self._code(view, now, server, hidden, mine)
             needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
         for one in view.about(DEAD):
-            if any(one.origin in server.vector for server in now.servers.values()):
+            # Where servers forget such an origin by themselves, the finding says so, and asks for nothing.
+            if one.severity != "info" and any(one.origin in server.vector for server in now.servers.values()):
                 needs.append(Need(DEAD, view.suffix, origin=one.origin))
         for one in view.about(DISABLED):
             link = next(
