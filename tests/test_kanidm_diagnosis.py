@@ -15,6 +15,7 @@ from workbench import Case, Problem
 from workbench.by_entry import verdicts_by_entry
 from workbench.codes import codes_of
 from workbench.diagnosis import diagnose
+from workbench.matrix_text import decision_words
 from workbench.output_keys import undocumented
 from workbench.systems import system_named
 from workbench.topology import topology
@@ -309,6 +310,17 @@ def test_a_server_that_was_restored_has_to_be_refreshed(tmp_path: Path) -> None:
     )
     (one,) = (one for one in of(folder, case=tmp_path / "case")["findings"] if one["code"] == "ROLLED_BACK")
     assert one["server"] == "A" and "refresh it" in one["fix"][0]["repair"]
+
+
+def test_what_a_restored_server_refuses_nobody_would_send_it(tmp_path: Path) -> None:
+    old, new = {1: Entry((0, "a"), {"mail": (0, "a")})}, {1: Entry((0, "a"), {"mail": (100, "b")})}
+    ruv = [(0, "a"), (0, "b"), (200, "a")]
+    folder = collected(tmp_path / "in", backup("a", 300, [*ruv, (100, "b")], new), backup("b", 300, ruv, old))
+    found = of(folder, case=tmp_path / "case")
+    (one,) = found["pending"]
+    assert (one["server"], one["count"], one["suppliers"]) == ("B", 1, [])
+    there, back = pair(found, "A", "B"), pair(found, "B", "A")
+    assert there["decision"] == "Ok" and (decision_words(there), decision_words(back)) == ("REFUSED", "OK")
 
 
 def test_the_vector_and_the_entries_are_of_one_moment(tmp_path: Path) -> None:

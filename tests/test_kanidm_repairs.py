@@ -20,6 +20,7 @@ from test_kanidm_diagnosis import SAMPLES
 from workbench import Case
 from workbench.bundles import write_bundle
 from workbench.cli import main
+from workbench.diagnosis import diagnose
 from workbench.planning import models_of, plan
 from workbench.plans import Plan
 from workbench.rules.mending import Link, Lot, Server
@@ -221,6 +222,7 @@ def test_a_few_missing_changes_are_written_again_and_many_are_not(tmp_path: Path
     found = plan(case_of(tmp_path / "gone", backup("a", 200, RUV, gone), backup("b", 200, RUV, BASE)))
     assert chosen(found) == [("MISSED_CHANGE B", "write-again")]
     assert found.steps[0].sends.startswith("on B: delete entry0003 (")
+    assert "recycle bin" in found.steps[0].expects and "recycle bin" not in step.expects
     old = {number: Entry((0, "a"), {"mail": (0, "a")}) for number in range(60)}
     new = {number: Entry((0, "a"), {"mail": (100, "a")}) for number in range(60)}
     for name, entries in (("many", new), ("whole", {**old, 99: Entry((100, "a"), {"mail": (100, "a")})})):
@@ -262,6 +264,23 @@ def test_a_server_of_another_domain_is_taken_into_that_of_the_others(tmp_path: P
     assert chosen(found) == [("UNRELATED_DATA C", "refresh-from-A")]
     assert "member of the domain of A" in found.steps[-1].says
     assert "automatic-refresh-from-A" in {one.way for one in found.courses}
+
+
+def test_of_two_domains_the_one_with_less_data_goes_and_what_it_throws_away_is_counted(tmp_path: Path) -> None:
+    other = "11111111-2222-4333-8444-555555555555"
+    first = backup("a", 200, [(100, "a")], {9: Entry((100, "a"))}, domain=other)
+    whole = backup("b", 200, [(0, "b"), (100, "b")], {number: Entry((0, "b")) for number in range(9)})
+    found = plan(case_of(tmp_path, first, whole))
+    assert [one["pending"] for one in found.before] == [0, 0], "what another domain holds is not waited for"
+    lost = {one.way: (one.lost, one.saved, one.chosen) for one in found.courses if "refresh" in one.way}
+    assert lost == {
+        "refresh-from-A": (9, 9, False),
+        "refresh-from-B": (1, 1, True),
+        "automatic-refresh-from-B": (1, 1, False),
+    }
+    assert "it has 1 changes that no other server has" in found.steps[0].says
+    (course,) = (one for one in found.courses if one.chosen)
+    assert course.why == "it loses 1 (1 saved to a file), and is the gentlest way that was proven"
 
 
 def test_a_server_behind_its_consumers_is_refreshed_once(tmp_path: Path) -> None:
@@ -319,6 +338,18 @@ def test_a_server_that_refreshes_itself_needs_no_plan_and_what_it_throws_away_is
     assert any("are on their way to C" in one for one in found.open)
 
 
+def test_an_origin_that_servers_will_forget_by_themselves_needs_no_plan(tmp_path: Path) -> None:
+    folder = collected(tmp_path / "in", *(backup(name, 200, [*RUV, (100, "z")], BASE) for name in "ab"))
+    for name, other in ("ab", "ba"):
+        text = f'[replication]\norigin = "repl://{name}.test:8444"\n[replication."repl://{other}.test:8444"]\n'
+        (folder / f"{name.upper()}.server.toml").write_text(text + 'type = "mutual-pull"\npartner_cert = "x"\n')
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    assert "DEAD_ORIGIN" in {one["code"] for one in diagnose(case)["findings"]}
+    found = plan(case)
+    assert (found.steps, found.courses, found.open, found.unmended) == ((), (), (), 0)
+
+
 def test_a_clock_is_set_where_it_is_ahead(tmp_path: Path) -> None:
     ruv = [*RUV, (DAY, "c")]
     found = plan(case_of(tmp_path, backup("a", 200, ruv, BASE), backup("c", DAY, ruv, BASE)))
@@ -332,27 +363,33 @@ def test_a_bundle_runs_every_command_where_it_belongs(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     write_bundle(plan(case, ways=["automatic-refresh-from-B"]), bundle)
     text = (bundle / "repair.sh").read_text()
-    assert "on C kanidmd database backup C-before-refresh.json\n" in text
+    assert "on C kanidmd scripting backup C-before-refresh.json\n" in text
     sent = next(bundle.glob("*refresh*.txt"))
     assert sent.read_text().endswith("automatic_refresh = true\n")
     ssh = tmp_path / "bin" / "ssh"
     ssh.parent.mkdir()
     ssh.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(tmp_path / "said"))}\n')
     ssh.chmod(0o755)
+    shown = ""
     for script, typed in (("repair.sh", "C\nC\n"), ("undo.sh", "C\nC\n"), ("check.sh", "")):
         ran = subprocess.run(
             ["/bin/sh", str(bundle / script)],
             input=typed,
             text=True,
             env={"PATH": f"{ssh.parent}:/usr/bin:/bin"},
+            stdout=subprocess.PIPE,
             check=False,
         )
         assert ran.returncode == 0
+        shown += ran.stdout
+    assert f"by hand, as {sent.name} says:\n{sent.read_text()}" in shown
     said = (tmp_path / "said").read_text().splitlines()
     assert said == [
-        "-- C kanidmd database backup C-before-refresh.json",
+        "-- C test ! -e C-before-refresh.json",
+        "-- C kanidmd scripting backup C-before-refresh.json",
+        "-- C test -s C-before-refresh.json",
         "-- C rm C-before-refresh.json",
-        *(f"-- {name} kanidmd database backup {name}-checked.json" for name in "ABC"),
+        *(f"-- {name} {do} {name}-checked.json" for name in "ABC" for do in ("rm -f", "kanidmd scripting backup")),
     ]
     (bundle / "again").mkdir()
     stopped = subprocess.run(
@@ -375,7 +412,7 @@ def test_the_plan_is_rehearsed_and_nothing_is_applied_without_hands(tmp_path: Pa
 
 
 def test_a_plan_does_not_depend_on_what_servers_are_called(tmp_path: Path) -> None:
-    hostile = "x;reboot $(id)"
+    hostile = "-x;reboot $(id)"
     folder = collected(
         tmp_path / "in", backup("a", 200, RUV, BASE), backup("b", 200, RUV, {**BASE, 3: Entry(gone=(100, "a"))})
     )
@@ -388,7 +425,8 @@ def test_a_plan_does_not_depend_on_what_servers_are_called(tmp_path: Path) -> No
     write_bundle(found, bundle)
     lines = (bundle / "repair.sh").read_text().splitlines()
     commands = [shlex.split(line) for line in lines if line.startswith("on ") and not line.startswith("on()")]
-    assert [words[:3] for words in commands] == [["on", hostile, "kanidmd"]] * 2
+    assert {tuple(words[:2]) for words in commands} == {("on", hostile)}
+    assert not any(words[-1].startswith("-") for words in commands[:3])
 
 
 def test_models_are_those_on_which_the_plan_was_proven(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from workbench.boundary import printable
 from workbench.collecting import check_free
 from workbench.journal import write_together
 from workbench.plan_text import file_of, plan_text, step_text, words_of
-from workbench.plans import ASKED_FOR, READ_THERE, Plan, Repairs, Step
+from workbench.plans import ASKED_FOR, READ_THERE, SENT, Plan, Repairs, Step
 from workbench.systems import system_named
 
 OWN_FOLDER = "each bundle has its own"
@@ -98,6 +98,8 @@ def _todo(step: Step, file: str) -> str:
     )
     lines = [told, f"confirm {shlex.quote(step.says)} {shlex.quote(step.server)}"]
     lines += _not_yet(file, step.sends)
+    if step.sends and not any(SENT in command for command in step.commands):  # no command does it: a person has to
+        lines += [f"echo {shlex.quote(f'to be done by hand, as {file} says:')}", shlex.join(["cat", file])]
     lines += [shlex.join(words_of(command, file)) for command in step.commands]
     lines.append(f"echo {shlex.quote(f'expect: {step.expects}')}")
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System
 from workbench.plain import aligned, one_cell
-from workbench.rules.entries import ALL_SEEN
+from workbench.rules.entries import ALL_SEEN, TURNED_DOWN
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 from workbench.systems import system_named
 
@@ -100,6 +100,8 @@ def decision_words(row: Row) -> str:
         return f"sends {_sent(row):,}"
     if _reason(row, NO_LOG):
         return "keeps no log"
+    if _reason(row, TURNED_DOWN):
+        return "REFUSED"
     words = {NOTHING: "nothing", ANCHOR_NOT_FOUND: f"STUCK: {row.get('anchor_class') or 'no anchor'}"}
     return words.get(row["decision"]) or str(row["decision"]).upper()
 

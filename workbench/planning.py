@@ -223,7 +223,8 @@ class _Planned:
             code = code or self._code(view, now, server, hidden, mine)
             needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
         for one in view.about(DEAD):
-            if any(one.origin in server.vector for server in now.servers.values()):
+            # Where servers forget such an origin by themselves, the finding says so, and asks for nothing.
+            if one.severity != "info" and any(one.origin in server.vector for server in now.servers.values()):
                 needs.append(Need(DEAD, view.suffix, origin=one.origin))
         for one in view.about(DISABLED):
             link = next(
@@ -423,9 +424,13 @@ def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: Syste
 def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
     if draft.way in ways:
         return "you asked for it, and it is proven"
-    if not chosen.restored:
-        return "it is the gentlest way that was proven"
     lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
+    if not chosen.restored:
+        return (
+            f"it {lost}, and is the gentlest way that was proven"
+            if chosen.lost
+            else "it is the gentlest way that was proven"
+        )
     return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
 
 

@@ -256,15 +256,21 @@ class _FromEntries(_Filling):
         )
 
     def _waited_for(self) -> None:
-        """What lies between one server's last change of an origin and the next one's: who is further has it."""
-        for generation in dict.fromkeys(one.generation for one in self.replicas):
+        """What lies between one server's last change of an origin and the next one's: who is further has it.
+
+        Of several generations each one's changes count from the first on: whoever is filled with those of another one throws
+        them all away.
+        """
+        generations = dict.fromkeys(one.generation for one in self.replicas)
+        for generation in generations:
             mine = [one for one in self.replicas if one.generation == generation]
+            within = generation if len(generations) > 1 else None
             for origin in sorted({origin for one in mine for origin in one.vector}):
                 tops = {one.server: self._top(one, origin) for one in mine}
-                for low, high in pairwise(sorted(set(tops.values()))):
-                    self._stretch(origin, low, high, {name for name, top in tops.items() if top >= high})
+                for low, high in pairwise(sorted({*tops.values(), *([-1] if within else [])})):
+                    self._stretch(origin, low, high, {name for name, top in tops.items() if top >= high}, within)
 
-    def _stretch(self, origin: str, low: int, high: int, holders: set[str]) -> None:
+    def _stretch(self, origin: str, low: int, high: int, holders: set[str], within: str | None) -> None:
         """A lot of what the holders show there, as the one of them shows it that has kept most of it."""
         shown, case = self.situation.topology, self.situation.case
         told = [states_of(case, shown, one) for one in self.replicas if one.server in holders]
@@ -273,7 +279,7 @@ class _FromEntries(_Filling):
         count -= sum(low < self._time(lot.last) <= high for lot in single)
         if count > 0:  # else only marks of a server that is idle: nothing is lacking
             begin, upto = (self.system.order_key(origin, time, 0) for time in (first, end))
-            self.lots.append(Lot(origin, begin, upto, count))
+            self.lots.append(Lot(origin, begin, upto, count, within=within))
             self.holders.append(holders)
 
     def has_seen(self, one: Replica, origin: str, position: str) -> bool:

@@ -104,6 +104,7 @@ def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str
         for row in pairs
         if row["consumer"] == consumer
         and origin in row["to_send"]
+        and row.get("delivers", True)  # a consumer may refuse what it is sent
         and (not linked or (row["link"] and row["link_enabled"] is not False))
     )
 

@@ -402,5 +402,8 @@ class Example(NamedTuple):
 ALL_SEEN = "nothing"
 """The reason of an answer that supplies nothing because the consumer has all: the only one that is no refusal."""
 
+TURNED_DOWN = "split"
+"""The reason of an answer that supplies changes which the consumer refuses."""
+
 FORGOTTEN, MADE_TWICE, NOT_READ, NO_ENTRIES = "forgotten", "made_twice", "not_read", "no_entries"
 """Why nobody can tell whether a server has a change."""

@@ -29,6 +29,7 @@ class Lot:
     entry     what a single change is about
     creates   it brings the entry into being: a server without it refuses every later change of the entry
     mends     numbers of the lots whose outcome it brings once more, as a rewritten entry does
+    within    the generation it belongs to, where servers of several are there: one of another lacks nothing by lacking it
     """
 
     origin: str
@@ -38,6 +39,7 @@ class Lot:
     entry: str | None = None
     creates: bool = False
     mends: frozenset[int] = frozenset()
+    within: str | None = None
 
 
 @dataclass
@@ -153,7 +155,7 @@ class Model:
     def _lacks(self) -> Iterator[Lack]:
         for name, server in self.servers.items():
             for number in range(len(self.lots)):
-                if number not in server.holds:
+                if number not in server.holds and self.lots[number].within in (None, server.generation):
                     yield Lack(name, number)
 
     def _hidden(self, lack: Lack) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.rules.entries import ALL_SEEN, Answer, Peer, Pulling, Ranges, gate, owed
+from workbench.rules.entries import ALL_SEEN, TURNED_DOWN, Answer, Peer, Pulling, Ranges, gate, owed
 from workbench.systems.kanidm.cid import DIGITS, SECOND
 from workbench.systems.kanidm.rules.ranges import (
     DOMAIN_MISMATCH,
@@ -39,7 +39,7 @@ def _real(supplier: Peer, consumer: Peer) -> Answer:
     split = found.message == SUPPLY and _restored(consumer, one.owed)
     if split:
         reasons.append(
-            ("split", "the consumer refuses it: others have changes of its own that it lost, it was restored")
+            (TURNED_DOWN, "the consumer refuses it: others have changes of its own that it lost, it was restored")
         )
     return Answer(
         one.status,

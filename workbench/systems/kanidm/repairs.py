@@ -46,13 +46,21 @@ def _kanidmd(server: str, *words: str) -> Command:
 
 
 def _backup(server: str, when: str) -> str:
-    return f"{as_file_name(server)}-{when}.json"
+    name = as_file_name(server).lstrip("-") or "server"  # no command takes it for an option
+    return f"{name}-{when}.json"
+
+
+def _back_up(server: str, file: str) -> Command:
+    """`database backup` takes the lock that a running server holds, and would fail there."""
+    return _kanidmd(server, "scripting", "backup", file)
 
 
 def _checks(servers: Sequence[Mapping[str, Any]]) -> Iterator[Command]:
-    """A backup of each server: no command prints a vector."""
+    """A backup of each server: no command prints a vector. One of an earlier check would not be written over."""
     for server in sorted({one["server"] for one in servers}):
-        yield _kanidmd(server, "database", "backup", _backup(server, "checked"))
+        file = _backup(server, "checked")
+        yield ("on", server, "rm", "-f", file)
+        yield _back_up(server, file)
 
 
 # --- what is to be mended although nothing is lacking
@@ -135,6 +143,8 @@ class WriteAgain:
             else f"on {server}: delete {row['target']} ({row['entry']}), which was deleted elsewhere"
             for row in rows
         ]
+        deletions = sum(row["attribute"] is None for row in rows)
+        later = f"; what is deleted on {server} goes to the recycle bin first, and counts as missing there for a week"
         step = Step(
             key=f"write-again-on-{right}",
             repair="write_again",
@@ -143,7 +153,8 @@ class WriteAgain:
             suffix=view.suffix,
             says=f"{right} gets {len(rows):,} changes written once more, one by one, so that {server} gets them",
             stands_on=f"{right} shows the right values, and nobody changes these entries meanwhile",
-            expects=f"`workbench diagnose` of new backups shows nothing missing on {server}",
+            expects=f"`workbench diagnose` of new backups shows nothing missing on {server}"
+            + (later if deletions else ""),
             risk="a value that somebody changes elsewhere meanwhile is overwritten; a value that no client may write, or may "
             "see, cannot be written again",
             cannot_undo="the values stay as they are where they were right; only their changes are new",
@@ -210,7 +221,12 @@ class Refresh:
             expects=f"{back_up} is there, and `workbench inspect` reads it whole",
             risk=where,
             undo=f"delete {back_up}",
-            commands=(_kanidmd(server, "database", "backup", back_up),),
+            # A backup that is there already is not written over, and no failure of it has to end with another code than 0.
+            commands=(
+                ("on", server, "test", "!", "-e", back_up),
+                _back_up(server, back_up),
+                ("on", server, "test", "-s", back_up),
+            ),
             undo_commands=(("on", server, "rm", back_up),),
             effects=({"do": "save", "lots": only},),
         )
@@ -364,9 +380,10 @@ REPAIRS = Repairs(
     ending="txt",
     by_hand="Commands run on the servers themselves, as a user who may use their admin socket; `on NAME` at the head of each "
     "script says how they are reached. While a refresh runs its server answers nobody.",
-    checked="`sh check.sh` has each server write a backup, for no command prints a vector; a server that is too busy for it may "
-    "have to be stopped first. Fetch them into one folder: `workbench diagnose FOLDER` shows how they stand, and when all is "
-    "well that nothing is missing and no pair is refused.",
+    checked="`sh check.sh` has each server write a backup, for no command prints a vector; where `kanidmd scripting backup` is "
+    "not known, stop the server first and use `kanidmd database backup`, which a running one refuses. Fetch them into one "
+    "folder: `workbench diagnose FOLDER` shows how they stand, and when all is well that nothing is missing and no pair is "
+    "refused.",
     stuck=_STUCK,
     also=_also,
     preamble=_PREAMBLE,
