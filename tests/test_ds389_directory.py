@@ -89,6 +89,7 @@ def test_agreements_give_links_and_the_remembered_vectors_of_their_consumers():
     link = rows(found, "links", "offset")[0]
     at = datetime(2026, 11, 20, 14, 33, 7, tzinfo=UTC)
     assert link == {
+        **dict.fromkeys(("role", "supplier_host", "supplier_port", "automatic")),
         "suffix": "dc=example,dc=com",
         "name": "s1-to-s2",
         "consumer_host": "localhost",

@@ -83,6 +83,8 @@ def test_a_deletion_that_was_missed_is_told(tmp_path: Path) -> None:
     (row,) = found["missing"]
     assert (row["server"], row["operation"], row["attribute"]) == ("C", "delete", None)
     assert (row["position"], row["target"], row["entry"]) == (text_of(100, "a"), "entry0003", entry_id(3))
+    (one,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
+    assert one["fix"][0]["repair"] == "delete the entries concerned on C, too, or refresh C from A"
     assert row["held_by"] == ["A", "B"]
 
 

@@ -350,6 +350,23 @@ def test_an_origin_that_servers_will_forget_by_themselves_needs_no_plan(tmp_path
     assert (found.steps, found.courses, found.open, found.unmended) == ((), (), (), 0)
 
 
+def test_of_two_domains_that_would_each_take_the_other_one_a_person_chooses(tmp_path: Path) -> None:
+    other = "11111111-2222-4333-8444-555555555555"
+    few = {1: Entry((0, "b"), {"mail": (50, "b")})}
+    whole, new = backup("a", 200, [(100, "a")], BASE), backup("b", 200, [(50, "b")], few, domain=other)
+    folder = collected(tmp_path / "in", whole, new)
+    for name, partner in (("A", "b"), ("B", "a")):
+        text = (
+            f'[replication]\norigin = "repl://{name.lower()}.test:8444"\n[replication."repl://{partner}.test:8444"]\n'
+        )
+        (folder / f"{name}.server.toml").write_text(f'{text}type = "mutual-pull"\nautomatic_refresh = true\n')
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    found = plan(case)
+    ((need, way),) = chosen(found)
+    assert need.startswith("UNRELATED_DATA") and way.endswith("refresh-from-A"), "the side with less goes"
+
+
 def test_a_clock_is_set_where_it_is_ahead(tmp_path: Path) -> None:
     ruv = [*RUV, (DAY, "c")]
     found = plan(case_of(tmp_path, backup("a", 200, ruv, BASE), backup("c", DAY, ruv, BASE)))

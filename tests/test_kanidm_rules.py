@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_cases import disagreements
 
+from workbench.model import Problem
 from workbench.rules import entries as note
-from workbench.scenarios import kinds
+from workbench.scenarios import answer, kinds
 from workbench.systems.kanidm.cid import cid_or_none, cid_text, halves, nanoseconds, order_key, origin_of
 from workbench.systems.kanidm.rules import fleet
 from workbench.systems.kanidm.rules import ranges as real
@@ -256,3 +257,9 @@ ZERO = "00000000-0000-0000-0000-000000000000"
 @pytest.mark.parametrize("text", ["", f"1-{ZERO}", "0" * 32, f"{0:032d}-x", f"{0:031d}-{ZERO}", f"{'٣' * 32}-{ZERO}"])
 def test_what_is_no_cid(text: str) -> None:
     assert cid_or_none(text) is None
+
+
+def test_a_range_that_ends_before_it_begins_is_none() -> None:
+    ranges = {"consumer": {"A": [3, 1]}, "supplier": {"A": [1, 5]}}
+    with pytest.raises(Problem, match="a range ends before it begins"):
+        answer("kanidm.range_diff", ranges)

@@ -177,6 +177,11 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
+        where = held[0] if held else "another server"
+        refill = f"{_refill(situation)} {server} from"
+        mend = f"write the present values of the entries concerned once more on {where}, or {refill} there"
+        if situation.topology.pulling and all(row["operation"] == "delete" for row in rows):
+            mend = f"delete the entries concerned on {server}, too, or {refill} {where}"
         by_hand = f"{_some(gone)} of them can be supplied by nobody any more" if gone else ""
         yield Finding(
             "MISSED_CHANGE",
@@ -185,8 +190,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(
                 step(
-                    f"write the present values of the entries concerned once more on {held[0] if held else 'another server'}, "
-                    f"or {_refill(situation)} {server} from there",
+                    mend,
                     "no session will ever send them: the vector says that they are there",
                     by_hand
                     or (

@@ -48,10 +48,10 @@ class PullModel(Model):
         answer = self.answer(*ends) if ends else None
         return answer if answer is not None and answer.refused and not self._anew(link, answer) else None
 
-    @staticmethod
-    def _anew(link: Link, answer: Answer) -> bool:
-        """True if the consumer takes all data anew by itself."""
-        return link.automatic and (answer.replaces or answer.unrelated)
+    def _anew(self, link: Link, answer: Answer) -> bool:
+        """True if the consumer takes all data anew by itself. Where both sides would, nobody knows whose data stay."""
+        both = any((x.supplier, x.consumer, x.automatic) == (link.consumer, link.supplier, True) for x in self.links)
+        return link.automatic and (answer.replaces or (answer.unrelated and not both))
 
     def session(self, link: Link) -> bool:
         """The consumer pulls, and takes what is owed to it."""

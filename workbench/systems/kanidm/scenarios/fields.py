@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from workbench.rules.entries import Cid as CidPair
 from workbench.rules.entries import Ranges as RangesOf
@@ -19,6 +19,12 @@ def _as_pair(given: Any) -> Any:
     return tuple(given) if isinstance(given, list) else given
 
 
+def _in_order(ends: tuple[int, int]) -> tuple[int, int]:
+    if ends[0] > ends[1]:
+        raise ValueError("a range ends before it begins")
+    return ends
+
+
 def _pair_of(kinds: type, words: str) -> Any:
     return Annotated[kinds, BeforeValidator(_as_pair), WithJsonSchema({"type": "array", "format": words})]
 
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     Ranges = RangesOf
 else:
     Cid = _pair_of(tuple[Time, str], "[time, server]")
-    Ranges = dict[str, _pair_of(tuple[Time, Time], "[first, last]")]
+    Ranges = dict[str, Annotated[_pair_of(tuple[Time, Time], "[first, last]"), AfterValidator(_in_order)]]
 
 
 def listed(ranges: RangesOf) -> dict[str, list[int]]:
