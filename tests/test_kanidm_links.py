@@ -229,3 +229,15 @@ def test_a_refreshed_server_leaves_a_dead_origin_that_needs_no_cleaning(tmp_path
     (one,) = of(folder, case=tmp_path / "case")["findings"]
     assert (one["code"], one["severity"]) == ("DEAD_ORIGIN", "info")
     assert "forget" in one["fix"][0]["repair"] and "log" not in one["summary"]
+
+
+@pytest.mark.parametrize(("partners", "stranded"), [({"a": "pull"}, 1), ({"a": "pull", "d": "mutual-pull"}, 0)])
+def test_what_nobody_pulls_is_stranded(partners: dict[str, str], stranded: int, tmp_path: Path) -> None:
+    """Of a partner that was not collected nobody knows whether it pulls."""
+    own = {**BASE, 4: Entry((0, "a"), {"mail": (150, "c")})}
+    whole, late = backup("a", 200, RUV, BASE), backup("c", 200, [*RUV, (150, "c")], own)
+    configs = {"a": config("a", c="allow-pull"), "c": config("c", **partners)}
+    folder = collected(tmp_path / "in", configs, a=whole, c=late)
+    found = of(folder, case=tmp_path / "case")
+    assert [row["server"] for row in found["stranded"]] == ["c"] * stranded
+    assert ("STRANDED_CHANGE" in {code for code, _ in codes(found)}) == bool(stranded)

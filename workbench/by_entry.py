@@ -367,10 +367,18 @@ class _Compared:
             for why, spans in enumerate(self.untold.values(), 1):
                 spans.add(replica.server, held, lacked[lacked.why == why])
             self.pending.add(replica.server, held, held.pending_at(number, seen[number], forgotten[number]))
-            if not any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server):
+            delivers = any(row["delivers"] for row in self.pairs if row["supplier"] == replica.server)
+            if not delivers or self._unasked(replica.server):
                 others = {at: ranges for at, ranges in enumerate(seen) if at != number}
                 self._stranded(servers, held, replica, held.only_at(number, others))
         self._made_twice(servers, held, forgotten)
+
+    def _unasked(self, server: str) -> bool:
+        """True if nobody asks the server for anything: all servers tell their links, and none that may run leads away from it."""
+        here = (one for one in self.case.inputs if one.kind and one.snapshot == self.shown.snapshot)
+        telling = {one.server for one in here if format_with(one.kind).tells_links}
+        mine = (one for one in self.shown.links if (one.supplier, one.suffix) == (server, self.suffix))
+        return all(one.server in telling for one in self.replicas) and all(one.enabled is False for one in mine)
 
     def _missing(self, servers: Sequence[tuple[Replica, Input]], held: Shown, replica: Replica, lacked: Lacked) -> None:
         self.found.totals["missing"] += len(lacked)
