@@ -1,0 +1,35 @@
+"""Drizzle: a stream of transactions in protobuf messages, and how its positions read as order keys."""
+
+from __future__ import annotations
+
+from workbench.model import System
+from workbench.systems.drizzle.codes import CODES
+from workbench.systems.drizzle.formats import FORMATS
+from workbench.systems.drizzle.ids import halves, order_key, origin_of, shown, typed
+
+SYSTEM = System(
+    name="drizzle",
+    title="Drizzle",
+    formats=FORMATS,
+    order_key=lambda origin, hi, lo: order_key(origin, hi << 32 | lo),
+    halves=halves,
+    origin_of=origin_of,
+    typed=typed,
+    show=shown,
+    moment=lambda key: None,  # the number of a transaction tells no time
+    instant=lambda at: 0,
+    bucket_shift=0,
+    codes=CODES,
+    words={
+        "origin": "server id; 1 on every server that was not told otherwise",
+        "position": "transaction id: unique on one server, until its data directory is made anew",
+        "vector": "what a replica has applied of each master",
+        "change": "a transaction, all its messages together",
+        "link": "master of a slave",
+        "log": "transaction.log, or the table SYS_REPLICATION_LOG",
+        "session": "one look of a slave into its master's log",
+        "anchor": "the last commit that a slave has seen",
+        "initialisation": "a copy of the data",
+    },
+    refill="provision",
+)

@@ -1,0 +1,21 @@
+"""The codes of findings that only Drizzle has."""
+
+from __future__ import annotations
+
+from workbench.model import Code
+
+CODES = {
+    "TXN_INCOMPLETE": Code("a transaction has its end, but messages of it are not there", ("warning", "error")),
+    "TXN_UNFINISHED": Code("a transaction has no end in the log, and may still get one", ("info", "warning")),
+    "TXN_ABORTED": Code("a transaction has no end, and its server started anew since", ("info", "warning")),
+    "TXN_CONFLICT": Code("one transaction came with different contents", ("error",)),
+    "TXN_REPEATED": Code("a transaction was delivered more than once", ("info",)),
+    "RECORD_CORRUPT": Code("records do not fit their checksum, or the framing of the log is damaged", ("error",)),
+    "RECORD_UNKNOWN": Code("records hold fields, statements or entries that this reader does not know", ("warning",)),
+    "TORN_TAIL": Code("the last record of a log is cut", ("warning",)),
+    "RAGGED_UPDATE": Code("rows of an update have other columns than its header lists", ("warning", "error")),
+    "ID_REUSED": Code("a server used a transaction number again", ("warning",)),
+    "BIG_TRANSACTION": Code("a transaction is so big that it holds others back", ("info", "warning")),
+    "APPLIER_STOPPED": Code("a thread of a replica stands still", ("error",)),
+    "QUEUE_GAP": Code("commits are neither applied nor in the queue of a replica", ("error",)),
+}
