@@ -70,7 +70,7 @@ def read_inputs(
     What the inputs already `known` tell of their servers counts for the new ones too. `spark` is a session, the address
     of the Spark to start one on, or None: then a few small files are read right here.
     """
-    from workbench.engine.parts import shares_of
+    from workbench.engine.parts import out_of_step, shares_of
 
     readable = [number for number, one in enumerate(new) if one.kind]
     name_suffixes([*known, *new], [new[number] for number in readable])
@@ -86,6 +86,10 @@ def read_inputs(
     ]
     with _hashing([one for one in new if not one.sha256]):
         results = _results(shares, staging, spark, progress)
+        while wrong := out_of_step(shares, results):
+            anew = {(one.number, one.end) for one in wrong}
+            right = [one for one in results if (one["number"], (one["frames"] or {}).get("end")) not in anew]
+            results = [*right, *_results(wrong, staging, spark, None)]
     for result in sorted(results, key=lambda r: r["number"]):
         one = new[result["number"]]
         one.rows += result["rows"]
