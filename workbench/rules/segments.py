@@ -170,8 +170,8 @@ def _transaction(messages: list[Message], stream: Stream) -> Transaction:
     once = list({(message.number, message.content, message.sound): message for message in reversed(messages)}.values())
     once.sort(key=lambda message: message.offset)
     latest = _latest(once)
-    numbered = [message for message in latest if message.number is not None]
-    outcome, why, missing = _outcome(once, latest, len(numbered) == len(once), stream)
+    numbered = all(message.number is not None for message in once)
+    outcome, why, missing = _outcome(once, latest, numbered, stream)
     counting, rows, ragged = _counted(latest)
     seen = sum(piece.rows for message in once for piece in message.pieces)
     known = outcome in (COMMITTED, CORRUPT, CONFLICT)
@@ -195,11 +195,20 @@ def _transaction(messages: list[Message], stream: Stream) -> Transaction:
 
 
 def _latest(once: Sequence[Message]) -> list[Message]:
-    """The messages in the order of the transaction; of those that share a number the one sent last."""
+    """The messages in the order of the transaction. One whose number was there already stands for all from there on.
+
+    ROLLBACK TO SAVEPOINT brings back the message that was filled at the savepoint, its number with it: 1, 2, then 1 anew
+    with its end is a transaction of that last message.
+    """
     if any(message.number is None for message in once):
         return list(once)
-    last = {message.number: message for message in once}
-    return sorted(last.values(), key=lambda message: message.number or 0)
+    latest: dict[int, Message] = {}
+    for message in once:
+        number = message.number or 0
+        if number in latest:
+            latest = {one: there for one, there in latest.items() if one < number}
+        latest[number] = message
+    return [latest[number] for number in sorted(latest)]
 
 
 def _ended(once: Sequence[Message]) -> bool | None:
