@@ -90,9 +90,7 @@ def _plain(segments: pa.Table, lost: bool) -> np.ndarray:
     decided = _truth(numbered, False) | (_truth(unnumbered, False) & (not lost))
     whole = pc.or_(segments["piece"].is_null(), pc.and_(pc.equal(segments["piece"], 1), segments["piece_ended"]))
     plain = decided & _truth(whole, False) & _truth(segments["sound"], True) & _truth(segments["event"].is_null(), True)
-    odd = pc.or_(
-        pc.is_in(operation, pa.array([ROLLBACK, ROLLBACK_STATEMENT])), pc.starts_with(operation, UNKNOWN_KIND)
-    )
+    odd = pc.or_(pc.is_in(operation, pa.array([ROLLBACK, ROLLBACK_STATEMENT])), pc.starts_with(operation, UNKNOWN_KIND))
     plain &= ~_truth(odd, True)  # a message without a statement is odd, too
     key = segments["position"].combine_chunks()
     codes = key.indices if pa.types.is_dictionary(key.type) else key.dictionary_encode().indices
@@ -169,7 +167,9 @@ def of_one(
     for offset, rows in records.items():
         life = int(np.searchsorted(starts, offset, "right"))
         if rows[0]["event"]:
-            yield _row(rows[0], offset, records, outcome=EVENT, event=rows[0]["event"], life=life, ended=rows[0]["ended"])
+            yield _row(
+                rows[0], offset, records, outcome=EVENT, event=rows[0]["event"], life=life, ended=rows[0]["ended"]
+            )
         else:
             messages.append(message_of(rows, life))
     for one in transactions(messages, Stream(len(starts), lost)) if messages else ():
@@ -226,7 +226,15 @@ def _row(
     first: Mapping[str, Any], last: int, records: Mapping[int, list[dict[str, Any]]], **more: Any
 ) -> dict[str, Any]:
     heads = [rows[0] for rows in records.values()]
-    one: dict[str, Any] = {"messages": 1, "repeated": 0, "rows": "{}", "seen": 0, "kept": 0, "ragged": 0, "content": first["content"]}
+    one: dict[str, Any] = {
+        "messages": 1,
+        "repeated": 0,
+        "rows": "{}",
+        "seen": 0,
+        "kept": 0,
+        "ragged": 0,
+        "content": first["content"],
+    }
     return (
         one
         | {

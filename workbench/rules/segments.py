@@ -11,7 +11,7 @@ tell, the outcome says so, and `ASK` which question to its source settles it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 COMMITTED, ROLLED_BACK, UNFINISHED, ABORTED, INCOMPLETE, CORRUPT, CONFLICT, REPEATED, EVENT, UNKNOWN = OUTCOMES = (
@@ -40,7 +40,13 @@ TAIL = "tail"
 OPEN, RESTARTED, GAPS, BAD_SUM, OTHER_CONTENT, NUMBER_REUSED, TWO_ENDS = (
     *("open", "restarted", "messages_missing", "bad_checksum", "other_content", "number_used_again", "two_ends"),
 )
-NOT_KNOWN, UNFIT, LOST_BESIDE, TAKEN_BACK, AGAIN = "not_known", "pieces_do_not_fit", "loss_unnumbered", "taken_back", "again"
+NOT_KNOWN, UNFIT, LOST_BESIDE, TAKEN_BACK, AGAIN = (
+    "not_known",
+    "pieces_do_not_fit",
+    "loss_unnumbered",
+    "taken_back",
+    "again",
+)
 SAYS = {
     OPEN: "its end has not come: a statement of it is cut, or a message says that more follows",
     RESTARTED: "its end had not come when its server started anew: it can never come",
@@ -162,6 +168,8 @@ def transactions(messages: Iterable[Message], stream: Stream) -> list[Transactio
         one = _transaction(list(of_life), stream)
         if found and {m.content for m in one.messages} <= {m.content for t in found for m in t.messages}:
             one = Transaction(REPEATED, AGAIN, one.messages, repeated=len(one.messages), ended=one.ended)
+        elif found and one.outcome == COMMITTED:
+            one = replace(one, why=NUMBER_REUSED)
         found.append(one)
     return found
 
