@@ -274,6 +274,7 @@ def _by_statements(once: Sequence[Message], stream: Stream) -> tuple[str, str | 
     if _left_open(once):
         return _without_end(once, once, stream, ())
     if stream.lost:
+        # INSERT 1, INSERT 2 with the next INSERT's 1, INSERT 2: without the one in the middle the others fit all the same.
         return UNKNOWN, LOST_BESIDE, None
     return COMMITTED, None, None
 
