@@ -18,6 +18,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from workbench.model import Frame
 from workbench.systems.drizzle.formats.messages import whole
@@ -59,6 +60,18 @@ def frames(read: Read, size: int, start: int, end: int, known: bool) -> Iterator
 def next_good(data: bytes, at: int = 0) -> int:
     """Where the first good record of this data begins, at `at` or behind it; its length if it holds none."""
     return _Framing(lambda place, length: data[place : place + length], len(data)).next_good(at)
+
+
+_CUT = re.compile(rf"{TORN} in its (?P<part>\w+): (?P<have>\d+)(?: of (?P<need>\d+))? bytes.*")
+
+
+def end_of_file(frame: Frame) -> dict[str, Any]:
+    """How a file ends, told by its last frame, in the words of the contract; `damaged` where that is no record at all."""
+    at, end, state = frame
+    if cut := _CUT.fullmatch(state):
+        have = {name: int(number) for name, number in cut.groupdict().items() if name != "part" and number}
+        return {"state": "truncated", "offset": at, "part": cut["part"], **have}
+    return {"state": "clean", "offset": end} if state in SUMS else {"state": "damaged", "offset": at}
 
 
 class _Framing:

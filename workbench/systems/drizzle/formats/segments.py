@@ -20,7 +20,17 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from workbench import tables
 from workbench.model import Parsed, Piece, Reject
-from workbench.systems.drizzle.formats.framing import AROUND, HEAD, LONGEST, NO_SUM, SUM_FITS, SUMS, TORN, TRANSACTION
+from workbench.systems.drizzle.formats.framing import (
+    AROUND,
+    HEAD,
+    LONGEST,
+    NO_SUM,
+    SUM_FITS,
+    SUMS,
+    TORN,
+    TRANSACTION,
+    end_of_file,
+)
 from workbench.systems.drizzle.formats.messages import light_form
 from workbench.systems.drizzle.formats.statements import (
     NULLS,
@@ -377,4 +387,5 @@ def _read(piece: Piece, many: bool) -> Parsed:
             messages.add_lost(at, sound, length, body, entry_kind(kind))
     messages.read(many)
     made = {"segments": messages.table()} if messages.offset else {}
-    return Parsed(len(piece.frames), [*rejects, *messages.rejects], made, messages.times())
+    facts = {"end_of_file": end_of_file(piece.frames[-1])} if piece.ended and piece.frames else {}
+    return Parsed(len(piece.frames), [*rejects, *messages.rejects], made, facts | messages.times())
