@@ -15,10 +15,10 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
@@ -102,6 +102,20 @@ def _up_to_the_damage(decoder: Any, raw: bytes) -> bytes:
         for at in range(len(raw)):
             out += decoder.decompress(raw[at : at + 1])
     return bytes(out)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, to be read at any place. What is packed is unpacked into a file that nobody else sees, up to any damage."""
+    if not packed(path):
+        with open(path, "rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as plain:
+        with suppress(_Broken):
+            for chunk in _unpack(path):
+                plain.write(chunk)
+        yield plain
 
 
 def packed(path: Path) -> bool:
