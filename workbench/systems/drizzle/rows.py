@@ -75,6 +75,7 @@ class Named:
 
     schema: str
     table: str
+    catalog: str = ""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
@@ -209,7 +210,7 @@ def _operations(statement: Statement, where: str) -> Iterator[Operation]:
 
 
 def _named(metadata: object) -> Named:
-    return Named(metadata.schema_name, metadata.table_name)  # type: ignore[attr-defined]
+    return Named(metadata.schema_name, metadata.table_name, metadata.catalog_name)  # type: ignore[attr-defined]
 
 
 def _columns(metadata: Iterable[object]) -> Columns:
@@ -281,10 +282,10 @@ def _defined(statement: Statement) -> Named | None:
     """The table that a statement without rows is about."""
     if statement.HasField("create_table_statement"):
         table = statement.create_table_statement.table
-        return Named(table.schema, table.name)
+        return Named(table.schema, table.name, table.catalog)
     if statement.HasField("alter_table_statement"):
         table = statement.alter_table_statement.before
-        return Named(table.schema, table.name)
+        return Named(table.schema, table.name, table.catalog)
     if statement.HasField("drop_table_statement"):
         return _named(statement.drop_table_statement.table_metadata)
     if statement.HasField("truncate_table_statement"):
