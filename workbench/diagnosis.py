@@ -106,6 +106,7 @@ def diagnose(
         "tombstones": situation.floors.tombstones,
         "streams": judged.streams.streams() if judged.streams else [],
         "fleet": judged.streams.fleet() if judged.streams else [],
+        "appliers": judged.streams.appliers() if judged.streams else [],
         "transactions": judged.streams.odd(limit) if judged.streams else [],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
