@@ -70,7 +70,7 @@ def read_inputs(
     What the inputs already `known` tell of their servers counts for the new ones too. `spark` is a session, the address
     of the Spark to start one on, or None: then a few small files are read right here.
     """
-    from workbench.engine.parts import shares_of
+    from workbench.engine.parts import out_of_step, shares_of
 
     readable = [number for number, one in enumerate(new) if one.kind]
     name_suffixes([*known, *new], [new[number] for number in readable])
@@ -86,6 +86,10 @@ def read_inputs(
     ]
     with _hashing([one for one in new if not one.sha256]):
         results, session = _results(shares, staging, spark, progress)
+        while wrong := out_of_step(shares, results):
+            anew = {(one.number, one.end) for one in wrong}
+            right = [one for one in results if (one["number"], (one["frames"] or {}).get("end")) not in anew]
+            results = [*right, *_results(wrong, staging, spark, None)[0]]
     for result in sorted(results, key=lambda r: r["number"]):
         one = new[result["number"]]
         one.rows += result["rows"]
@@ -193,7 +197,9 @@ def _assembled(one: Input, staging: Path, spark: SparkSession | None) -> None:
         return
     from workbench.engine.assembling import assemble, committed_in
 
-    made = assemble(segments, staging, one.source, bool(one.rejected), spark)
+    # What a cut end will hold is not there yet; before it nothing is lost.
+    torn = one.facts.get("end_of_file", {}).get("state") == "truncated"
+    made = assemble(segments, staging, one.source, one.rejected > torn, spark)
     one.parts += made
     one.facts["by_origin"] = committed_in([staging / part["table"] / part["name"] for part in made])
 
