@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 
 from workbench.case import Case
 from workbench.engine.rows import rows_where
-from workbench.engine.streams import StreamLog, Sums
+from workbench.engine.streams import StreamLog
+from workbench.engine.streams_compared import Compared, compared
 from workbench.inputs import Input
-from workbench.rules.segments import ASK, COMMITTED, SAYS
-from workbench.rules.sending import NOTHING, SEND
-from workbench.rules.streams import WHY_UNKNOWN, Difference, difference
+from workbench.model import Problem
+from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
+from workbench.rules.sending import NOTHING, SEND, SENT
+from workbench.rules.streams import NOTHING_SHARED, WHY_UNKNOWN, Difference, judged
 from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Topology
@@ -37,6 +39,9 @@ LOG = "log"
 
 CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", "aborted": "TXN_ABORTED"}
 """What a server has of a transaction that it lacks -> the code that tells how it was missed."""
+
+LISTED = 10_000
+"""So many transactions of a kind are told one by one."""
 
 LACKS, IN_PART = "log_lacks", "came_in_part"
 _SAYS = {
@@ -63,25 +68,31 @@ class Applied:
     stopped: Mapping[str, str | None] = field(default_factory=dict)
 
 
+Commit = tuple[int, str]
+"""The number of a commit, and the position of its transaction."""
+
+
 @dataclass(frozen=True)
 class Behind:
     """What a replica has not applied of the log of its master, told by the numbers of commits.
 
-    waits  commits behind the last one that it applied, with the positions of their transactions
-    gaps   of these, those that are not in its queue, although later ones are: it will not ask for them again
-    purge  commits of the master below this one are applied by all replicas that were collected
+    waits  origin -> how many of its commits lie behind the last one that it applied, the first and the last of them
+    gaps   the first of these that are not in its queue, although later ones are: it will not ask for them again
+    lacks  how many such there are
     """
 
     applied: Applied
-    waits: list[tuple[int, str, str]]
-    gaps: list[tuple[int, str, str]]
+    waits: dict[str, tuple[int, Commit, Commit]]
+    gaps: list[tuple[Commit, str]]
+    lacks: int
 
 
 class Streams:
     """The logs of one snapshot, and each held against the source of its origins."""
 
-    def __init__(self, case: Case, shown: Topology) -> None:
-        self.case, self.shown = case, shown
+    def __init__(self, case: Case, shown: Topology, limit: int = LISTED) -> None:
+        self.case, self.shown, self.limit = case, shown, limit
+        self._between: dict[tuple[str, str, str], Compared] = {}
         self.logs = {one.server: self._log(one.server, one.log) for one in shown.replicas if one.log}
         self.told = {one.origin: one.server for one in shown.replicas if one.origin}
 
@@ -107,29 +118,33 @@ class Streams:
         return told if told in having else max(sorted(having), key=having.__getitem__, default=None)
 
     @cached_property
-    def differences(self) -> dict[tuple[str, str], Difference]:
+    def differences(self) -> dict[tuple[str, str], Compared]:
         """(server, origin) -> what its log lacks of the source's."""
-        found = {}
-        for origin in self.origins:
-            source = self.source_of(origin)
-            if source is None:
-                continue
-            entries = self.logs[source].entries(origin)
-            for name, log in self.logs.items():
-                if name != source:
-                    found[name, origin] = difference(entries, log.entries(origin), log.lost)
-        return found
+        return {
+            (name, origin): self.between(source, name, origin)
+            for origin in self.origins
+            if (source := self.source_of(origin))
+            for name in self.logs
+            if name != source
+        }
+
+    def between(self, source: str, copy: str, origin: str) -> Compared:
+        """What the log of one server lacks of that of another one."""
+        key = source, copy, origin
+        if key not in self._between:
+            self._between[key] = compared(self.logs[source], self.logs[copy], origin, self.limit)
+        return self._between[key]
 
     @cached_property
     def holders(self) -> dict[str, dict[str, list[str]]]:
-        """Origin -> position -> the servers whose logs have it whole, of all that some server lacks."""
+        """Origin -> position -> the servers whose logs have it whole, of what some server lacks as far as it is listed."""
         found: dict[str, dict[str, list[str]]] = {}
         for origin in self.origins:
             lacked = {
-                one.position
-                for (_, of), each in self.differences.items()
+                lack.position
+                for (_, of), one in self.differences.items()
                 if of == origin
-                for one in (*each.inside, *each.behind)
+                for lack in (*one.difference.inside, *one.difference.behind)
             }
             for name in sorted(self.logs):
                 for position, row in self.logs[name].rows_of(origin, sorted(lacked)).items():
@@ -166,21 +181,31 @@ class Streams:
     @cached_property
     def behind(self) -> list[Behind]:
         """What replicas have not applied, where they number commits as their master's log does."""
-        found = []
-        for one in self.applied:
-            if one.source is None or one.commit is None:
-                continue
-            after = one.commit
-            waits = sorted(
-                (entry.place, origin, entry.position)
-                for origin in self.logs[one.source].sums
-                for entry in self.logs[one.source].entries(origin)
-                if entry.place > after
-            )
-            fetched = max(one.queued, default=after)
-            gaps = [wait for wait in waits if wait[0] <= fetched and wait[0] not in one.queued]
-            found.append(Behind(one, waits, gaps))
-        return found
+        return [
+            self._behind(one, one.source, one.commit)
+            for one in self.applied
+            if one.source is not None and one.commit is not None
+        ]
+
+    def _behind(self, one: Applied, source: str, after: int) -> Behind:
+        waits: dict[str, tuple[int, Commit, Commit]] = {}
+        gaps: list[tuple[Commit, str]] = []
+        queued, fetched, lacks = set(one.queued), max(one.queued, default=after), 0
+        for batch in self.logs[source].after(after):
+            for origin in pc.unique(batch["origin"]).to_pylist():
+                rows = batch.filter(pc.equal(batch["origin"], origin))
+                commits = list(zip(rows["commit"].to_pylist(), rows["position"].to_pylist(), strict=True))
+                count, first, last = waits.get(origin, (0, commits[0], commits[0]))
+                waits[origin] = count + len(commits), min(first, *commits), max(last, *commits)
+                lacking = [(commit, origin) for commit in commits if commit[0] <= fetched and commit[0] not in queued]
+                lacks += len(lacking)
+                gaps = sorted([*gaps, *lacking])[: self.limit]
+        return Behind(one, waits, gaps, lacks)
+
+    def rows_at(self, position: str) -> dict[str, dict[str, Any] | None]:
+        """Server -> the row of one transaction in its log; None: it has none."""
+        origin = self.shown.system.origin_of(position)
+        return {name: log.rows_of(origin, [position]).get(position) for name, log in self.logs.items()}
 
     # --- as rows of the output
 
@@ -214,29 +239,19 @@ class Streams:
         source = self.source_of(origin)
         if found is None or source is None:
             return None
-        rows = self.logs[source].rows_of(origin, [one.position for one in found.behind]).values()
-        here, there = (
-            self.logs[name].sums[origin].until if origin in self.logs[name].sums else None for name in (server, source)
-        )
-        passed = (there - here).total_seconds() if here and there and found.behind else 0.0
-        return {
-            "transactions": len(found.behind),
-            "bytes": sum(row["bytes"] for row in rows),
-            "rows": sum(row["kept"] for row in rows),
-            "seconds": max(passed, 0.0),
-        }
+        sums = [self.logs[name].sums.get(origin) for name in (server, source)]
+        here, there = (one.until if one else None for one in sums)
+        count = found.counts["behind"]
+        passed = (there - here).total_seconds() if here and there and count else 0.0
+        return {"transactions": count, "bytes": found.bytes, "rows": found.rows, "seconds": max(passed, 0.0)}
 
     def fleet(self) -> list[dict[str, Any]]:
         """Each log against that of its source: what is missing inside, behind, incomplete, undecided, errant; what to apply."""
         show = self.shown.system.show
         found = []
-        for (server, origin), one in sorted(self.differences.items()):
-            source = self.source_of(origin) or ""
-            void = {
-                position: outcome
-                for position, outcome in one.undecided.items()
-                if outcome in ("rolled_back", "aborted")
-            }
+        for (server, origin), both in sorted(self.differences.items()):
+            one, source = both.difference, self.source_of(origin) or ""
+            void = [position for position, outcome in one.undecided.items() if outcome in (ROLLED_BACK, ABORTED)]
             apply = sorted((*one.inside, *one.behind), key=lambda lack: lack.place)
             rows = self.logs[source].rows_of(origin, [lack.position for lack in apply])
             found.append(
@@ -244,6 +259,7 @@ class Streams:
                     "server": server,
                     "origin": origin,
                     "source": source,
+                    "counts": dict(sorted(both.counts.items())),
                     "inside": [show(lack.position) for lack in one.inside if lack.outcome is None],
                     "incomplete": [show(lack.position) for lack in one.inside if lack.outcome is not None],
                     "behind": [show(lack.position) for lack in one.behind],
@@ -262,9 +278,36 @@ class Streams:
             )
         return found
 
+    def appliers(self) -> list[dict[str, Any]]:
+        """What replicas say of themselves: how far they applied, what stands still, what they wait for."""
+        show, waiting = self.shown.system.show, {id(one.applied): one for one in self.behind}
+        found = []
+        for one in self.applied:
+            behind = waiting.get(id(one))
+            gaps = behind.gaps if behind else []
+            found.append(
+                {
+                    "server": one.server,
+                    "master": one.master,
+                    "source": one.source,
+                    "commit": one.commit,
+                    "queued": len(one.queued),
+                    "stopped": dict(sorted(one.stopped.items())),
+                    "behind": sum(count for count, _, _ in behind.waits.values()) if behind else None,
+                    "gaps": [{"commit": commit, "position": show(position)} for (commit, position), _ in gaps],
+                    "purge_below": purge_below(self, one.source) if one.source else None,
+                }
+            )
+        return found
+
     def odd(self, limit: int) -> list[dict[str, Any]]:
         """The transactions that are no plain commits, and the biggest ones, of each log."""
         return [self.transaction(name, row) for name, log in sorted(self.logs.items()) for row in log.odd(limit)]
+
+    @cached_property
+    def odd_ones(self) -> list[dict[str, Any]]:
+        """The same, as many as are told one by one."""
+        return self.odd(self.limit)
 
     def transaction(self, server: str, row: Row) -> dict[str, Any]:
         """One transaction of a log as a row of the output."""
@@ -279,7 +322,7 @@ class Streams:
             "why": why,
             "says": SAYS.get(why or ""),
             "ask": ASK.get(why or ""),
-            "at_source": resolved.undecided.get(row["position"]) if resolved else None,
+            "at_source": resolved.difference.undecided.get(row["position"]) if resolved else None,
             "offset": row["offset"],
             "last": row["last"],
             "messages": row["messages"],
@@ -306,22 +349,41 @@ def judged_by_stream(
     case: Case, shown: Topology, limit: int, spark: SparkSession | None = None
 ) -> tuple[list[dict[str, Any]], Verdicts]:
     """The pairs of servers whose logs share an origin, and what each lacks."""
-    streams, found = Streams(case, shown), Verdicts()
+    streams, found = Streams(case, shown, limit), Verdicts()
     found.streams = streams
-    for (server, origin), one in sorted(streams.differences.items()):
-        _judge(streams, server, origin, one, limit, found)
+    if spark is not None:
+        _check(spark, streams)
+    for (server, origin), both in sorted(streams.differences.items()):
+        _judge(streams, server, origin, both, limit, found)
     _waiting(streams, found)
     found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
     return list(_pairs(streams)), found
 
 
-def _judge(streams: Streams, server: str, origin: str, one: Difference, limit: int, found: Verdicts) -> None:
+def _check(spark: SparkSession, streams: Streams) -> None:
+    """Raise Problem unless Spark says the same of every two logs that are compared."""
+    from workbench.engine.streams_counted import counted
+
+    for (server, origin), one in streams.differences.items():
+        source = streams.source_of(origin) or ""
+        told = counted(spark, streams.logs[source], streams.logs[server], origin)
+        if told != one.said:
+            differ = ", ".join(sorted(word for word in told | one.said if told[word] != one.said[word]))
+            raise Problem(
+                f"two ways of comparing the logs of {server} and {source} disagree on {differ} of origin {origin}",
+                "evidence",
+                "the evidence is damaged: load the inputs into a new case",
+            )
+
+
+def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: int, found: Verdicts) -> None:
+    one = both.difference
     show = streams.shown.system.show
     source = streams.source_of(origin) or ""
     about: dict[str, Any] = {"server": server, "suffix": None, "origin": origin}
     lacked = one.inside[: max(0, limit - len(found.missing))]
     rows = streams.logs[source].rows_of(origin, [lack.position for lack in lacked])
-    found.totals["missing"] += len(one.inside)
+    found.totals["missing"] += both.counts["inside"]
     for lack in lacked:
         rule = LACKS if lack.outcome is None else IN_PART
         counted = json.loads(rows[lack.position]["rows"] or "{}") if lack.position in rows else {}
@@ -339,20 +401,15 @@ def _judge(streams: Streams, server: str, origin: str, one: Difference, limit: i
                 "says": _SAYS[rule],
             }
         )
-    found.totals["stranded"] += len(one.errant)
+    found.totals["stranded"] += both.counts["errant"]
     for position in one.errant[: max(0, limit - len(found.stranded))]:
         about_it = {"position": show(position), "operation": None, "target": None, "attribute": None}
         proof = {"held_by": [server], "evidence": [LOG], "cause": None, "rule": "errant"}
         found.stranded.append({**about, **about_it, **proof, "says": f"it is in no log of {source}, its source"})
-    if one.behind:
-        having = streams.holders.get(origin, {})
-        available = [lack for lack in one.behind if having.get(lack.position)]
-        ends = {"first": show(one.behind[0].position), "last": show(one.behind[-1].position)}
-        lag = streams._lag(server, origin) or {}
-        more = {key: lag[key] for key in ("bytes", "rows", "seconds") if key in lag}
-        found.pending.append(
-            {**about, "count": len(one.behind), **ends, "available": len(available), "suppliers": [source]} | more
-        )
+    if both.first and both.last:
+        count = both.counts["behind"]  # the log of the source has all of them, whole
+        ends = {"first": show(both.first), "last": show(both.last)}
+        found.pending.append({**about, "count": count, **ends, "available": count, "suppliers": [source]})
     for first, last, count, why in _stretches(one):
         found.totals["unknown"] += 1
         found.unknown.append(
@@ -376,10 +433,9 @@ def _waiting(streams: Streams, found: Verdicts) -> None:
     """What replicas that tell how far they applied still wait for."""
     show = streams.shown.system.show
     for one in streams.behind:
-        for origin in sorted({origin for _, origin, _ in one.waits}):
-            waits = [wait for wait in one.waits if wait[1] == origin]
-            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": len(waits)}
-            row |= {"first": show(waits[0][2]), "last": show(waits[-1][2]), "available": len(waits)}
+        for origin, (count, first, last) in sorted(one.waits.items()):
+            row: dict[str, Any] = {"server": one.applied.server, "suffix": None, "origin": origin, "count": count}
+            row |= {"first": show(first[1]), "last": show(last[1]), "available": count}
             found.pending.append({**row, "suppliers": [one.applied.source]})
 
 
@@ -393,14 +449,11 @@ def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
             to_send: dict[str, dict[str, Any]] = {}
             anchors: list[tuple[int, str]] = []
             for origin in sorted(streams.logs[supplier].sums.keys() & streams.logs[consumer].sums.keys()):
-                mine, theirs = streams.logs[supplier].entries(origin), streams.logs[consumer].entries(origin)
-                one = difference(mine, theirs, streams.logs[consumer].lost)
-                places = {entry.position: entry.place for entry in mine}
-                if one.last:
-                    anchors.append((places[one.last], one.last))
-                if one.behind:
-                    ends = {"first": show(one.behind[0].position), "last": show(one.behind[-1].position)}
-                    to_send[origin] = {"count": len(one.behind), **ends}
+                one = streams.between(supplier, consumer, origin)
+                if one.shared and one.shared.last:
+                    anchors.append((one.shared.covers, one.shared.last))
+                if one.first and one.last:
+                    to_send[origin] = {"count": one.counts["behind"], "first": show(one.first), "last": show(one.last)}
             anchor = max(anchors, default=(0, None))[1]
             row: dict[str, Any] = {"supplier": supplier, "consumer": consumer, "suffix": None, "link": None}
             row |= {"link_enabled": None, "rules": "stream", "would_contact": None, "unrelated": False, "others": {}}
@@ -412,7 +465,7 @@ def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
             row |= {"anchor_class": None, "anchor_class_assumed": False, "delivers": True}
             row["reasons"] = [_reason(to_send, anchor)]
             row["stop"] = {origin: one["last"] for origin, one in to_send.items()}
-            row["counts"] = {SEND: sum(one["count"] for one in to_send.values())} if to_send else {}
+            row["counts"] = {SENT: sum(one["count"] for one in to_send.values())} if to_send else {}
             yield row | {"to_send": to_send}
 
 
@@ -426,46 +479,51 @@ def _reason(to_send: Mapping[str, Any], anchor: str | None) -> dict[str, Any]:
 
 def verdicts_by_stream(case: Case, shown: Topology, position: str) -> list[Verdict]:
     """The verdict of every server with a log, where any log holds the transaction."""
-    streams = Streams(case, shown)
-    origin = shown.system.origin_of(position)
-    rows = {name: log.rows_of(origin, [position]).get(position) for name, log in streams.logs.items()}
-    if not any(rows.values()):
+    streams = Streams(case, shown, limit=1)
+    rows = streams.rows_at(position)
+    source = streams.source_of(shown.system.origin_of(position))
+    if not any(rows.values()) or source is None:
         return []
-    found = []
-    for name, row in sorted(rows.items()):
-        one = streams.differences.get((name, origin))
-        if row is not None and row["outcome"] == COMMITTED:
-            found.append(Verdict(name, None, PRESENT, "log_shows", _SAYS["log_shows"]))
-        elif one and any(lack.position == position for lack in one.inside):
-            rule = IN_PART if row else LACKS
-            found.append(Verdict(name, None, MISSING, rule, _SAYS[rule]))
-        elif one and any(lack.position == position for lack in one.behind):
-            found.append(Verdict(name, None, PENDING, "not_covered", NOT_COVERED))
-        elif one and (why := {entry[0]: entry[2] for entry in one.unknown}.get(position)):
-            found.append(Verdict(name, None, UNKNOWN, why, WHY_UNKNOWN[why]))
-        elif row is not None:
-            found.append(Verdict(name, None, UNKNOWN, row["outcome"], SAYS.get(row["why"] or "", row["outcome"])))
-    return found
+    return [Verdict(name, None, *_verdict(streams, source, name, rows)) for name in sorted(rows)]
+
+
+def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | None]) -> tuple[str, str, str]:
+    """(verdict, rule, what the rule says) of one transaction at one server; `rows` are its own in each log."""
+    row, theirs = rows[name], rows[source]
+    if row is not None and row["outcome"] == COMMITTED:
+        return PRESENT, "log_shows", _SAYS["log_shows"]
+    if theirs is None or theirs["outcome"] != COMMITTED or name == source:
+        if row is None:
+            return UNKNOWN, "not_at_source", "its source does not show it as a commit"
+        return UNKNOWN, str(row["outcome"]), SAYS.get(row["why"] or "", str(row["outcome"]))
+    one = streams.between(source, name, theirs["origin"])
+    if one.shared is None:
+        return UNKNOWN, NOTHING_SHARED, WHY_UNKNOWN[NOTHING_SHARED]
+    place = theirs["commit" if streams.logs[source].by_commit else "last"]
+    told = judged(place, row["outcome"] if row else None, one.shared, bool(streams.logs[name].lost))
+    if told == "inside":
+        rule = IN_PART if row else LACKS
+        return MISSING, rule, _SAYS[rule]
+    return (PENDING, "not_covered", NOT_COVERED) if told == "behind" else (UNKNOWN, told, WHY_UNKNOWN[told])
 
 
 def would_send(streams: Streams, position: str, consumer: str) -> Iterator[tuple[str, bool, str]]:
     """Each other log: its server, whether it would send the transaction now, and why."""
-    origin = streams.shown.system.origin_of(position)
-    if consumer not in streams.logs:
-        return
-    theirs = streams.logs[consumer]
-    for name, log in sorted(streams.logs.items()):
-        if name != consumer:
-            one = difference(log.entries(origin), theirs.entries(origin), theirs.lost)
-            sent = any(lack.position == position for lack in one.behind)
-            passed = any(lack.position == position for lack in one.inside)
-            yield name, sent, _SENDS[sent, passed]
+    rows = streams.rows_at(position)
+    for name, row in sorted(rows.items()):
+        if name == consumer or consumer not in streams.logs:
+            continue
+        if row is None or row["outcome"] != COMMITTED:
+            yield name, False, "its log does not hold it as a commit"
+            continue
+        verdict, _, _ = _verdict(streams, name, consumer, rows)
+        yield name, verdict == PENDING, _SENDS.get(verdict, "nothing tells whether the consumer has it")
 
 
 _SENDS = {
-    (True, False): "it follows the last transaction that both have",
-    (False, True): "the consumer is past it: a slave asks for later commits only",
-    (False, False): "its log does not hold it as a commit that the consumer lacks",
+    PENDING: "it follows the last transaction that both have",
+    MISSING: "the consumer is past it: a replica asks for later commits only",
+    PRESENT: "the consumer has it",
 }
 
 
@@ -473,11 +531,6 @@ def purge_below(streams: Streams, master: str) -> int | None:
     """Commits of this master below the number given are applied by every replica that was collected; None: nobody tells."""
     told = [one.commit for one in streams.applied if one.source == master]
     return min((commit for commit in told if commit is not None), default=None) if None not in told else None
-
-
-def sums_of(streams: Streams, server: str) -> Mapping[str, Sums]:
-    """Origin -> what the transactions of that server's log come to."""
-    return streams.logs[server].sums if server in streams.logs else {}
 
 
 def big_ones(streams: Streams) -> Sequence[tuple[str, dict[str, Any]]]:

@@ -21,7 +21,7 @@ from workbench.engine.reading import Part, stream_part
 from workbench.engine.rows import rows_where
 from workbench.rules.segments import ABORTED, COMMITTED, EVENT, REPEATED, ROLLED_BACK
 from workbench.rules.streams import Entry
-from workbench.tables import SCHEMAS, SOURCE
+from workbench.tables import SCHEMAS, SOURCE, joined
 
 BIG_MESSAGES, BIG_BYTES, BIG_ROWS = 16, 16 << 20, 100_000
 """From so many messages, bytes or rows on a transaction is big: it fills at least a dozen messages of the usual limit."""
@@ -104,9 +104,7 @@ class StreamLog:
     def odd(self, limit: int) -> list[dict[str, Any]]:
         """The transactions that are no plain commits, the first ones up to the limit, and the biggest ones."""
         where = pc.field("why").is_valid() | (pc.field("ragged") > 0) | (pc.field("repeated") > 0)
-        found = rows_where(self.parts, _COLUMNS, where)
-        found = found.take(pc.sort_indices(found, [("offset", "ascending")]).slice(0, limit))
-        rows = {(row["origin"], row["offset"]): row for row in found.to_pylist()}
+        rows = {(row["origin"], row["offset"]): row for row in self._first(where, "offset", limit)}
         return sorted(
             ({(row["origin"], row["offset"]): row for row in self.big()} | rows).values(), key=lambda row: row["offset"]
         )
@@ -114,14 +112,26 @@ class StreamLog:
     def big(self) -> list[dict[str, Any]]:
         """The biggest transactions, those that are big at all, the biggest first; `held` is how many ended while it was open."""
         big = (pc.field("messages") >= BIG_MESSAGES) | (pc.field("bytes") >= BIG_BYTES) | (pc.field("seen") >= BIG_ROWS)
-        rows = rows_where(self.parts, _COLUMNS, big & (pc.field("outcome") != EVENT)).to_pylist()
-        rows.sort(key=lambda row: (-row["bytes"], row["offset"]))
-        rows = rows[:BIGGEST]
+        rows = self._first(big & (pc.field("outcome") != EVENT), "bytes", BIGGEST, "descending")
         held = np.zeros(len(rows), np.int64)
         for batch in self._batches(["last"]) if rows else ():
             lasts = batch["last"].to_numpy()
             held += np.array([np.count_nonzero((lasts > row["offset"]) & (lasts < row["last"])) for row in rows])
         return [row | {"held": int(count)} for row, count in zip(rows, held, strict=True)]
+
+    def after(self, commit: int) -> Iterator[pa.RecordBatch]:
+        """The origin, position and commit of what was committed behind a commit; of logs that number these."""
+        for part in self.parts:
+            yield from stream_part(part["path"], ["origin", "position", "commit"], pc.field("commit") > commit)
+
+    def _first(self, where: pc.Expression, by: str, limit: int, order: str = "ascending") -> list[dict[str, Any]]:
+        """The first rows that fit, in the order of a column: no more of them are ever held."""
+        kept = pa.table({})
+        for part in self.parts:
+            for batch in stream_part(part["path"], _COLUMNS, where):
+                some = joined([pa.Table.from_batches([batch]), *([kept] if len(kept) else [])])
+                kept = some.take(pc.sort_indices(some, [(by, order), ("offset", "ascending")])[:limit])
+        return kept.to_pylist()
 
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part in self.parts:

@@ -294,9 +294,8 @@ def _fits(messages: Sequence[Message], to_the_end: bool = True) -> bool:
                 open_piece = None
                 continue
             goes_on = piece.number is not None and piece.number > 1
-            if open_piece is not None or goes_on:
-                if open_piece is None or not goes_on or not _next(open_piece, piece):
-                    return False
+            if goes_on != (open_piece is not None) or (open_piece is not None and not _next(open_piece, piece)):
+                return False
             open_piece = None if piece.number is None or piece.ended else piece
     return open_piece is None or not to_the_end
 

@@ -120,19 +120,18 @@ def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterabl
 
 def difference(source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[int] = ()) -> Difference:
     """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts."""
-    theirs, mine = ({one.position: one for one in stream} for stream in (source, copy))
+    order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
+    theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
     both = shared(theirs, mine, lost)
-    order = sorted(source, key=lambda one: (one.place, one.position))
     if both is None:
-        return Difference(
-            None, unknown=[(one.position, one.place, NOTHING_SHARED) for one in order if one.outcome == COMMITTED]
-        )
+        last_ones = [one for one in order if theirs[one.position] is one and one.outcome == COMMITTED]
+        return Difference(None, unknown=[(one.position, one.place, NOTHING_SHARED) for one in last_ones])
     found = Difference(both.last)
     for one in order:
         if theirs[one.position] is one:
             _judge(one, mine.get(one.position), both, bool(lost), found)
     first, last = both.ends
-    for one in sorted(copy, key=lambda one: (one.place, one.position)):
+    for one in there:
         if one.outcome == COMMITTED and one.position not in theirs and first < one.place < last:
             found.errant.append(one.position)
     return found

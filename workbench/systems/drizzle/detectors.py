@@ -30,8 +30,6 @@ Row = Mapping[str, Any]
 Key = tuple[str, str]
 """Server and origin."""
 
-_ODD_SHOWN = 10_000
-
 
 def _streams(situation: Situation) -> Streams:
     assert situation.verdicts.streams is not None
@@ -41,7 +39,7 @@ def _streams(situation: Situation) -> Streams:
 def _odd(situation: Situation, which: Callable[[Row], bool]) -> Iterator[tuple[Key, list[Row]]]:
     """The transactions of each log and origin that are so, in the order of the log."""
     found: dict[Key, list[Row]] = {}
-    for row in _streams(situation).odd(_ODD_SHOWN):
+    for row in _streams(situation).odd_ones:
         if which(row):
             found.setdefault((row["server"], row["origin"]), []).append(row)
     yield from sorted(found.items())
@@ -148,17 +146,16 @@ def conflicts(situation: Situation) -> Iterator[Finding]:
         )
     streams, show = _streams(situation), situation.topology.system.show
     for (server, origin), one in sorted(streams.differences.items()):
-        if one.conflicts:
+        if count := one.counts["conflicts"]:
             source = streams.source_of(origin)
             yield Finding(
                 "TXN_CONFLICT",
                 "error",
-                f"{server} and {source} hold {len(one.conflicts):,} transactions of server {origin} with different contents "
-                "or ends",
+                f"{server} and {source} hold {count:,} transactions of server {origin} with different contents or ends",
                 server=server,
                 origin=origin,
-                items=tuple(map(show, one.conflicts[:ITEMS_SHOWN])),
-                evidence=({"server": server, "source": source, "count": len(one.conflicts)},),
+                items=tuple(map(show, one.difference.conflicts[:ITEMS_SHOWN])),
+                evidence=({"server": server, "source": source, "count": count},),
                 fix=(
                     step(
                         f"compare the rows of both, and provision the one that is wrong ({server}?) from the other",
@@ -210,7 +207,7 @@ def damaged(situation: Situation) -> Iterator[Finding]:
         end = one.facts.get("end_of_file", {})
         torn = end.get("state") == "truncated"
         lost = [row for row in _rejects(situation, one.file) if not (torn and row["offset"] == end.get("offset"))]
-        mine = [row for row in _streams(situation).odd(_ODD_SHOWN) if row["outcome"] == CORRUPT]
+        mine = [row for row in _streams(situation).odd_ones if row["outcome"] == CORRUPT]
         bad = [row for row in mine if row["server"] == one.server]
         if one.kind and one.kind.startswith("drizzle.transaction-log") and (lost or bad):
             what = [f"{len(bad):,} transactions have a message that does not fit its checksum"] if bad else []
@@ -356,12 +353,12 @@ def appliers(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "QUEUE_GAP",
                 "error",
-                f"{one.server}: {len(gone):,} commits of {one.source} are neither applied nor in its queue, which goes on "
+                f"{one.server}: {behind.lacks:,} commits of {one.source} are neither applied nor in its queue, which goes on "
                 "behind them: it will not ask for them again",
                 server=one.server,
                 origin=gone[0][1],
-                items=tuple(show(position) for _, _, position in gone[:ITEMS_SHOWN]),
-                evidence=first_few({"commit": commit, "position": show(position)} for commit, _, position in gone),
+                items=tuple(show(position) for (_, position), _ in gone[:ITEMS_SHOWN]),
+                evidence=first_few({"commit": commit, "position": show(position)} for (commit, position), _ in gone),
                 fix=(
                     step(
                         "put their messages into the queue from the master's log before the applier comes to them",

@@ -39,4 +39,6 @@ TRANSACTION_LOG = Format(
     FRAMES,
     splittable=True,
     frames=frames,
+    evidence="log",
+    is_log=True,
 )
