@@ -292,7 +292,8 @@ def ragged(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "RAGGED_UPDATE",
             "warning",
-            f"{key[0]}: {count:,} rows in {_some(rows)} cannot be read safely: the header lists the columns that the first row changed",
+            f"{key[0]}: {count:,} rows in {_some(rows)} cannot be read safely: "
+            "the header lists the columns that the first row changed",
             **_of(key, rows),
             fix=(
                 step(
