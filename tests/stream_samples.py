@@ -13,7 +13,8 @@ from typing import Any
 
 from workbench.rules.segments import COMMITTED, Message, Piece, Stream, Transaction, kept_pieces, transactions
 from workbench.systems.drizzle.formats import messages_pb2
-from workbench.systems.drizzle.rows import Place, content_of
+from workbench.systems.drizzle.formats.segments import content_of
+from workbench.systems.drizzle.rows import Place
 
 STREAMS = Path(__file__).parent / "samples" / "drizzle"
 _HEAD = struct.Struct("<II")

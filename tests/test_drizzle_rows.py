@@ -13,6 +13,7 @@ from stream_samples import bytes_of, committed, expected, log_of, record, record
 
 from workbench.model import Problem
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Table, Transaction
+from workbench.systems.drizzle.formats.segments import content_of
 from workbench.systems.drizzle.rows import (
     Delete,
     Insert,
@@ -20,7 +21,6 @@ from workbench.systems.drizzle.rows import (
     Place,
     Unsafe,
     Update,
-    content_of,
     final_rows,
     operations,
     reading,

@@ -313,7 +313,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (models_are_for_inputs, "workbench.systems.kanidm.formats", "from pydantic import BaseModel"),
     (models_are_for_inputs, "workbench.scenarios", "from pydantic import BaseModel"),
     (one_direction, "workbench.systems.kanidm.formats", "from workbench import cli"),
-    (one_direction, "workbench.systems.drizzle.formats", "from ...engine import session"),
+    (one_direction, "workbench.systems.drizzle.formats", "from ....engine import session"),
     (one_direction, "workbench.engine.evidence", "import workbench.case"),
     (one_direction, "workbench.figures", "from widgets import views"),
     (the_engine_knows_no_system_by_name, "workbench.engine.diagnosis", "from ..systems.kanidm import rules"),
@@ -463,7 +463,10 @@ def test_a_wheel_holds_every_module_and_what_they_read(tmp_path: Path) -> None:
     (wheel,) = (tmp_path / "out").glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     modules = {
-        file.relative_to(ROOT).as_posix() for top in ("workbench", "widgets") for file in (ROOT / top).rglob("*.py")
+        file.relative_to(ROOT).as_posix()
+        for top in ("workbench", "widgets")
+        for file in (ROOT / top).rglob("*")
+        if file.suffix in (".py", ".pyi")
     }
     read = {"workbench/py.typed", "workbench/engine/quiet.log4j2.properties"}
     read |= {"workbench/jupyter/overrides.json", "widgets/look.css"}

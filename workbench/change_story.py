@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
 
 from workbench.by_entry import names_of, pulls, verdicts_by_entry
+from workbench.by_stream import Streams, verdicts_by_stream, would_send
 from workbench.case import Case
 from workbench.diagnosis import case_at, logs_of, session_in
 from workbench.engine.logs import StoredLog
 from workbench.engine.reading import stream_part
 from workbench.model import Problem
-from workbench.rules.sending import SENT
+from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.verdicts import PRESENT
 from workbench.topology import Row, Topology, topology
 from workbench.verdicts import Verdict, verdicts_on
@@ -31,6 +32,7 @@ _SAID = {
     "entry_states": ("target", "attribute", "state", "mark"),
     "messages": ("at", "code", "link", "text"),
     "states": ("kind", "entry", "attribute"),
+    "segments": ("segment", "ended", "operation", "target", "piece", "rows"),
 }
 
 
@@ -52,8 +54,13 @@ def story_in(
     key = shown.system.typed(position)
     if key is None:
         raise Problem(f"{position} is not a position", "", "give one as the tables show it")
-    found = verdicts_by_entry(case, shown, key) if shown.pulling else verdicts_on(case, shown, logs, key)
-    senders = partial(_answerers, case, shown) if shown.pulling else partial(_suppliers, shown, logs)
+    senders: Callable[..., Any] = partial(_suppliers, shown, logs)
+    if shown.system.streaming:
+        found, senders = verdicts_by_stream(case, shown, key), partial(_streamers, case, shown)
+    elif shown.pulling:
+        found, senders = verdicts_by_entry(case, shown, key), partial(_answerers, case, shown)
+    else:
+        found = verdicts_on(case, shown, logs, key)
     if not found:
         do = "check it for a typing error, or load the files that name it"
         raise Problem(f"nothing in the case names {position}", shown.snapshot, do)
@@ -115,6 +122,7 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
     after = system.order_key(system.origin_of(key), hi + 1, 0)
     by_text = (pc.field("position") >= system.show(key)) & (pc.field("position") < after)
     where = dict.fromkeys(_SAID, by_text) | {"changes": (pc.field("hi") == hi) & (pc.field("lo") == lo)}
+    where["segments"] = pc.field("position") == key
     where["states"] = (pc.field("hi") == hi) & (pc.field("origin") == system.origin_of(key))
     for one in case.inputs:
         for table, columns in _SAID.items():
@@ -172,3 +180,10 @@ def _answerers(case: Case, shown: Topology, key: str, consumer: str, suffix: str
             after, upto = row["owed"].get(origin, ("", ""))
             why = row["reasons"][-1]["says"] if row["reasons"] else ""
             yield {**told, "outcome": SENT if after < show(key) <= upto else None, "why": why}
+
+
+def _streamers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+    """Whether the transaction is in what each other log holds behind the last one that both have."""
+    for supplier, sent, why in would_send(Streams(case, shown), key, consumer):
+        told = {"supplier": supplier, "link": None, "link_enabled": None, "decision": SEND if sent else NOTHING}
+        yield {**told, "outcome": SENT if sent else None, "why": why}

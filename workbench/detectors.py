@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench import losses
-from workbench.files import PACKED
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -35,6 +34,7 @@ from workbench.rules.vectors import last
 from workbench.situation import Situation, replica_in
 from workbench.systems import format_with
 from workbench.topology import Row, Topology
+from workbench.unpacking import PACKED
 
 WAITS = timedelta(seconds=300)
 """Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""

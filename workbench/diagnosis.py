@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.by_entry import judged_by_entry, pulls
+from workbench.by_stream import judged_by_stream
 from workbench.case import Case
 from workbench.causes import name_causes
 from workbench.detectors import detected
@@ -103,6 +104,10 @@ def diagnose(
         "findings": [_finding(one) for one in findings],
         "floors": situation.floors.floors,
         "tombstones": situation.floors.tombstones,
+        "streams": judged.streams.streams() if judged.streams else [],
+        "fleet": judged.streams.fleet() if judged.streams else [],
+        "appliers": judged.streams.appliers() if judged.streams else [],
+        "transactions": judged.streams.odd(limit) if judged.streams else [],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
         "run": {
@@ -124,6 +129,8 @@ def _judged(
     case: Case, shown: Topology, limit: int, rules: str | None = None, spark: SparkSession | None = None
 ) -> tuple[list[dict[str, Any]], Verdicts]:
     """The pair matrix and the verdicts, out of logs, or, of a system that keeps none, out of the states of entries."""
+    if shown.system.streaming:
+        return judged_by_stream(case, shown, limit, spark)
     if shown.pulling:
         pairs = pulls(case, shown, rules)
         return pairs, judged_by_entry(case, shown, pairs, limit, spark)
@@ -441,11 +448,16 @@ class PlannedSession:
 
 def _server(shown: Topology, replica: Replica) -> dict[str, Any]:
     seen = replica.log.facts.get("by_origin", {}) if replica.log else {}
+    vector = replica.seen() if shown.system.streaming else replica.vector
+    show = shown.system.show
     return {
         "name": replica.server,
         "origin": replica.origin,
         "suffix": replica.suffix,
-        "vector": {origin: {"min": span.min, "max": span.max} for origin, span in sorted(replica.vector.items())},
+        "vector": {
+            origin: {"min": span.min and show(span.min), "max": span.max and show(span.max)}
+            for origin, span in sorted(vector.items())
+        },
         "changes": sum(one["count"] for one in seen.values()),
         "evidence": sorted(shown.system.vector_word if one == VECTOR else one for one in replica.evidence),
     }

@@ -3,7 +3,7 @@
 Plain files are cut by position: a piece is the bytes from one border to another, where a border is the end of an empty
 line (records) or of a line (lines), or the place where an item of a list begins (items). Two neighbours that look for the
 border behind the same byte find the same one, so ranges can be handed to different workers and nothing is read twice or
-lost. Compressed files are read as one stream.
+lost. Of binary files (frames) the format finds the borders. Compressed files are read as one stream.
 """
 
 from __future__ import annotations
@@ -13,116 +13,45 @@ import fnmatch
 import os
 import stat
 import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import zstandard
-
-from workbench.model import ITEMS, LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source, merge_facts
+from workbench.model import (
+    FRAMES,
+    ITEMS,
+    LINES,
+    RECORDS,
+    WHOLE,
+    Format,
+    Frame,
+    Parsed,
+    Piece,
+    Reject,
+    Source,
+    merge_facts,
+)
 from workbench.systems import format_with, systems
 from workbench.tables import joined
-
-PIECE = 8 << 20
-"""Measured: below, the calls cost more than the work; above, the arrays fall out of the processor's cache."""
+from workbench.unpacking import PIECE, Broken, packed, unpacked
 
 LONGEST = 64 << 20
 """A longer record or line is rejected whole. A server's largest message (nsslapd-maxbersize, 2 MB by default) is far below."""
 
-TOO_LONG = {unit: f"{unit[:-1]} longer than {LONGEST >> 20} MiB" for unit in (RECORDS, LINES, ITEMS)}
+TOO_LONG = {unit: f"{unit[:-1]} longer than {LONGEST >> 20} MiB" for unit in (RECORDS, LINES, ITEMS, FRAMES)}
 
 Watch = Callable[[int, int], None]
 """Told how far a file is read, in bytes (at most its size: what is packed unpacks to more), and how many rows that were."""
 
-_ONE = {RECORDS: "record", LINES: "line", ITEMS: "item", WHOLE: "document"}
+SHORTER = "the file became shorter while it was read: collect it again"
+
+_ONE = {RECORDS: "record", LINES: "line", ITEMS: "item", FRAMES: "frame", WHOLE: "document"}
 _MANY = 200
 
 LARGEST_DOCUMENT = 256 << 20
 _WINDOW = 64 << 10
 _HEAD = 64 << 10
-
-# Logs pack 10 to 100 times. A file that unpacks to far more was made to fill disks.
-_BOMB_RATIO, _BOMB_BYTES = 500, 256 << 20
-
-
-PACKED = "compressed data"
-"""How the reason begins of a reject that stands for all that could not be unpacked, however much that is."""
-
-
-class _Broken(Exception):
-    """The compressed stream cannot be read further; the message says why."""
-
-
-def _unpack(path: Path) -> Iterator[bytes]:
-    """The decompressed bytes of a .gz or .zst file, chunk by chunk; several members or frames read as one stream."""
-    taken = given = 0
-    with open(path, "rb") as file:
-        zstd = file.read(4) == b"\x28\xb5\x2f\xfd"
-        file.seek(0)
-
-        def decoder() -> Any:
-            return zstandard.ZstdDecompressor().decompressobj() if zstd else zlib.decompressobj(wbits=31)
-
-        now, whole = decoder(), True
-        # zlib can be asked for bounded output. zstd cannot: four bytes may stand for 128 KiB, so it gets a little at a time.
-        while raw := file.read(1 << 10 if zstd else 1 << 18):
-            taken += len(raw)
-            while raw:
-                before = None if zstd else now.copy()
-                try:
-                    out = now.decompress(raw) if zstd else now.decompress(raw, PIECE)
-                except (zlib.error, zstandard.ZstdError) as error:
-                    if before and (out := _up_to_the_damage(before, raw)):
-                        yield out
-                    if whole and given:
-                        raise _Broken("bytes behind the end of the compressed data") from None
-                    raise _Broken(f"{PACKED} is damaged: {error}") from None
-                raw = now.unused_data if now.eof else (b"" if zstd else now.unconsumed_tail)
-                whole = now.eof
-                given += len(out)
-                if given > _BOMB_BYTES and given > _BOMB_RATIO * taken:
-                    raise _Broken(f"unpacks to more than {_BOMB_RATIO} times its size: not read further")
-                if out:
-                    yield out
-                if now.eof:
-                    now = decoder()
-                    if not raw.strip(b"\0"):  # tape padding
-                        raw = b""
-        if not whole:
-            raise _Broken(f"{PACKED} ends early: the file was cut")
-
-
-def _up_to_the_damage(decoder: Any, raw: bytes) -> bytes:
-    """What zlib makes of the bytes before the one at which it fails: a call that fails gives nothing at all."""
-    out = bytearray()
-    with suppress(zlib.error):
-        for at in range(len(raw)):
-            out += decoder.decompress(raw[at : at + 1])
-    return bytes(out)
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, to be read at any place. What is packed is unpacked into a file that nobody else sees, up to any damage."""
-    if not packed(path):
-        with open(path, "rb") as file:
-            yield file
-        return
-    with tempfile.TemporaryFile() as plain:
-        with suppress(_Broken):
-            for chunk in _unpack(path):
-                plain.write(chunk)
-        yield plain
-
-
-def packed(path: Path) -> bool:
-    """True for gzip and zstd, told by their first bytes."""
-    with open(path, "rb") as file:
-        start = file.read(4)
-    return start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd"
 
 
 def head(path: Path) -> tuple[bytes, str]:
@@ -132,11 +61,11 @@ def head(path: Path) -> tuple[bytes, str]:
             return file.read(_HEAD), ""
     start = b""
     try:
-        for chunk in _unpack(path):
+        for chunk in unpacked(path):
             start += chunk
             if len(start) >= _HEAD:
                 break
-    except _Broken as error:
+    except Broken as error:
         return start[:_HEAD], str(error)
     return start[:_HEAD], ""
 
@@ -242,12 +171,67 @@ def _plain(path: Path, source: Source, unit: str, start: int, end: int, opens: b
                 there = long_one
             data = read(here, there - here)
             if len(data) < there - here:
-                yield Reject(here, "the file became shorter while it was read: collect it again")
+                yield Reject(here, SHORTER)
                 return
             yield Piece(source, data, here, there == size)
             here = there
     finally:
         os.close(descriptor)
+
+
+Frames = Callable[[Callable[[int, int], bytes], int, int, int, bool], Iterator[Frame]]
+
+
+def _framed(
+    path: Path, source: Source, frames: Frames, start: int, end: int | None, known: bool
+) -> Iterator[Piece | Reject]:
+    """The pieces of a file whose borders only its format knows. What is longer than LONGEST comes without its bytes."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(descriptor).st_size
+
+        def read(offset: int, length: int) -> bytes:
+            data = os.pread(descriptor, length, offset)
+            if len(data) < min(length, size - offset):
+                raise Broken(SHORTER)
+            return data
+
+        kept: list[Frame] = []
+        at = start
+        try:
+            for frame in frames(read, size, start, size if end is None else end, known):
+                if kept and frame[1] - kept[0][0] > PIECE:  # so one that is longer than this comes alone
+                    yield _piece_of(source, read, kept, size)
+                    kept = []
+                at = frame[1]
+                kept.append(frame)
+            if kept:
+                yield _piece_of(source, read, kept, size)
+        except Broken as error:
+            yield Reject(at, str(error))
+    finally:
+        os.close(descriptor)
+
+
+def _piece_of(source: Source, read: Callable[[int, int], bytes], kept: list[Frame], size: int) -> Piece:
+    first, last = kept[0][0], kept[-1][1]
+    data = read(first, last - first) if last - first <= LONGEST else b""
+    return Piece(source, data, first, last == size, tuple(kept))
+
+
+def _framed_packed(path: Path, source: Source, frames: Frames) -> Iterator[Piece | Reject]:
+    """The same of a compressed file: whether a length is wrong shows only by what stands far behind it."""
+    broken = ""
+    with tempfile.NamedTemporaryFile(prefix="workbench-") as plain:
+        try:
+            for chunk in unpacked(path):
+                plain.write(chunk)
+        except Broken as error:
+            broken = str(error)
+        plain.flush()
+        yield from _framed(Path(plain.name), source, frames, 0, None, True)
+        if broken:
+            yield Reject(plain.tell(), broken)
 
 
 def _cut(data: bytes, unit: str, opens: bytes = b"") -> int:
@@ -269,7 +253,7 @@ def _stream(chunks: Iterable[bytes], source: Source, unit: str, opens: bytes) ->
     while True:
         try:
             chunk = next(chunks, b"")
-        except _Broken as error:
+        except Broken as error:
             chunk, broken = b"", str(error)
         kept.append(chunk)
         length += len(chunk)
@@ -305,10 +289,10 @@ def _streamed(stream: Stream, path: Path) -> Iterator[bytes]:
         try:
             yield from stream(path)
         except ValueError as error:
-            raise _Broken(str(error)) from None
+            raise Broken(str(error)) from None
         return
     with tempfile.NamedTemporaryFile(prefix="workbench-") as plain:
-        for chunk in _unpack(path):
+        for chunk in unpacked(path):
             plain.write(chunk)
         plain.flush()
         yield from _streamed(stream, Path(plain.name))
@@ -322,26 +306,32 @@ def pieces(
     end: int | None = None,
     opens: bytes = b"",
     stream: Stream | None = None,
+    frames: Frames | None = None,
+    known: bool = True,
 ) -> Iterator[Piece | Reject]:
     """The file as whole units that begin in [start, end); a Reject stands for a unit that could not even be cut out.
 
-    `unit`, `opens` and `stream` are those of the `Format`.
+    `unit`, `opens`, `stream` and `frames` are those of the `Format`; `known`: a frame begins at `start`.
     """
-    if stream:
+    if frames:
+        yield from (
+            _framed_packed(path, source, frames) if packed(path) else _framed(path, source, frames, start, end, known)
+        )
+    elif stream:
         yield from _stream(_streamed(stream, path), source, unit, opens)
     elif packed(path):
         if unit == WHOLE:
             unit_bytes, broken = b"", ""
             try:
-                for chunk in _unpack(path):
+                for chunk in unpacked(path):
                     unit_bytes += chunk
                     if len(unit_bytes) > LARGEST_DOCUMENT:
-                        raise _Broken(f"document larger than {LARGEST_DOCUMENT >> 20} MiB")
-            except _Broken as error:
+                        raise Broken(f"document larger than {LARGEST_DOCUMENT >> 20} MiB")
+            except Broken as error:
                 broken = str(error)
             yield Reject(0, broken) if broken else Piece(source, unit_bytes, 0, True)
         else:
-            yield from _stream(_unpack(path), source, unit, opens)
+            yield from _stream(unpacked(path), source, unit, opens)
     elif unit == WHOLE:
         if path.stat().st_size > LARGEST_DOCUMENT:
             yield Reject(0, f"document larger than {LARGEST_DOCUMENT >> 20} MiB")
@@ -392,6 +382,8 @@ class CarefulReader:
         if isinstance(found, Parsed):
             self._read += found.rows
             return [found]
+        if piece.frames:
+            return self._by_frames(piece, found)
         half = _half(piece.data, self._kind.unit, self._kind.opens)
         if not half:
             self._failed += 1
@@ -401,6 +393,18 @@ class CarefulReader:
         first = replace(piece, data=piece.data[:half], ended=False)
         second = replace(piece, data=piece.data[half:], offset=piece.offset + half)
         return [*self._parts(first), *self._parts(second)]
+
+    def _by_frames(self, piece: Piece, found: str) -> list[Parsed]:
+        """Like `_parts`, of a piece that tells its units itself."""
+        half = len(piece.frames) // 2
+        if not half or self._failed > max(_MANY, self._read // 4):
+            self._failed += 1
+            why = f"could not be read ({found}): please report it"
+            return [Parsed(len(piece.frames), [Reject(at, why) for at, _, _ in piece.frames])]
+        border = piece.frames[half][0] - piece.offset
+        first = replace(piece, data=piece.data[:border], ended=False, frames=piece.frames[:half])
+        rest = replace(piece, data=piece.data[border:], offset=piece.offset + border, frames=piece.frames[half:])
+        return [*self._parts(first), *self._parts(rest)]
 
     def _try(self, piece: Piece) -> Parsed | str:
         """What the reader makes of it, or the kind of its fault; the reader then knows what it knew before."""
@@ -497,7 +501,7 @@ def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[s
         log_words = next(system.log_words for system in systems() if kind in system.formats)
         source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, log_words))
         reader = CarefulReader(kind)
-        for piece in pieces(path, source, kind.unit, opens=kind.opens, stream=kind.stream):
+        for piece in pieces(path, source, kind.unit, opens=kind.opens, stream=kind.stream, frames=kind.frames):
             if isinstance(piece, Reject):
                 rows, rejects = rows + 1, [*rejects, piece]
                 continue

@@ -70,7 +70,7 @@ def read_inputs(
     What the inputs already `known` tell of their servers counts for the new ones too. `spark` is a session, the address
     of the Spark to start one on, or None: then a few small files are read right here.
     """
-    from workbench.engine.parts import shares_of
+    from workbench.engine.parts import out_of_step, shares_of
 
     readable = [number for number, one in enumerate(new) if one.kind]
     name_suffixes([*known, *new], [new[number] for number in readable])
@@ -85,7 +85,11 @@ def read_inputs(
         for share in shares_of(number, Path(new[number].path), new[number].source, new[number].kind)
     ]
     with _hashing([one for one in new if not one.sha256]):
-        results = _results(shares, staging, spark, progress)
+        results, session = _results(shares, staging, spark, progress)
+        while wrong := out_of_step(shares, results):
+            anew = {(one.number, one.end) for one in wrong}
+            right = [one for one in results if (one["number"], (one["frames"] or {}).get("end")) not in anew]
+            results = [*right, *_results(wrong, staging, spark, None)[0]]
     for result in sorted(results, key=lambda r: r["number"]):
         one = new[result["number"]]
         one.rows += result["rows"]
@@ -94,6 +98,7 @@ def read_inputs(
         one.parts += result["parts"]
     for one in new:
         _one_digest(one, staging)
+        _assembled(one, staging, session)
         if one.kind and not untouched(one, Path(one.path)):
             # Without a hash, because nobody knows whether it was made of what was read.
             one.why, one.changed, one.sha256 = "the file changed while it was read: load it again", 0, ""
@@ -127,8 +132,8 @@ def _hashing(inputs: list[Input]) -> Iterator[None]:
 
 def _results(
     shares: list[Share], staging: Path, spark: SparkSession | str | None, progress: Progress | None
-) -> list[dict[str, Any]]:
-    """What the shares hold, read by Spark, or right here if that takes less time than starting it."""
+) -> tuple[list[dict[str, Any]], SparkSession | None]:
+    """What the shares hold, read by Spark, or right here if that takes less time than starting it; and the session."""
     total = sum(share.size for share in shares)
     if spark is None and total <= READ_HERE:
         from workbench.engine.parts import read_shares, streams
@@ -140,13 +145,14 @@ def _results(
             if progress:
                 done = sum(share.size for share in ordered[: len(results)])
                 progress(done, total, sum(one["rows"] for one in results))
-        return results
+        return results, None
     from workbench.engine.evidence import read_files
     from workbench.engine.session import spark_session
 
     if spark is None or isinstance(spark, str):
         spark = spark_session(spark, size="large" if total > LARGE else "small")
-    return read_files(spark, shares, staging, (lambda done, rows: progress(done, total, rows)) if progress else None)
+    watch = (lambda done, rows: progress(done, total, rows)) if progress else None
+    return read_files(spark, shares, staging, watch), spark
 
 
 def _write_coverage(new: list[Input], staging: Path) -> None:
@@ -182,6 +188,20 @@ def _one_digest(one: Input, staging: Path) -> None:
         folded = fold(pa.concat_tables(tables))
         one.parts = [part for part in one.parts if part["table"] != "digests"]
         one.parts.append(write_part(staging, "digests", folded, one.source))
+
+
+def _assembled(one: Input, staging: Path, spark: SparkSession | None) -> None:
+    """Put the segments of a stream together; of each origin its facts tell what was committed, and between which positions."""
+    segments = [part for part in one.parts if part["table"] == "segments"]
+    if not segments:
+        return
+    from workbench.engine.assembling import assemble, committed_in
+
+    # What a cut end will hold is not there yet; before it nothing is lost.
+    torn = one.facts.get("end_of_file", {}).get("state") == "truncated"
+    made = assemble(segments, staging, one.source, one.rejected > torn, spark)
+    one.parts += made
+    one.facts["by_origin"] = committed_in([staging / part["table"] / part["name"] for part in made])
 
 
 def _time(text: str | None) -> datetime | None:

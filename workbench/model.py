@@ -40,19 +40,24 @@ class Source:
     suffixes: tuple[str, ...] = ()
 
 
+Frame = tuple[int, int, str]
+"""A unit of a binary file, or a stretch that is none: (first byte, byte behind it, what the format's framing says of it)."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """Consecutive whole units (records or lines) of one file, as bytes.
 
     `offset` is the place of the first byte in the file as it reads after decompression, so that a reject can name the
     place whatever the packing. `ended` says that the file ends with this piece: a unit without its end mark there was
-    cut. A piece never holds half a unit otherwise.
+    cut. A piece never holds half a unit otherwise. `frames` are its units, where only the format can tell them.
     """
 
     source: Source
     data: bytes
     offset: int
     ended: bool
+    frames: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class Reader(Protocol):
     def __call__(self, piece: Piece) -> Parsed: ...
 
 
-RECORDS, LINES, ITEMS, WHOLE = "records", "lines", "items", "whole"
+RECORDS, LINES, ITEMS, FRAMES, WHOLE = "records", "lines", "items", "frames", "whole"
 
 
 def _nothing(unit: bytes) -> str:
@@ -104,7 +109,8 @@ class Format:
     sniff      (first bytes, file name) -> is it this? The content decides; the name counts only where the content is empty
     reader     makes a fresh Reader for one stream
     unit       what the file is a sequence of: RECORDS (blocks between empty lines), LINES, ITEMS (of one long list, each of which
-               begins with `opens`, its comma included), or WHOLE (one document)
+               begins with `opens`, its comma included), FRAMES (binary records, which only `frames` can tell), or WHOLE (one
+               document)
     splittable pieces may be read in any order, by different workers; False when a line needs the lines before it
     empty      the facts of a file of this format that holds nothing
     variant    tells formats of one name apart that must be read in different ways
@@ -118,6 +124,10 @@ class Format:
     excerpt    a unit on which the reader failed -> a short harmless beginning; nothing, unless the format knows its secrets
     stream     of a file that is no text, a database: path -> the text as which it is read, a chunk at a time. Places are those
                of that text. It raises ValueError where it cannot go on; what it gave before counts
+    frames     of a binary file: ((place, length) -> bytes, size, start, end, known) -> all that begins in [start, end), without
+               gaps: units, and stretches that are none. `known`: one begins at `start`; else the first behind it is guessed.
+               What follows a place must depend on that place and the file alone: a guess is held against where the frames
+               before it end, and read again if it was wrong
     """
 
     name: str
@@ -135,6 +145,7 @@ class Format:
     is_log: bool = False
     excerpt: Callable[[bytes], str] = _nothing
     stream: Callable[[Path], Iterator[bytes]] | None = None
+    frames: Callable[[Callable[[int, int], bytes], int, int, int, bool], Iterator[Frame]] | None = None
 
     @property
     def key(self) -> str:
@@ -204,6 +215,7 @@ class System:
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
     vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
+    streaming     its servers replicate a stream of transactions: each keeps a log of those that it has done
     walks         gives worked examples of small fleets of it, by name (`workbench.rules.entries.Example`)
     detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
     codes         the codes of the findings that only this system has
@@ -243,6 +255,7 @@ class System:
     proving: Callable[[], Any] | None = None
     vector_word: str = "vector"
     pulling: Callable[[], Any] | None = None
+    streaming: bool = False
     walks: Callable[[], Mapping[str, Any]] = dict
     detectors: Callable[[], Detectors] = dict
     codes: Mapping[str, Code] = field(default_factory=dict)

@@ -91,7 +91,10 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "content": (INT, "64-bit hash of the message: two of different hashes are different"),
         "origin": (TEXT, "who made the transaction; null: the message cannot be read"),
         "position": (TEXT, "which transaction"),
-        "commit": (INT, "place of the transaction in the order of commits, on its last message, where the source tells it"),
+        "commit": (
+            INT,
+            "place of the transaction in the order of commits, on its last message, where the source tells it",
+        ),
         "segment": (INT, "which message of its transaction this is, from 1; null: the stream does not number them"),
         "ended": (pa.bool_(), "the transaction ends with this message; null: the stream does not say"),
         "event": (TEXT, "what happened to the server, in place of statements: STARTUP, SHUTDOWN"),
@@ -110,7 +113,10 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         **OFFSET,
         "origin": (TEXT, "who made the transaction"),
         "position": (TEXT, "which transaction"),
-        "life": (INT, "how often its origin had started before, as the stream shows it: numbers may be used again then"),
+        "life": (
+            INT,
+            "how often its origin had started before, as the stream shows it: numbers may be used again then",
+        ),
         "outcome": (TEXT, "what became of it: a word of `workbench.rules.segments.OUTCOMES`"),
         "why": (TEXT, "why it is no plain commit: a word of `workbench.rules.segments.SAYS`"),
         "event": (TEXT, "STARTUP or SHUTDOWN; null: a transaction"),

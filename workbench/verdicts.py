@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from workbench.tables import Numbers
 from workbench.told import Evidence
 from workbench.topology import Replica, Topology
 
+if TYPE_CHECKING:
+    from workbench.by_stream import Streams
+
 Row = Mapping[str, Any]
 
 _RULE_OF = np.array(TABLE)
@@ -47,6 +50,7 @@ class Verdicts:
     own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
+    streams  the logs held against each other, where servers replicate a stream of transactions
     """
 
     missing: list[dict[str, Any]] = field(default_factory=list)
@@ -59,6 +63,8 @@ class Verdicts:
     known: list[Known] = field(default_factory=list)
 
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
+
+    streams: Streams | None = None
 
     own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
         default_factory=dict

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,8 @@ class Share:
     start: int = 0
     end: int | None = None
     size: int = 0
+    known: bool = True
+    """A frame begins at `start`; False: the first one of this share is guessed."""
 
 
 def shares_of(number: int, path: Path, source: Source, kind: str) -> list[Share]:
@@ -77,8 +79,29 @@ def shares_of(number: int, path: Path, source: Source, kind: str) -> list[Share]
     size, read = path.stat().st_size, format_with(kind)
     if not read.splittable or read.stream or size <= RANGE or packed(path):
         return [Share(number, str(path), source, kind, size=size)]
-    starts = range(0, size, RANGE)
-    return [Share(number, str(path), source, kind, at, min(at + RANGE, size), min(RANGE, size - at)) for at in starts]
+    return [
+        Share(
+            number, str(path), source, kind, at, min(at + RANGE, size), min(RANGE, size - at), not (read.frames and at)
+        )
+        for at in range(0, size, RANGE)
+    ]
+
+
+def out_of_step(shares: Iterable[Share], results: Iterable[dict[str, Any]]) -> list[Share]:
+    """The shares to read again, each from where the one before it ends: where they begin was guessed, and wrongly.
+
+    Each round makes the first wrong share of a file right, for all before it are. A guess costs its share only, because two
+    ways through a file soon meet: what follows a place does not depend on how one came there.
+    """
+    found = {(result["number"], result["frames"]["end"]): result["frames"] for result in results if result["frames"]}
+    wrong, file, at = [], -1, 0
+    for share in sorted(shares, key=lambda one: (one.number, one.start)):
+        if seen := found.get((share.number, share.end)):
+            file, at = share.number, at if share.number == file else 0
+            if seen["known"] != at and seen["first"] != (at if at < (share.end or 0) else None):
+                wrong.append(replace(share, start=at, known=True))
+            at = max(at, seen["last"] or 0)
+    return wrong
 
 
 def streams(shares: Iterable[Share]) -> list[list[Share]]:
@@ -295,12 +318,19 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
             reader, stream = CarefulReader(kind), key
         writer, rows, rejects = _Writer(share, evidence), 0, 0
         facts: dict[str, Any] = {}
-        found = pieces(Path(share.path), share.source, kind.unit, share.start, share.end, kind.opens, kind.stream)
+        frames = {"end": share.end, "known": share.start if share.known else None, "first": None, "last": None}
+        found = pieces(
+            Path(share.path),
+            *(share.source, kind.unit, share.start, share.end, kind.opens, kind.stream, kind.frames, share.known),
+        )
         for piece in _whatever_comes(found):
             if isinstance(piece, Reject):
                 rows += 1
                 bad = [piece]
             else:
+                if piece.frames:
+                    first = piece.offset if frames["first"] is None else frames["first"]
+                    frames |= {"first": first, "last": piece.frames[-1][1]}
                 parsed = reader(piece)
                 rows += parsed.rows
                 bad = parsed.rejects
@@ -312,4 +342,5 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
                 writer.add("rejects", table("rejects", [asdict(reject) for reject in bad]))
         for name in list(writer.waiting):
             writer.flush(name)
-        yield {"number": share.number, "rows": rows, "rejected": rejects, "facts": facts, "parts": writer.parts}
+        result = {"number": share.number, "rows": rows, "rejected": rejects, "facts": facts, "parts": writer.parts}
+        yield {**result, "frames": frames if kind.frames and share.end is not None else None}

@@ -11,7 +11,7 @@ tell, the outcome says so, and `ASK` which question to its source settles it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 COMMITTED, ROLLED_BACK, UNFINISHED, ABORTED, INCOMPLETE, CORRUPT, CONFLICT, REPEATED, EVENT, UNKNOWN = OUTCOMES = (
@@ -40,7 +40,13 @@ TAIL = "tail"
 OPEN, RESTARTED, GAPS, BAD_SUM, OTHER_CONTENT, NUMBER_REUSED, TWO_ENDS = (
     *("open", "restarted", "messages_missing", "bad_checksum", "other_content", "number_used_again", "two_ends"),
 )
-NOT_KNOWN, UNFIT, LOST_BESIDE, TAKEN_BACK, AGAIN = "not_known", "pieces_do_not_fit", "loss_unnumbered", "taken_back", "again"
+NOT_KNOWN, UNFIT, LOST_BESIDE, TAKEN_BACK, AGAIN = (
+    "not_known",
+    "pieces_do_not_fit",
+    "loss_unnumbered",
+    "taken_back",
+    "again",
+)
 SAYS = {
     OPEN: "its end has not come: a statement of it is cut, or a message says that more follows",
     RESTARTED: "its end had not come when its server started anew: it can never come",
@@ -162,6 +168,8 @@ def transactions(messages: Iterable[Message], stream: Stream) -> list[Transactio
         one = _transaction(list(of_life), stream)
         if found and {m.content for m in one.messages} <= {m.content for t in found for m in t.messages}:
             one = Transaction(REPEATED, AGAIN, one.messages, repeated=len(one.messages), ended=one.ended)
+        elif found and one.outcome == COMMITTED:
+            one = replace(one, why=NUMBER_REUSED)
         found.append(one)
     return found
 
@@ -170,8 +178,8 @@ def _transaction(messages: list[Message], stream: Stream) -> Transaction:
     once = list({(message.number, message.content, message.sound): message for message in reversed(messages)}.values())
     once.sort(key=lambda message: message.offset)
     latest = _latest(once)
-    numbered = [message for message in latest if message.number is not None]
-    outcome, why, missing = _outcome(once, latest, len(numbered) == len(once), stream)
+    numbered = all(message.number is not None for message in once)
+    outcome, why, missing = _outcome(once, latest, numbered, stream)
     counting, rows, ragged = _counted(latest)
     seen = sum(piece.rows for message in once for piece in message.pieces)
     known = outcome in (COMMITTED, CORRUPT, CONFLICT)
@@ -195,11 +203,20 @@ def _transaction(messages: list[Message], stream: Stream) -> Transaction:
 
 
 def _latest(once: Sequence[Message]) -> list[Message]:
-    """The messages in the order of the transaction; of those that share a number the one sent last."""
+    """The messages in the order of the transaction. One whose number was there already stands for all from there on.
+
+    ROLLBACK TO SAVEPOINT brings back the message that was filled at the savepoint, its number with it: 1, 2, then 1 anew
+    with its end is a transaction of that last message.
+    """
     if any(message.number is None for message in once):
         return list(once)
-    last = {message.number: message for message in once}
-    return sorted(last.values(), key=lambda message: message.number or 0)
+    latest: dict[int, Message] = {}
+    for message in once:
+        number = message.number or 0
+        if number in latest:
+            latest = {one: there for one, there in latest.items() if one < number}
+        latest[number] = message
+    return [latest[number] for number in sorted(latest)]
 
 
 def _ended(once: Sequence[Message]) -> bool | None:
@@ -257,6 +274,7 @@ def _by_statements(once: Sequence[Message], stream: Stream) -> tuple[str, str | 
     if _left_open(once):
         return _without_end(once, once, stream, ())
     if stream.lost:
+        # INSERT 1, INSERT 2 with the next INSERT's 1, INSERT 2: without the one in the middle the others fit all the same.
         return UNKNOWN, LOST_BESIDE, None
     return COMMITTED, None, None
 
@@ -276,9 +294,8 @@ def _fits(messages: Sequence[Message], to_the_end: bool = True) -> bool:
                 open_piece = None
                 continue
             goes_on = piece.number is not None and piece.number > 1
-            if open_piece is not None or goes_on:
-                if open_piece is None or not goes_on or not _next(open_piece, piece):
-                    return False
+            if goes_on != (open_piece is not None) or (open_piece is not None and not _next(open_piece, piece)):
+                return False
             open_piece = None if piece.number is None or piece.ended else piece
     return open_piece is None or not to_the_end
 

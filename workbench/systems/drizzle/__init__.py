@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from workbench.model import System
+from workbench.model import Detectors, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
 from workbench.systems.drizzle.ids import halves, order_key, origin_of, shown, typed
+
+
+def _detectors() -> Detectors:
+    from workbench.systems.drizzle.detectors import DETECTORS
+
+    return DETECTORS
+
 
 SYSTEM = System(
     name="drizzle",
@@ -19,6 +26,8 @@ SYSTEM = System(
     moment=lambda key: None,  # the number of a transaction tells no time
     instant=lambda at: 0,
     bucket_shift=0,
+    streaming=True,
+    detectors=_detectors,
     codes=CODES,
     words={
         "origin": "server id; 1 on every server that was not told otherwise",

@@ -14,16 +14,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
 from google.protobuf.message import DecodeError
 
 from workbench.boundary import printable
-from workbench.files import opened
 from workbench.model import Problem
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Table, Transaction
+from workbench.systems.drizzle.formats.segments import content_of
+from workbench.unpacking import opened
 
 _HEAD, _TRAILER = struct.Struct("<II"), struct.Struct("<I")
 _TRANSACTION = 1
@@ -71,7 +71,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Named:
-    """A table. `str` of it is the name that the evidence has."""
+    """A table. `str` of it is the name that the evidence has; `catalog` is empty for the one that every server has."""
 
     schema: str
     table: str
@@ -136,11 +136,6 @@ Operation = RowOperation | Definition
 
 class Unsafe(Problem):
     """A row that cannot be read safely."""
-
-
-def content_of(message: bytes) -> int:
-    """64-bit hash of a message, as the evidence holds it: with a sign."""
-    return int.from_bytes(blake2b(message, digest_size=8).digest(), "big", signed=True)
 
 
 class Log:
@@ -210,7 +205,11 @@ def _operations(statement: Statement, where: str) -> Iterator[Operation]:
 
 
 def _named(metadata: object) -> Named:
-    return Named(metadata.schema_name, metadata.table_name, metadata.catalog_name)  # type: ignore[attr-defined]
+    return Named(metadata.schema_name, metadata.table_name, _catalog(metadata.catalog_name))  # type: ignore[attr-defined]
+
+
+def _catalog(text: str) -> str:
+    return "" if text.lower() == "local" else text
 
 
 def _columns(metadata: Iterable[object]) -> Columns:
@@ -282,10 +281,10 @@ def _defined(statement: Statement) -> Named | None:
     """The table that a statement without rows is about."""
     if statement.HasField("create_table_statement"):
         table = statement.create_table_statement.table
-        return Named(table.schema, table.name, table.catalog)
+        return Named(table.schema, table.name, _catalog(table.catalog))
     if statement.HasField("alter_table_statement"):
         table = statement.alter_table_statement.before
-        return Named(table.schema, table.name, table.catalog)
+        return Named(table.schema, table.name, _catalog(table.catalog))
     if statement.HasField("drop_table_statement"):
         return _named(statement.drop_table_statement.table_metadata)
     if statement.HasField("truncate_table_statement"):

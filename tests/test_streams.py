@@ -1,0 +1,153 @@
+"""A copy of a stream held against its source: by the rule, by looking at each transaction alone, and by a copy that is made."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.rules.streams import Difference, Entry, Lack, difference
+
+FATES = ("committed", "committed", "committed", "rolled_back", "event")
+
+
+def commits(*positions: str) -> list[Entry]:
+    return [Entry(position, place, "committed", 1) for place, position in enumerate(positions)]
+
+
+def test_a_hole_is_missing_and_the_end_is_behind() -> None:
+    found = difference(commits("5", "9", "7", "8", "3"), commits("5", "7"))
+    assert [one.position for one in found.inside] == ["9"]
+    # By number 8 and 3 would be on either side of 7: the order is that of commits.
+    assert [one.position for one in found.behind] == ["8", "3"]
+
+
+def test_what_came_in_part_is_missing_once_the_copy_is_past_it() -> None:
+    copy = [
+        Entry("5", 0, "committed", 1),
+        Entry("9", 1, "incomplete"),
+        Entry("7", 2, "committed", 1),
+        Entry("8", 3, "unfinished"),
+    ]
+    found = difference(commits("5", "9", "7", "8"), copy)
+    assert (found.inside, found.behind) == ([Lack("9", 1, "incomplete")], [Lack("8", 3, "unfinished")])
+    assert found.undecided == {"8": "committed"}
+
+
+def test_where_the_copy_lost_records_nothing_is_told() -> None:
+    source = commits("1", "2", "3", "4", "5", "6")
+    copy = [Entry("1", 0, "committed", 1), Entry("3", 20, "committed", 1), Entry("5", 40, "committed", 1)]
+    found = difference(source, copy, lost=[30])
+    assert [one.position for one in found.inside] == ["2"]
+    assert [(position, why) for position, _, why in found.unknown] == [("4", "copy_lost_records")]
+    assert [one.position for one in found.behind] == ["6"]
+
+
+def test_a_copy_that_begins_later_tells_nothing_of_before() -> None:
+    found = difference(commits("1", "2", "3"), [Entry("2", 0, "committed", 1)])
+    assert [(position, why) for position, _, why in found.unknown] == [("1", "copy_begins_later")]
+    assert [one.position for one in found.behind] == ["3"]
+
+
+def test_a_copy_that_shares_nothing_tells_nothing() -> None:
+    found = difference(commits("1"), commits("2"))
+    assert (found.last, [why for *_, why in found.unknown]) == (None, ["nothing_shared"])
+
+
+def test_errant_ones_lie_between_what_both_have() -> None:
+    copy = [Entry(position, place, "committed", 1) for place, position in enumerate(("0", "1", "x", "2", "y"))]
+    assert difference(commits("1", "2"), copy).errant == ["x"]
+
+
+def test_two_contents_or_two_ends_are_a_conflict() -> None:
+    source = [
+        Entry("1", 0, "committed", 1),
+        Entry("2", 1, "committed", 2),
+        Entry("3", 2, "committed", 3),
+        Entry("4", 3, "committed"),
+    ]
+    copy = [
+        Entry("1", 0, "committed", 1),
+        Entry("2", 1, "committed", 9),
+        Entry("3", 2, "rolled_back"),
+        Entry("4", 3, "committed", 5),
+    ]
+    found = difference(source, copy)
+    assert (found.conflicts, found.inside) == (["2", "3"], [])
+
+
+def slowly(source: list[Entry], copy: list[Entry], lost: list[int]) -> dict[str, str]:
+    """What is said of each commit of the source that the copy lacks, found by looking through everything each time."""
+    said = {}
+    for one in source:
+        there = [other for other in copy if other.position == one.position]
+        if one.outcome != "committed" or any(other.outcome == "committed" for other in there):
+            continue
+        both = [(theirs, mine) for theirs in source for mine in copy if theirs.position == mine.position]
+        ended = [theirs.place for theirs, mine in both if mine.outcome not in ("unfinished", "aborted")]
+        if not both:
+            said[one.position] = "nothing"
+        elif not ended or one.place > max(ended):
+            said[one.position] = "behind"
+        elif not there and any(_in_gap(one, both, place) for place in lost):
+            said[one.position] = "lost"
+        elif not there and one.place < min(theirs.place for theirs, _ in both):
+            said[one.position] = "before"
+        else:
+            said[one.position] = "lost" if there and lost else "inside"
+    return said
+
+
+def _in_gap(one: Entry, both: list[tuple[Entry, Entry]], place: int) -> bool:
+    before = [theirs.place for theirs, mine in sorted(both, key=lambda pair: pair[1].place) if mine.place <= place]
+    behind = [theirs.place for theirs, mine in sorted(both, key=lambda pair: pair[1].place) if mine.place > place]
+    return (not before or before[-1] < one.place) and (not behind or one.place < behind[0])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 10**9))
+def test_the_rule_and_a_slow_look_say_the_same(seed: int) -> None:
+    chance = random.Random(seed)
+    numbers = chance.sample(range(100), chance.randrange(1, 12))
+    source = [Entry(str(number), place * 10, chance.choice(FATES), 1) for place, number in enumerate(numbers)]
+    upto = chance.randrange(len(source) + 1)
+    copy = [
+        Entry(
+            one.position,
+            at * 7,
+            chance.choice(("incomplete", "unfinished")) if chance.random() < 0.15 else one.outcome,
+            1,
+        )
+        for at, one in enumerate(source[chance.randrange(2) : upto])
+        if chance.random() > 0.2
+    ]
+    lost = [chance.randrange(80) for _ in range(chance.randrange(3))]
+    found = difference(source, copy, lost)
+    assert told(found) == slowly(source, copy, lost)
+
+
+def told(found: Difference) -> dict[str, str]:
+    words = {"copy_lost_records": "lost", "copy_begins_later": "before", "nothing_shared": "nothing"}
+    said = {position: words[why] for position, _, why in found.unknown}
+    return said | {one.position: "inside" for one in found.inside} | {one.position: "behind" for one in found.behind}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 10**9))
+def test_what_was_taken_out_of_a_copy_is_what_is_missing(seed: int) -> None:
+    chance = random.Random(seed)
+    source = [
+        Entry(str(number), place, "committed", number) for place, number in enumerate(chance.sample(range(1000), 30))
+    ]
+    upto = chance.randrange(2, 31)
+    taken = {one.position for one in source[1 : upto - 1] if chance.random() < 0.3}
+    copy = [
+        Entry(one.position, one.place * 3, "committed", one.content)
+        for one in source[:upto]
+        if one.position not in taken
+    ]
+    found = difference(source, copy)
+    assert {one.position for one in found.inside} == taken
+    assert [one.position for one in found.behind] == [one.position for one in source[upto:]]
+    assert not found.unknown and not found.errant and not found.conflicts

@@ -1,0 +1,158 @@
+"""Logs of a stream held against each other by the column: against the rule, whatever the cuts."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.stream_histories import Source as StreamSource
+from tests.test_segments import rows_of
+from workbench.engine import assembling, streams_compared
+from workbench.engine.assembling import assemble
+from workbench.engine.parts import write_part
+from workbench.engine.streams import StreamLog
+from workbench.engine.streams_compared import compared
+from workbench.engine.streams_counted import counted
+from workbench.model import Source
+from workbench.rules.segments import OUTCOMES
+from workbench.rules.streams import difference
+from workbench.tables import COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HOW_MANY = 60
+
+
+def a_log(folder: Path, server: str, rows: list[dict[str, Any]], lost: list[int], parts: int) -> StreamLog:
+    """A log whose rows of `transactions` lie in several parts."""
+    columns = {name: kind for name, (kind, _) in COLUMNS["transactions"].items()}
+    made = []
+    for at in range(parts):
+        mine = [row for number, row in enumerate(rows) if number * parts // max(len(rows), 1) == at]
+        if mine:
+            table = pa.table({name: pa.array([row.get(name) for row in mine], kind) for name, kind in columns.items()})
+            made.append(write_part(folder, "transactions", table, Source(f"{server}.log", "now", server)))
+    paths = [{**part, "path": str(folder / part["table"] / part["name"])} for part in made]
+    return StreamLog(server, f"{server}.log", paths, tuple(lost))
+
+
+def a_row(
+    number: int, place: int, outcome: str, content: int | None, ended: bool | None, commit: int | None
+) -> dict[str, Any]:
+    about = {
+        "offset": place,
+        "origin": "1",
+        "position": f"{number:020d}:0000000001",
+        "outcome": outcome,
+        "content": content,
+    }
+    return about | {
+        "ended": ended,
+        "commit": commit,
+        "last": place,
+        "bytes": 10,
+        "kept": number,
+        "seen": number,
+        "life": 0,
+    }
+
+
+def two_logs(folder: Path, seed: int, most: int = HOW_MANY) -> tuple[StreamLog, StreamLog]:
+    chance = random.Random(seed)
+    numbers = chance.sample(range(4 * most), chance.randrange(most // 2 if most > HOW_MANY else 1, most))
+    by_commit = chance.random() < 0.3
+    outcomes = ["committed"] * 6 + list(OUTCOMES)
+    source, copy = [], []
+    upto, begin = chance.randrange(len(numbers) + 1), chance.randrange(3)
+    for place, number in enumerate(numbers):
+        outcome = chance.choice(outcomes)
+        source.append(a_row(number, place * 10, outcome, number, True, place + 1 if by_commit else None))
+        if begin <= place < upto and chance.random() > 0.15:
+            theirs = chance.choice(outcomes) if chance.random() < 0.2 else outcome
+            content = -number if chance.random() < 0.05 else number
+            copy.append(a_row(number, place * 7, theirs, content, None if chance.random() < 0.1 else True, None))
+        if begin <= place < upto and chance.random() < 0.05:
+            copy.append(a_row(number + 10_000, place * 7 + 3, "committed", 5, True, None))
+        if chance.random() < 0.05:
+            source.append(
+                a_row(chance.choice(numbers), place * 10 + 1, "committed", 77, True, place + 500 if by_commit else None)
+            )
+    lost = [chance.randrange(8 * most) for _ in range(chance.randrange(4))]
+    return a_log(folder, "a", source, [], chance.randrange(1, 4)), a_log(
+        folder, "b", copy, lost, chance.randrange(1, 4)
+    )
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 10**6])
+def test_cuts_make_no_difference_and_the_rule_says_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(streams_compared, "AT_ONCE", at_once)
+    kinds = set()
+    for seed in range(40 if at_once == 1 else 120):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        source, copy = two_logs(folder, seed)
+        by_rule = difference(source.entries("1"), copy.entries("1"), copy.lost)
+        found = compared(source, copy, "1", HOW_MANY * 2)
+        assert found.difference == by_rule, seed
+        for name, count in found.counts.items():
+            assert count == len(getattr(by_rule, name)), (seed, name)
+            kinds |= {name} if count else set()
+        behind = [one.position for one in by_rule.behind]
+        assert (found.first, found.last) == ((behind[0], behind[-1]) if behind else (None, None))
+        assert (found.bytes, found.rows) == (10 * len(behind), sum(int(position[:20]) for position in behind))
+    assert at_once == 1 or kinds == {"inside", "behind", "unknown", "undecided", "errant", "conflicts"}
+
+
+def test_lists_are_cut_and_counts_are_not(tmp_path: Path) -> None:
+    source = a_log(tmp_path, "a", [a_row(n, n, "committed", n, True, None) for n in range(50)], [], 3)
+    copy = a_log(tmp_path, "b", [a_row(0, 0, "committed", 0, True, None)], [], 1)
+    found = compared(source, copy, "1", 3)
+    assert ([int(one.position[:20]) for one in found.difference.behind], found.counts["behind"]) == ([1, 2, 3], 49)
+    assert (found.first, found.last, found.rows) == (f"{1:020d}:0000000001", f"{49:020d}:0000000001", sum(range(1, 50)))
+
+
+def test_spark_says_the_same(tmp_path: Path, spark: SparkSession) -> None:
+    said: Counter[str] = Counter()
+    for seed in range(500, 503):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        source, copy = two_logs(folder, seed, 600)
+        found = compared(source, copy, "1", HOW_MANY)
+        assert counted(spark, source, copy, "1") == found.said, seed
+        said += found.said
+    assert {"inside", "behind", "copy_lost_records", "undecided", "conflicts", "errant"} <= set(said)
+
+
+def test_transactions_put_together_by_spark_are_the_same(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembling, "_AT_ONCE", 7)
+    for seed in range(2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        history = StreamSource(seed, numbered=seed % 2 == 0, savepoints=True)
+        history.run(200)
+        rows, where = rows_of(history), Source("a.log", "now", "a")
+        halves = [rows.slice(0, len(rows) // 2), rows.slice(len(rows) // 2)]
+        parts = [write_part(folder, "segments", half, where) for half in halves]
+        here = read_all(folder, assemble(parts, folder, where, seed == 1))
+        monkeypatch.setattr(assembling, "HERE", 0)
+        there = read_all(folder, assemble(parts, folder, where, seed == 1, spark))
+        monkeypatch.undo()
+        monkeypatch.setattr(assembling, "_AT_ONCE", 7)
+        assert here == there
+        assert len({row["outcome"] for row in here}) > 2
+
+
+def read_all(folder: Path, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = [row for part in parts for row in pq.read_table(folder / part["table"] / part["name"]).to_pylist()]
+    return sorted(rows, key=lambda row: (row["offset"], row["position"]))

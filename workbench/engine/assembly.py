@@ -1,0 +1,271 @@
+"""Segments of a stream to transactions: plain commits by the column, all others by the rule, one after the other.
+
+Most transactions are one message with an end, and nothing is to be decided. The rest (in several messages, repeated, taken
+back, damaged) go through `workbench.rules.segments`, keyed by server and number. Nothing here needs Spark; `engine.streams`
+does the same to streams that do not fit into one process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.rules.segments import (
+    COMMITTED,
+    EVENT,
+    ROLLBACK,
+    ROLLBACK_STATEMENT,
+    ROW_STATEMENTS,
+    Message,
+    Piece,
+    Stream,
+    Transaction,
+    transactions,
+)
+from workbench.tables import COLUMNS, Numbers, table
+
+STARTUP = "STARTUP"
+"""The event with which a server begins a new life."""
+
+UNKNOWN_KIND = "kind "
+"""How the operation of a statement reads of whose kind the reader knows the number only."""
+
+READ = [
+    *("offset", "length", "sound", "content", "origin", "position", "commit", "segment", "ended", "event", "number"),
+    *("operation", "target", "piece", "piece_ended", "rows", "ragged", "started_at", "ended_at"),
+]
+"""What of the table `segments` this reads."""
+
+_SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS["transactions"].items()])
+
+Starts = Mapping[str, Numbers]
+"""Origin -> where in the stream its server tells that it started, ascending."""
+
+
+def starts_of(segments: pa.Table) -> dict[str, Numbers]:
+    """Where the servers of a stream started."""
+    told = segments.filter(pc.equal(segments["event"], STARTUP))
+    places: dict[str, list[int]] = {}
+    for origin, offset in zip(told["origin"].to_pylist(), told["offset"].to_pylist(), strict=True):
+        places.setdefault(origin, []).append(offset)
+    return {origin: np.array(sorted(set(found)), np.int64) for origin, found in places.items()}
+
+
+def assembled(segments: pa.Table, lost: bool, starts: Starts | None = None) -> pa.Table:
+    """The transactions of a stream, or of all its segments with some numbers, as rows of the table `transactions`.
+
+    `lost` says that parts of the stream could not be read; `starts` is that of the whole stream. They come in the order of
+    their first messages.
+    """
+    segments = segments.select(READ).filter(segments["origin"].is_valid())
+    segments = segments.take(pc.sort_indices(segments, [("offset", "ascending"), ("number", "ascending")]))
+    starts = starts_of(segments) if starts is None else starts
+    if not len(segments):
+        return _SCHEMA.empty_table()
+    plain = _plain(segments, lost)
+    chosen = segments.filter(pa.array(plain))
+    parts = [_commits(chosen, starts)] if len(chosen) else []
+    rest = segments.filter(pa.array(~plain))
+    if len(rest):
+        parts.append(table("transactions", _by_rule(rest, lost, starts)).select(_SCHEMA.names))
+    whole = pa.concat_tables([part.cast(_SCHEMA) for part in parts])
+    return whole.take(pc.sort_indices(whole, [("offset", "ascending"), ("origin", "ascending")]))
+
+
+def _truth(column: Any, null: bool) -> np.ndarray:
+    return np.asarray(pc.fill_null(column, null).combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _plain(segments: pa.Table, lost: bool) -> np.ndarray:
+    """Which rows are all of a transaction that is a commit in one message of one statement, seen once."""
+    operation = segments["operation"]
+    numbered = pc.and_(pc.equal(segments["segment"], 1), segments["ended"])
+    unnumbered = pc.and_(segments["segment"].is_null(), segments["ended"].is_null())
+    decided = _truth(numbered, False) | (_truth(unnumbered, False) & (not lost))
+    whole = pc.or_(segments["piece"].is_null(), pc.and_(pc.equal(segments["piece"], 1), segments["piece_ended"]))
+    plain = decided & _truth(whole, False) & _truth(segments["sound"], True) & _truth(segments["event"].is_null(), True)
+    odd = pc.or_(pc.is_in(operation, pa.array([ROLLBACK, ROLLBACK_STATEMENT])), pc.starts_with(operation, UNKNOWN_KIND))
+    plain &= ~_truth(odd, True)  # a message without a statement is odd, too
+    key = segments["position"].combine_chunks()
+    codes = key.indices if pa.types.is_dictionary(key.type) else key.dictionary_encode().indices
+    numbers = np.asarray(codes)
+    counts = np.bincount(numbers)
+    return plain & (counts[numbers] == 1)
+
+
+def _lives(origin: pa.Array, offset: Numbers, starts: Starts) -> np.ndarray:
+    """How often the server of each row had started up to there."""
+    lives = np.zeros(len(offset), np.int64)
+    plain = origin.cast(pa.string())
+    for server, places in starts.items():
+        here = _truth(pa.chunked_array([pc.equal(plain, server)]), False)
+        lives[here] = np.searchsorted(places, offset[here], "right")
+    return lives
+
+
+def _commits(rows: pa.Table, starts: Starts) -> pa.Table:
+    """Rows each of which is a whole transaction."""
+    count = len(rows)
+    operation = rows["operation"].combine_chunks().cast(pa.string())
+    word: Any = pa.nulls(count, pa.string())
+    for statement, name in ROW_STATEMENTS.items():
+        word = pc.if_else(pc.equal(operation, statement), name, word)
+    number = pc.fill_null(rows["rows"].combine_chunks(), 0)
+    changes = pc.and_(word.is_valid(), pc.greater(number, 0))
+    target = rows["target"].combine_chunks().cast(pa.string()).dictionary_encode()
+    names = pa.array([json.dumps(one) for one in target.dictionary.to_pylist()], pa.string()).take(target.indices)
+    told = pc.binary_join_element_wise("{", names, ': {"', word, '": ', number.cast(pa.string()), "}}", "")
+    zeros, ones = pa.array(np.zeros(count, np.int64)), pa.array(np.ones(count, np.int64))
+    kept = pc.if_else(word.is_valid(), number, 0)
+    offset = rows["offset"]
+    columns: dict[str, Any] = {
+        "offset": offset,
+        "origin": rows["origin"],
+        "position": rows["position"],
+        "life": pa.array(_lives(rows["origin"].combine_chunks(), offset.to_numpy(), starts)),
+        "outcome": pa.array([COMMITTED]).take(zeros),
+        "why": pa.nulls(count, pa.string()),
+        "event": pa.nulls(count, pa.string()),
+        "ddl": pc.if_else(word.is_valid(), None, operation),
+        "messages": ones,
+        "repeated": zeros,
+        "ended": rows["ended"],
+        "missing": pa.nulls(count, pa.string()),
+        "bytes": rows["length"],
+        "rows": pc.if_else(changes, told, "{}"),
+        "seen": kept,
+        "kept": kept,
+        "ragged": pc.fill_null(rows["ragged"], 0),
+        "content": rows["content"],
+        "commit": rows["commit"],
+        "last": offset,
+        "started_at": rows["started_at"],
+        "ended_at": rows["ended_at"],
+    }
+    return pa.table({name: columns[name] for name in _SCHEMA.names})
+
+
+def _by_rule(rows: pa.Table, lost: bool, starts: Starts) -> Iterator[dict[str, Any]]:
+    records: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
+    for row in rows.to_pylist():
+        records.setdefault((row["origin"], row["position"]), {}).setdefault(row["offset"], []).append(row)
+    for (origin, _), of_key in records.items():
+        yield from of_one(origin, of_key, lost, starts.get(origin, np.array([], np.int64)))
+
+
+def of_one(
+    origin: str, records: Mapping[int, list[dict[str, Any]]], lost: bool, starts: Numbers
+) -> Iterator[dict[str, Any]]:
+    """The rows of `transactions` that the records with one number of one server make; `records` by offset, ascending."""
+    messages = []
+    for offset, rows in records.items():
+        life = int(np.searchsorted(starts, offset, "right"))
+        if rows[0]["event"]:
+            yield _row(
+                rows[0], offset, records, outcome=EVENT, event=rows[0]["event"], life=life, ended=rows[0]["ended"]
+            )
+        else:
+            messages.append(message_of(rows, life))
+    for one in transactions(messages, Stream(len(starts), lost)) if messages else ():
+        first = records[one.messages[0].offset][0]
+        yield _row(
+            first,
+            one.messages[-1].offset,
+            {message.offset: records[message.offset] for message in one.messages},
+            outcome=one.outcome,
+            why=one.why,
+            life=one.life,
+            ddl=_ddl(one),
+            messages=len(one.messages),
+            repeated=one.repeated,
+            ended=one.ended,
+            missing=" ".join(map(str, one.missing)) if isinstance(one.missing, tuple) else one.missing,
+            rows=None if one.rows is None else json.dumps(one.rows, sort_keys=True),
+            seen=one.seen,
+            kept=one.kept,
+            ragged=one.ragged,
+            content=_content(one),
+        )
+
+
+def message_of(rows: list[dict[str, Any]], life: int) -> Message:
+    """The message of one record out of its rows of `segments`."""
+    first = rows[0]
+    pieces = tuple(
+        Piece(
+            row["operation"],
+            row["target"],
+            row["piece"],
+            row["piece_ended"] is not False,
+            row["rows"] or 0,
+            row["ragged"] or 0,
+        )
+        for row in rows
+        if row["operation"]
+    )
+    known = not any(piece.operation.startswith(UNKNOWN_KIND) for piece in pieces)
+    return Message(
+        first["offset"],
+        first["segment"],
+        first["ended"],
+        pieces,
+        first["content"],
+        first["sound"] is not False,
+        known,
+        life,
+    )
+
+
+def _row(
+    first: Mapping[str, Any], last: int, records: Mapping[int, list[dict[str, Any]]], **more: Any
+) -> dict[str, Any]:
+    heads = [rows[0] for rows in records.values()]
+    one: dict[str, Any] = {
+        "messages": 1,
+        "repeated": 0,
+        "rows": "{}",
+        "seen": 0,
+        "kept": 0,
+        "ragged": 0,
+        "content": first["content"],
+    }
+    return (
+        one
+        | {
+            "offset": first["offset"],
+            "origin": first["origin"],
+            "position": first["position"],
+            "bytes": sum(head["length"] for head in heads),
+            "commit": max((head["commit"] for head in heads if head["commit"]), default=None),
+            "last": last,
+            "started_at": _end(min, (head["started_at"] for head in heads)),
+            "ended_at": _end(max, (head["ended_at"] for head in heads)),
+        }
+        | more
+    )
+
+
+def _end(which: Any, times: Iterable[datetime | None]) -> datetime | None:
+    found: datetime | None = which((at for at in times if at), default=None)
+    return found
+
+
+def _ddl(one: Transaction) -> str | None:
+    kinds = [piece.operation for message in one.messages for piece in message.pieces]
+    told = [kind for kind in kinds if kind not in ROW_STATEMENTS and kind not in (ROLLBACK, ROLLBACK_STATEMENT)]
+    return "+".join(told) or None
+
+
+def _content(one: Transaction) -> int:
+    """A hash of what counts of it, in its order: of one message its own."""
+    of = one.counting or one.messages
+    mixed = of[0].content
+    for message in of[1:]:
+        mixed = (mixed * 0x9E3779B97F4A7C15 + message.content) & 0xFFFFFFFFFFFFFFFF
+    return mixed - (1 << 64) if mixed >= 1 << 63 else mixed

@@ -1,0 +1,182 @@
+"""A stream of transactions and a copy of it, held against each other.
+
+Numbers of transactions rise as they begin, and a stream holds them as they end: which one a copy should have by now is told
+by its place in the stream, never by its number. What the copy lacks before the last one that it has is missing inside; what
+comes after is behind, and on its way.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from workbench.rules.segments import (
+    ABORTED,
+    COMMITTED,
+    CONFLICT,
+    CORRUPT,
+    EVENT,
+    INCOMPLETE,
+    ROLLED_BACK,
+    UNFINISHED,
+    UNKNOWN,
+)
+
+SETTLED = frozenset({COMMITTED, ROLLED_BACK, EVENT, INCOMPLETE, CORRUPT, CONFLICT})
+"""Outcomes of which the copy has the end."""
+
+NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
+
+BEGINS_LATER, LOST, DAMAGED, NOT_READ, NOTHING_SHARED = (
+    *("copy_begins_later", "copy_lost_records", "copy_is_damaged", "copy_not_understood", "nothing_shared"),
+)
+WHY_UNKNOWN = {
+    BEGINS_LATER: "its log begins behind this transaction: whether it was applied before, the log cannot tell",
+    LOST: "records of its log were lost just where this transaction would stand",
+    DAMAGED: "it has the transaction, but a message of it does not fit its checksum",
+    NOT_READ: "it has the transaction in a form that could not be understood",
+    NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
+}
+
+
+class Entry(NamedTuple):
+    """One transaction of a stream.
+
+    place    where it ended: the order of commits
+    content  what counts of it, as a number; None: not to be compared
+    """
+
+    position: str
+    place: int
+    outcome: str
+    content: int | None = None
+
+
+class Lack(NamedTuple):
+    """A transaction that the copy lacks; `outcome` is what the copy has of it, None: nothing."""
+
+    position: str
+    place: int
+    outcome: str | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a copy lacks of a stream, and has beyond it; each in the order of the stream.
+
+    last       the last transaction of the stream that the copy has; None: it has none
+    inside     committed, and the copy is past them
+    behind     committed, and the copy is not there yet
+    unknown    committed, and nothing tells whether the copy has them: position, place, why
+    undecided  what the copy has without an end -> what its source says of it
+    errant     only the copy has committed them, between transactions that both have
+    conflicts  both have them, with different contents or ends
+    """
+
+    last: str | None
+    inside: list[Lack] = field(default_factory=list)
+    behind: list[Lack] = field(default_factory=list)
+    unknown: list[tuple[str, int, str]] = field(default_factory=list)
+    undecided: dict[str, str] = field(default_factory=dict)
+    errant: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How far a copy goes in a stream: places in the stream of what both have.
+
+    begins, covers  the first, and the last of which the copy has the end
+    gaps            between which places the copy lost records
+    ends            the places in the copy of the first and the last that both have
+    """
+
+    begins: int
+    covers: int
+    last: str | None
+    gaps: tuple[tuple[int, float], ...]
+    ends: tuple[int, int]
+
+
+def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterable[int]) -> Shared | None:
+    """How far the copy goes; `lost` are places in the copy at which records could not be read. None: nothing is shared."""
+    both = sorted(
+        (mine.place, source[position].place, position) for position, mine in copy.items() if position in source
+    )
+    if not both:
+        return None
+    places = [place for place, _, _ in both]
+    gaps = set()
+    for place in lost:
+        at = bisect_right(places, place)
+        # What both had first or last is no border: the copy may begin, or end, with the loss.
+        gaps.add((both[at - 1][1] if at else -1, both[at][1] if at < len(both) else float("inf")))
+    settled = [(theirs, position) for _, theirs, position in both if copy[position].outcome in SETTLED]
+    covers, last = max(settled, default=(-1, None))
+    return Shared(min(theirs for _, theirs, _ in both), covers, last, tuple(sorted(gaps)), (places[0], places[-1]))
+
+
+def difference(source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[int] = ()) -> Difference:
+    """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts."""
+    order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
+    theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
+    both = shared(theirs, mine, lost)
+    if both is None:
+        last_ones = [one for one in order if theirs[one.position] is one and one.outcome == COMMITTED]
+        return Difference(None, unknown=[(one.position, one.place, NOTHING_SHARED) for one in last_ones])
+    found = Difference(both.last)
+    for one in order:
+        if theirs[one.position] is one:
+            _judge(one, mine.get(one.position), both, bool(lost), found)
+    first, last = both.ends
+    for one in there:
+        if one.outcome == COMMITTED and one.position not in theirs and first < one.place < last:
+            found.errant.append(one.position)
+    return found
+
+
+def _judge(one: Entry, there: Entry | None, both: Shared, lost: bool, found: Difference) -> None:
+    """Put one transaction of the source into the difference."""
+    if there is not None and there.outcome in NOT_HERE_YET:
+        found.undecided[one.position] = one.outcome
+    if there is not None and unlike(one, there):
+        found.conflicts.append(one.position)
+    elif one.outcome == COMMITTED and (there is None or there.outcome != COMMITTED):
+        verdict = judged(one.place, there.outcome if there else None, both, lost)
+        lack = Lack(one.position, one.place, there.outcome if there else None)
+        if verdict == "inside":
+            found.inside.append(lack)
+        elif verdict == "behind":
+            found.behind.append(lack)
+        else:
+            found.unknown.append((one.position, one.place, verdict))
+
+
+def unlike(one: Entry, there: Entry) -> bool:
+    """True if both ended the transaction, and not alike."""
+    if there.outcome == CONFLICT != one.outcome:
+        return one.outcome == COMMITTED
+    if one.outcome == there.outcome == COMMITTED:
+        return None not in (one.content, there.content) and one.content != there.content
+    return {one.outcome, there.outcome} == {COMMITTED, ROLLED_BACK}
+
+
+def judged(place: int, outcome: str | None, both: Shared, lost: bool) -> str:
+    """`inside`, `behind`, or why nothing tells: of a transaction committed at this place of the source.
+
+    `outcome` is what the copy has of it, None: nothing; `lost` says that the copy lost records anywhere.
+    """
+    if outcome in (CORRUPT, UNKNOWN):
+        return DAMAGED if outcome == CORRUPT else NOT_READ
+    if outcome is not None:
+        # Pieces of it are there. With records lost, the others may have been there, too.
+        if lost and (outcome == INCOMPLETE or place < both.covers):
+            return LOST
+        return "behind" if outcome in NOT_HERE_YET and place > both.covers else "inside"
+    if place > both.covers:
+        return "behind"
+    if any(low < place < high for low, high in both.gaps):
+        return LOST
+    return BEGINS_LATER if place < both.begins else "inside"

@@ -1,0 +1,377 @@
+"""What looks for findings of Drizzle's own: transactions that are no commits, damaged logs, appliers that stand still."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from workbench.by_stream import Streams, big_ones, purge_below
+from workbench.model import APPLYING, HOLES, IDENTITY, ITEMS_SHOWN, LAG, Detectors, Finding, first_few, step
+from workbench.rules.segments import (
+    ABORTED,
+    ASK,
+    COMMITTED,
+    CONFLICT,
+    CORRUPT,
+    INCOMPLETE,
+    NUMBER_REUSED,
+    ROLLED_BACK,
+    SAYS,
+    UNFINISHED,
+)
+
+if TYPE_CHECKING:
+    from workbench.situation import Situation
+
+Row = Mapping[str, Any]
+Key = tuple[str, str]
+"""Server and origin."""
+
+
+def _streams(situation: Situation) -> Streams:
+    assert situation.verdicts.streams is not None
+    return situation.verdicts.streams
+
+
+def _odd(situation: Situation, which: Callable[[Row], bool]) -> Iterator[tuple[Key, list[Row]]]:
+    """The transactions of each log and origin that are so, in the order of the log."""
+    found: dict[Key, list[Row]] = {}
+    for row in _streams(situation).odd_ones:
+        if which(row):
+            found.setdefault((row["server"], row["origin"]), []).append(row)
+    yield from sorted(found.items())
+
+
+_PROOF = ("position", "outcome", "why", "messages", "missing", "bytes", "offset", "at_source")
+
+
+def _finding(code: str, severity: str, key: Key, rows: Sequence[Row], says: str, *fix: Mapping[str, Any]) -> Finding:
+    return Finding(
+        code,
+        severity,
+        f"{key[0]}: {says}",
+        server=key[0],
+        origin=key[1],
+        items=tuple(dict.fromkeys(row["position"] for row in rows))[:ITEMS_SHOWN],
+        evidence=first_few({name: row[name] for name in _PROOF if row[name] is not None} for row in rows),
+        fix=tuple(fix),
+    )
+
+
+def _some(rows: Sequence[Row]) -> str:
+    """How many transactions, and which of which server."""
+    positions = list(dict.fromkeys(row["position"] for row in rows))
+    named = ", ".join(positions[:3]) + (f" and {len(positions) - 3:,} more" if len(positions) > 3 else "")
+    return f"{len(positions):,} transaction{'' if len(positions) == 1 else 's'} of server {rows[0]['origin']} ({named})"
+
+
+def incomplete(situation: Situation) -> Iterator[Finding]:
+    """Transactions with an end, of which messages are not there."""
+    for key, rows in _odd(situation, lambda row: row["outcome"] == INCOMPLETE):
+        here = [row for row in rows if _holder(situation, row)]
+        from_where = (
+            f"apply them whole from the log of {_holder(situation, here[0])}" if here else "ask the source for them"
+        )
+        yield _finding(
+            "TXN_INCOMPLETE",
+            "error",
+            key,
+            rows,
+            f"{_some(rows)} came without some of the messages: nothing of them may be applied",
+            step(from_where, SAYS[rows[0]["why"]], ASK[rows[0]["why"]]),
+        )
+
+
+def _holder(situation: Situation, row: Row) -> str | None:
+    """A server whose log has the transaction whole."""
+    streams = _streams(situation)
+    key = situation.topology.system.typed(f"{row['origin']}:{row['position']}")
+    having = streams.holders.get(row["origin"], {}).get(key or "", [])
+    return having[0] if having else None
+
+
+def without_end(situation: Situation) -> Iterator[Finding]:
+    """Transactions without an end: some may still get one, of some the source started anew, and of some it tells more."""
+    for key, rows in _odd(situation, lambda row: row["outcome"] == UNFINISHED):
+        open_ones = [row for row in rows if row["at_source"] in (None, UNFINISHED)]
+        void = [row for row in rows if row["at_source"] in (ROLLED_BACK, ABORTED)]
+        told = f"; at their source {len(void):,} of them were taken back" if void else ""
+        yield _finding(
+            "TXN_UNFINISHED",
+            "warning" if len(open_ones) + len(void) < len(rows) or open_ones else "info",
+            key,
+            rows,
+            f"{_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply, wait{told}",
+            step(
+                "discard the pieces of those that their source took back"
+                if void
+                else "ask the source what became of them",
+                "a transaction that was cut between two statements and rolled back never gets an end",
+                ASK[rows[0]["why"]],
+            ),
+        )
+    for key, rows in _odd(situation, lambda row: row["outcome"] == ABORTED):
+        lost = bool(_streams(situation).logs[key[0]].lost)
+        yield _finding(
+            "TXN_ABORTED",
+            "warning" if lost else "info",
+            key,
+            rows,
+            f"{_some(rows)} had no end when the server started anew: discard the pieces",
+            step(
+                "discard them; a replica that applied pieces in advance must take these back",
+                "the server that made them started anew since: their end can never come",
+                ASK[rows[0]["why"]] if lost else None,
+            ),
+        )
+
+
+def conflicts(situation: Situation) -> Iterator[Finding]:
+    """Transactions with two contents, in one log or in two."""
+    for key, rows in _odd(situation, lambda row: row["outcome"] == CONFLICT):
+        yield _finding(
+            "TXN_CONFLICT",
+            "error",
+            key,
+            rows,
+            f"{_some(rows)} came with different contents: {SAYS[rows[0]['why']]}",
+            step(
+                "ask the source which rows it has, and apply these by hand",
+                "the stream cannot tell",
+                ASK[rows[0]["why"]],
+            ),
+        )
+    streams, show = _streams(situation), situation.topology.system.show
+    for (server, origin), one in sorted(streams.differences.items()):
+        if count := one.counts["conflicts"]:
+            source = streams.source_of(origin)
+            yield Finding(
+                "TXN_CONFLICT",
+                "error",
+                f"{server} and {source} hold {count:,} transactions of server {origin} with different contents or ends",
+                server=server,
+                origin=origin,
+                items=tuple(map(show, one.difference.conflicts[:ITEMS_SHOWN])),
+                evidence=({"server": server, "source": source, "count": count},),
+                fix=(
+                    step(
+                        f"compare the rows of both, and provision the one that is wrong ({server}?) from the other",
+                        "both committed under one number what is not the same",
+                        "if two servers run with one server id, both may be right: give one of them another id",
+                    ),
+                ),
+            )
+
+
+def used_again(situation: Situation) -> Iterator[Finding]:
+    """Numbers of transactions that a server used twice."""
+    for key, rows in _odd(situation, lambda row: row["why"] == NUMBER_REUSED):
+        again = [row for row in rows if row["outcome"] == COMMITTED]
+        says = "were given to others before the server started anew" if again else "stand for two transactions"
+        yield _finding(
+            "ID_REUSED",
+            "warning",
+            key,
+            rows,
+            f"numbers of {_some(rows)} {says}",
+            step(
+                "find out whether the data directory of that server was made anew, and provision its replicas from it if so",
+                "numbers begin anew then, and replicas that go by numbers take new transactions for old ones",
+                ASK[NUMBER_REUSED],
+            ),
+        )
+
+
+def repeated(situation: Situation) -> Iterator[Finding]:
+    """Transactions that were delivered more than once."""
+    for key, rows in _odd(situation, lambda row: bool(row["repeated"])):
+        yield _finding(
+            "TXN_REPEATED",
+            "info",
+            key,
+            rows,
+            f"{_some(rows)} came more than once, with equal contents: to be applied once",
+            step(
+                "nothing: a second delivery is known by its contents",
+                "whatever applies by numbers must not do it twice",
+            ),
+        )
+
+
+def damaged(situation: Situation) -> Iterator[Finding]:
+    """Records that do not fit their checksum, stretches that are no records, and logs that end within one."""
+    for one in situation.inputs:
+        end = one.facts.get("end_of_file", {})
+        torn = end.get("state") == "truncated"
+        lost = [row for row in _rejects(situation, one.file) if not (torn and row["offset"] == end.get("offset"))]
+        mine = [row for row in _streams(situation).odd_ones if row["outcome"] == CORRUPT]
+        bad = [row for row in mine if row["server"] == one.server]
+        if one.kind and one.kind.startswith("drizzle.transaction-log") and (lost or bad):
+            what = [f"{len(bad):,} transactions have a message that does not fit its checksum"] if bad else []
+            what += [f"{len(lost):,} places of it are no records that can be read"] if lost else []
+            evidence = [{name: row[name] for name in ("position", "outcome", "offset")} for row in bad]
+            yield Finding(
+                "RECORD_CORRUPT",
+                "error",
+                f"{one.file}: {', and '.join(what)}",
+                server=one.server,
+                items=tuple(row["position"] for row in bad[:ITEMS_SHOWN]),
+                evidence=first_few([*evidence, *lost]),
+                fix=(
+                    step(
+                        "take these transactions from the log of another server",
+                        "what a damaged record held cannot be trusted, not even its number",
+                        "a disk that returns wrong bytes returns more of them: see to it first",
+                    ),
+                ),
+            )
+        if torn:
+            have, need = end.get("have"), end.get("need")
+            of = f"{have:,} of {need:,} bytes" if need else f"{have:,} bytes"
+            yield Finding(
+                "TORN_TAIL",
+                "warning",
+                f"{one.file}: the last record is cut in its {end.get('part')}, {of} are there",
+                server=one.server,
+                evidence=({"file": one.file, **{key: end.get(key) for key in ("offset", "part", "have", "need")}},),
+                fix=(
+                    step(
+                        "collect the log again; if the server stands still, its last transaction was being written",
+                        "a log that is copied while it is written ends so, and one of a server that crashed",
+                        "the server's own reader does not tell a cut header from a clean end",
+                    ),
+                ),
+            )
+
+
+def _rejects(situation: Situation, file: str) -> list[dict[str, Any]]:
+    label, where = situation.topology.snapshot, pc.field("file") == file
+    found = situation.rows("rejects", ["offset", "reason"], where, snapshot=label)
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def not_understood(situation: Situation) -> Iterator[Finding]:
+    """Fields, statements and entries that the reader does not know: nothing of them is passed over in silence."""
+    label = situation.topology.snapshot
+    told: dict[tuple[str, str], Counter[str]] = {}
+    first: dict[tuple[str, str, str], int] = {}
+    for batch in situation.rows(
+        "segments", ["server", "file", "offset", "unknown"], pc.field("unknown").is_valid(), snapshot=label
+    ):
+        for row in batch.to_pylist():
+            told.setdefault((row["server"], row["file"]), Counter())[row["unknown"]] += 1
+            first.setdefault((row["server"], row["file"], row["unknown"]), row["offset"])
+    for (server, file), kinds in sorted(told.items()):
+        yield Finding(
+            "RECORD_UNKNOWN",
+            "warning",
+            f"{file}: {sum(kinds.values()):,} statements or records hold what this reader does not know",
+            server=server,
+            evidence=first_few(
+                {"unknown": kind, "count": count, "offset": first[server, file, kind]}
+                for kind, count in sorted(kinds.items())
+            ),
+            fix=(
+                step(
+                    "find out which version of the server wrote the log",
+                    "a newer server may say there what changes the meaning of the rest",
+                    "what is not understood is never applied",
+                ),
+            ),
+        )
+
+
+def ragged(situation: Situation) -> Iterator[Finding]:
+    """Updates whose rows changed other columns than their header lists."""
+    for key, rows in _odd(situation, lambda row: row["ragged"] > 0):
+        count = sum(row["ragged"] for row in rows)
+        yield _finding(
+            "RAGGED_UPDATE",
+            "warning",
+            key,
+            rows,
+            f"{count:,} rows in {_some(rows)} cannot be read safely: the header lists the columns that the first row changed",
+            step(
+                "copy the rows concerned from the source; do not guess which columns were meant",
+                "each row carries values for its own columns, and nothing names these",
+                "rows of the same number of values may be wrong, too, where they changed other columns",
+            ),
+        )
+
+
+def big(situation: Situation) -> Iterator[Finding]:
+    """Transactions that are so big that they hold others back."""
+    found: dict[Key, list[dict[str, Any]]] = {}
+    streams = _streams(situation)
+    for server, row in big_ones(streams):
+        found.setdefault((server, row["origin"]), []).append(streams.transaction(server, row))
+    for key, rows in sorted(found.items()):
+        top = rows[0]
+        tables = ", ".join(sorted(top["rows"] or {})) or "no table"
+        yield _finding(
+            "BIG_TRANSACTION",
+            "info",
+            key,
+            rows,
+            f"the biggest of {_some(rows)} has {top['bytes']:,} bytes in {top['messages']:,} messages ({tables}), and "
+            f"{top['held']:,} others ended while it was open",
+            step(
+                "cut such operations into smaller ones",
+                "a replica that applies in the order of commits stands still while it applies them",
+            ),
+        )
+
+
+def appliers(situation: Situation) -> Iterator[Finding]:
+    """Threads of replicas that stand still, and commits that are neither applied nor in a queue."""
+    streams, show = _streams(situation), situation.topology.system.show
+    for one in streams.applied:
+        for part, error in sorted(one.stopped.items()):
+            yield Finding(
+                "APPLIER_STOPPED",
+                "error",
+                f"{one.server}: the {part} thread for master {one.master} stands still"
+                + (f" behind commit {one.commit:,}" if one.commit is not None else ""),
+                server=one.server,
+                evidence=({"server": one.server, "master": one.master, "thread": part, "error": error},),
+                fix=(
+                    step(
+                        "mend what the error says, then start the replica anew",
+                        "it applies nothing until then, and there is no command that starts the thread alone",
+                        "ignoring errors skips whole transactions, and moves its position all the same",
+                    ),
+                ),
+            )
+    for behind in streams.behind:
+        gone = behind.gaps
+        if gone:
+            one = behind.applied
+            below = purge_below(streams, one.source or "")
+            yield Finding(
+                "QUEUE_GAP",
+                "error",
+                f"{one.server}: {behind.lacks:,} commits of {one.source} are neither applied nor in its queue, which goes on "
+                "behind them: it will not ask for them again",
+                server=one.server,
+                origin=gone[0][1],
+                items=tuple(show(position) for (_, position), _ in gone[:ITEMS_SHOWN]),
+                evidence=first_few({"commit": commit, "position": show(position)} for (commit, position), _ in gone),
+                fix=(
+                    step(
+                        "put their messages into the queue from the master's log before the applier comes to them",
+                        "a slave asks for commits above the highest that it has seen",
+                        f"the master must not purge commits from {below:,} on" if below is not None else None,
+                    ),
+                ),
+            )
+
+
+DETECTORS: Detectors = {
+    IDENTITY: (used_again,),
+    HOLES: (incomplete, without_end, conflicts, repeated, damaged, not_understood, ragged),
+    APPLYING: (appliers,),
+    LAG: (big,),
+}
