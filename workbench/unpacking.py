@@ -75,6 +75,20 @@ def _up_to_the_damage(decoder: Any, raw: bytes) -> bytes:
     return bytes(out)
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, to be read at any place. What is packed is unpacked into a file that nobody else sees, up to any damage."""
+    if not packed(path):
+        with open(path, "rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as plain:
+        with suppress(Broken):
+            for chunk in unpacked(path):
+                plain.write(chunk)
+        yield plain
+
+
 def packed(path: Path) -> bool:
     """True for gzip and zstd, told by their first bytes."""
     with open(path, "rb") as file:
