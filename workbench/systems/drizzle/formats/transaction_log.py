@@ -38,5 +38,7 @@ TRANSACTION_LOG = Format(
     lambda: read,
     FRAMES,
     splittable=True,
+    evidence="log",
+    is_log=True,
     frames=frames,
 )
