@@ -21,8 +21,6 @@ from workbench.systems.drizzle.formats import messages_pb2 as wire
 BEGAN = 1_330_211_976_000_000
 """Microseconds since 1970: offsets of messages count as milliseconds behind it."""
 
-FLEET = Path(__file__).parent / "incidents" / "drizzle-fleet"
-
 
 def record(number: int, one: Message, server: int = 1) -> bytes:
     """A message as a record of a log."""
@@ -113,17 +111,13 @@ def without(sent: Iterable[Sent], *transactions: int) -> list[Sent]:
 
 
 @cache
-def kept_case(name: str) -> Case:
-    """A case that several tests look at: `bulk`, a source and a copy that lacks 2, 3 and the end; nobody loads more into it."""
+def bulk_case() -> Case:
+    """`bulk`, and a copy that lacks 2, 6 and the end, as a case that several tests look at; nobody loads more into it."""
     folder = Path(mkdtemp(prefix="workbench-"))
     atexit.register(rmtree, folder, ignore_errors=True)
-    if name == "bulk":
-        return case_of_logs(folder, main=log_of(bulk()), copy=log_of(without(bulk(), 2, 6)[:-3]))
-    case = Case.create(folder / "case")
-    case.load([FLEET / name])
-    return case
+    return case_of_logs(folder, main=log_of(bulk()), copy=log_of(without(bulk(), 2, 6)[:-3]))
 
 
-def incident_of_logs(name: str) -> Incident:
+def bulk_incident() -> Incident:
     """The same, diagnosed anew."""
-    return Incident(kept_case(name))
+    return Incident(bulk_case())

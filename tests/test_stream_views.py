@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from incident_samples import incident_of
-from stream_files import bulk, case_of_logs, history, incident_of_logs, log_of, without
+from stream_files import bulk, bulk_incident, case_of_logs, history, log_of, without
 
 from workbench import stream_lanes, stream_views
 from workbench.incident import Incident
@@ -22,7 +22,7 @@ def lane(incident: Incident, position: str) -> dict:
 
 
 def test_a_bulk_comes_in_pieces_that_may_be_applied_before_its_commit() -> None:
-    incident = incident_of_logs("bulk")
+    incident = bulk_incident()
     one = lane(incident, "1")
     assert (one["outcome"], one["seen"], one["ahead"], one["undo"], one["meanwhile"]) == ("committed", 10, 8, 0, 2)
     assert [(mark["segment"], mark["rows"], mark["state"]) for mark in one["marks"]] == [
@@ -36,7 +36,7 @@ def test_a_bulk_comes_in_pieces_that_may_be_applied_before_its_commit() -> None:
 
 
 def test_what_was_applied_of_a_rolled_back_one_must_be_taken_back() -> None:
-    one = lane(incident_of_logs("bulk"), "3")
+    one = lane(bulk_incident(), "3")
     assert (one["outcome"], one["ahead"], one["undo"], one["verdict"]) == ("rolled_back", 6, 6, "stranded")
     assert [(mark["rows"], mark["state"], mark["back"]) for mark in one["marks"]] == [
         (3, "cancelled", None),
@@ -46,13 +46,13 @@ def test_what_was_applied_of_a_rolled_back_one_must_be_taken_back() -> None:
 
 
 def test_of_a_failed_statement_the_rest_of_the_transaction_stays() -> None:
-    one = lane(incident_of_logs("bulk"), "5")
+    one = lane(bulk_incident(), "5")
     assert (one["outcome"], one["seen"], one["kept"], one["undo"]) == ("committed", 8, 3, 5)
     assert [(mark["rows"], mark["kept"], mark["back"]) for mark in one["marks"]] == [(7, 2, None), (1, 1, "statement")]
 
 
 def test_without_an_end_all_that_came_is_at_risk() -> None:
-    one = lane(incident_of_logs("bulk"), "6")
+    one = lane(bulk_incident(), "6")
     assert (one["outcome"], one["ahead"], one["undo"], one["at_risk"]) == ("unfinished", 7, 0, 7)
     assert [mark["state"] for mark in one["marks"]] == ["open"]
 
@@ -98,7 +98,7 @@ def test_pieces_and_tables_come_to_what_the_diagnosis_counts(
 
 
 def test_pages_go_by_size_and_around_a_position() -> None:
-    incident = incident_of_logs("bulk")
+    incident = bulk_incident()
     big = [one["bytes"] for one in lanes(incident, Wanted("main", which="big"))["lanes"]]
     assert big == sorted(big, reverse=True)
     assert [one["position"] for one in lanes(incident, Wanted("main", position="4"), size=3)["lanes"]] == [
@@ -115,7 +115,7 @@ def test_pages_go_by_size_and_around_a_position() -> None:
 
 
 def test_the_fleet_shows_each_difference_in_the_order_of_commits() -> None:
-    (of,) = fleet_grid(incident_of_logs("bulk"))
+    (of,) = fleet_grid(bulk_incident())
     assert (of["source"], of["servers"], of["count"]) == ("main", ["copy"], 3)
     assert [(row["first"], row["outcome"], row["cells"][0]["says"]) for row in of["rows"]] == [
         ("2", "committed", "missing"),
@@ -142,7 +142,7 @@ def test_alike_neighbours_are_one_row(tmp_path: Path) -> None:
 
 def test_only_some_tables_are_shown_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_views, "TABLES", 1)
-    shown = heat(incident_of_logs("bulk"), "main", by="log")
+    shown = heat(bulk_incident(), "main", by="log")
     assert ([one["table"] for one in shown["tables"]], shown["others"]) == (["test.person"], 1)
     assert shown["tables"][0]["open"] == 7
 

@@ -50,6 +50,7 @@ WHICH = {
     "big": "the biggest first",
     "all": "all, in the order in which they began",
 }
+AXES = {"order": "as the pieces came", "log": "place in the log", "time": "time"}
 KEPT, CANCELLED, OPEN, AGAIN = "kept", "cancelled", "open", "again"
 BACK = {"transaction": "back", "statement": "statement_back"}
 """What a message takes back, and how that is called where messages are counted."""
@@ -89,8 +90,7 @@ def lanes(incident: Incident, wanted: Wanted, after: Sequence[int] | None = None
     nothing tells what counts), `open` (seconds), `meanwhile` (commits between its first piece and its last) and `marks`.
 
     A mark stands for one message, or for several of the transaction one after the other: count, rows, kept, state, back (what it
-    takes back), segment, offset, last, at, and where it stands on each axis, 0 to 1: `order` (as the pieces came), `bytes`,
-    `time`.
+    takes back), segment, offset, last, at, and where it stands on each axis of AXES, 0 to 1.
     """
     log = log_of(incident, wanted.server, wanted.origin)
     where = _of(wanted)
@@ -118,6 +118,35 @@ def lanes(incident: Incident, wanted: Wanted, after: Sequence[int] | None = None
         "to": max(times, default=None),
         "lanes": found,
     }
+
+
+def lane_says(lane: Row) -> list[str]:
+    """What a replica may do with a transaction, in sentences."""
+    seen, ahead, undo = lane["seen"], lane["ahead"], lane["undo"]
+    found = [
+        f"{lane['messages']:,} messages, {lane['bytes']:,} bytes, {seen:,} rows: {lane['outcome'].replace('_', ' ')}."
+    ]
+    if lane["outcome"] == ROLLED_BACK:
+        found.append(f"All of its {ahead:,} rows came before its source took it back.")
+    elif lane["outcome"] in (UNFINISHED, ABORTED):
+        found.append(f"{ahead:,} rows of it came, and no end.")
+    elif lane["messages"] - lane["repeated"] > 1:
+        found.append(f"{ahead:,} of its {seen:,} rows came before its last message.")
+    if undo:
+        what = "what its statements that failed had changed" if lane["outcome"] == COMMITTED else "all of it"
+        found.append(
+            f"A replica that applied pieces in advance must undo {what}: {undo:,} rows. One that waited has nothing to undo."
+        )
+    elif lane["outcome"] == COMMITTED and ahead:
+        found.append(f"A replica may apply these in advance: {seen - ahead:,} rows are left to apply at the commit.")
+    elif lane["at_risk"]:
+        found.append(
+            f"A replica that applied its {lane['at_risk']:,} rows may have to undo them. Do not apply it before its end is known."
+        )
+    if lane["meanwhile"]:
+        found.append(f"{lane['meanwhile']:,} other transactions were committed between its first message and its last.")
+    found += [f"Why: {lane['says']}."] if lane["says"] else []
+    return found + ([f"To be asked: {lane['ask']}"] if lane["ask"] else [])
 
 
 def _of(wanted: Wanted) -> pc.Expression:
@@ -300,7 +329,7 @@ def _place(found: Sequence[dict[str, Any]]) -> None:
     times = [at.timestamp() if at else earliest.timestamp() if earliest else 0.0 for at in told]
     for at, mark in enumerate(marks):
         mark["order"] = at / max(1, len(marks) - 1)
-        mark["bytes"] = _part(mark["offset"], marks[0]["offset"], marks[-1]["offset"])
+        mark["log"] = _part(mark["offset"], marks[0]["offset"], marks[-1]["offset"])
         mark["time"] = _part(times[at], min(times), max(times))
 
 

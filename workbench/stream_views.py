@@ -179,21 +179,23 @@ def heat(
 ) -> dict[str, Any]:
     """Rows of each table by time, or by place in the log: seen in any message, kept by commits, cancelled by their source.
 
-    Keys: server, by, from, to, bins, tables (table, seen, kept, cancelled: a number for each bin; `open` in all, of which the log
-    does not tell the end), others (tables that are not shown). A second delivery is not counted.
+    Keys: server, by, from, to, bins, edges (where each bin begins, and the last ends), tables (table, seen, kept, cancelled: a
+    number for each bin; `open` in all, of which the log does not tell the end), others (tables that are not shown). A second
+    delivery is not counted.
     """
     log = log_of(incident, server, origin)
     sums = _Heat(log, origin, by == "time", bins)
     tables = sorted(sums.of.items(), key=lambda one: (-int(one[1][0].sum()), one[0]))
     low, high = sums.low, sums.high
-    ends: list[Any] = [low, high]
-    if by == "time":
-        ends = [time_text(datetime.fromtimestamp(one / 1e6, UTC)) if one is not None else None for one in ends]
+    edges = [] if low is None or high is None else [low + (high - low) * at // bins for at in range(bins + 1)]
+    times = [time_text(datetime.fromtimestamp(one / 1e6, UTC)) for one in edges]
+    ends: list[Any] = [*(times if by == "time" else edges)]
     return {
         "server": log.server,
         "by": by,
-        "from": ends[0],
-        "to": ends[1],
+        "from": ends[0] if ends else None,
+        "to": ends[-1] if ends else None,
+        "edges": ends,
         "bins": bins,
         "tables": [
             {
