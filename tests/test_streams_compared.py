@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from workbench.engine import streams_compared
+from tests.stream_histories import Source as StreamSource
+from tests.test_segments import rows_of
+from workbench.engine import assembling, streams_compared
+from workbench.engine.assembling import assemble
 from workbench.engine.parts import write_part
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import compared
+from workbench.engine.streams_counted import counted
 from workbench.model import Source
 from workbench.rules.segments import OUTCOMES
 from workbench.rules.streams import difference
 from workbench.tables import COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HOW_MANY = 60
 
@@ -55,9 +64,9 @@ def a_row(
     }
 
 
-def two_logs(folder: Path, seed: int) -> tuple[StreamLog, StreamLog]:
+def two_logs(folder: Path, seed: int, most: int = HOW_MANY) -> tuple[StreamLog, StreamLog]:
     chance = random.Random(seed)
-    numbers = chance.sample(range(200), chance.randrange(1, HOW_MANY))
+    numbers = chance.sample(range(4 * most), chance.randrange(most // 2 if most > HOW_MANY else 1, most))
     by_commit = chance.random() < 0.3
     outcomes = ["committed"] * 6 + list(OUTCOMES)
     source, copy = [], []
@@ -70,12 +79,12 @@ def two_logs(folder: Path, seed: int) -> tuple[StreamLog, StreamLog]:
             content = -number if chance.random() < 0.05 else number
             copy.append(a_row(number, place * 7, theirs, content, None if chance.random() < 0.1 else True, None))
         if begin <= place < upto and chance.random() < 0.05:
-            copy.append(a_row(number + 1000, place * 7 + 3, "committed", 5, True, None))
+            copy.append(a_row(number + 10_000, place * 7 + 3, "committed", 5, True, None))
         if chance.random() < 0.05:
             source.append(
                 a_row(chance.choice(numbers), place * 10 + 1, "committed", 77, True, place + 500 if by_commit else None)
             )
-    lost = [chance.randrange(500) for _ in range(chance.randrange(4))]
+    lost = [chance.randrange(8 * most) for _ in range(chance.randrange(4))]
     return a_log(folder, "a", source, [], chance.randrange(1, 4)), a_log(
         folder, "b", copy, lost, chance.randrange(1, 4)
     )
@@ -109,3 +118,41 @@ def test_lists_are_cut_and_counts_are_not(tmp_path: Path) -> None:
     found = compared(source, copy, "1", 3)
     assert ([int(one.position[:20]) for one in found.difference.behind], found.counts["behind"]) == ([1, 2, 3], 49)
     assert (found.first, found.last, found.rows) == (f"{1:020d}:0000000001", f"{49:020d}:0000000001", sum(range(1, 50)))
+
+
+def test_spark_says_the_same(tmp_path: Path, spark: SparkSession) -> None:
+    said: Counter[str] = Counter()
+    for seed in range(500, 503):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        source, copy = two_logs(folder, seed, 600)
+        found = compared(source, copy, "1", HOW_MANY)
+        assert counted(spark, source, copy, "1") == found.said, seed
+        said += found.said
+    assert {"inside", "behind", "copy_lost_records", "undecided", "conflicts", "errant"} <= set(said)
+
+
+def test_transactions_put_together_by_spark_are_the_same(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembling, "_AT_ONCE", 7)
+    for seed in range(2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        history = StreamSource(seed, numbered=seed % 2 == 0, savepoints=True)
+        history.run(200)
+        rows, where = rows_of(history), Source("a.log", "now", "a")
+        halves = [rows.slice(0, len(rows) // 2), rows.slice(len(rows) // 2)]
+        parts = [write_part(folder, "segments", half, where) for half in halves]
+        here = read_all(folder, assemble(parts, folder, where, seed == 1))
+        monkeypatch.setattr(assembling, "HERE", 0)
+        there = read_all(folder, assemble(parts, folder, where, seed == 1, spark))
+        monkeypatch.undo()
+        monkeypatch.setattr(assembling, "_AT_ONCE", 7)
+        assert here == there
+        assert len({row["outcome"] for row in here}) > 2
+
+
+def read_all(folder: Path, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = [row for part in parts for row in pq.read_table(folder / part["table"] / part["name"]).to_pylist()]
+    return sorted(rows, key=lambda row: (row["offset"], row["position"]))

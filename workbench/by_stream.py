@@ -20,8 +20,9 @@ from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared, compared
 from workbench.inputs import Input
+from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
-from workbench.rules.sending import NOTHING, SEND
+from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.streams import NOTHING_SHARED, WHY_UNKNOWN, Difference, judged
 from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN
 from workbench.systems import format_with
@@ -350,11 +351,29 @@ def judged_by_stream(
     """The pairs of servers whose logs share an origin, and what each lacks."""
     streams, found = Streams(case, shown, limit), Verdicts()
     found.streams = streams
+    if spark is not None:
+        _check(spark, streams)
     for (server, origin), both in sorted(streams.differences.items()):
         _judge(streams, server, origin, both, limit, found)
     _waiting(streams, found)
     found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
     return list(_pairs(streams)), found
+
+
+def _check(spark: SparkSession, streams: Streams) -> None:
+    """Raise Problem unless Spark says the same of every two logs that are compared."""
+    from workbench.engine.streams_counted import counted
+
+    for (server, origin), one in streams.differences.items():
+        source = streams.source_of(origin) or ""
+        told = counted(spark, streams.logs[source], streams.logs[server], origin)
+        if told != one.said:
+            differ = ", ".join(sorted(word for word in told | one.said if told[word] != one.said[word]))
+            raise Problem(
+                f"two ways of comparing the logs of {server} and {source} disagree on {differ} of origin {origin}",
+                "evidence",
+                "the evidence is damaged: load the inputs into a new case",
+            )
 
 
 def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: int, found: Verdicts) -> None:
@@ -446,7 +465,7 @@ def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
             row |= {"anchor_class": None, "anchor_class_assumed": False, "delivers": True}
             row["reasons"] = [_reason(to_send, anchor)]
             row["stop"] = {origin: one["last"] for origin, one in to_send.items()}
-            row["counts"] = {SEND: sum(one["count"] for one in to_send.values())} if to_send else {}
+            row["counts"] = {SENT: sum(one["count"] for one in to_send.values())} if to_send else {}
             yield row | {"to_send": to_send}
 
 

@@ -449,11 +449,15 @@ class PlannedSession:
 def _server(shown: Topology, replica: Replica) -> dict[str, Any]:
     seen = replica.log.facts.get("by_origin", {}) if replica.log else {}
     vector = replica.seen() if shown.system.streaming else replica.vector
+    show = shown.system.show
     return {
         "name": replica.server,
         "origin": replica.origin,
         "suffix": replica.suffix,
-        "vector": {origin: {"min": span.min, "max": span.max} for origin, span in sorted(vector.items())},
+        "vector": {
+            origin: {"min": span.min and show(span.min), "max": span.max and show(span.max)}
+            for origin, span in sorted(vector.items())
+        },
         "changes": sum(one["count"] for one in seen.values()),
         "evidence": sorted(shown.system.vector_word if one == VECTOR else one for one in replica.evidence),
     }

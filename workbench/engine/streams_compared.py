@@ -58,6 +58,7 @@ class Compared:
     """The difference of a log from that of its source; its lists hold the first of each kind, `counts` tells of all.
 
     shared       how far the copy goes; None: nothing is shared
+    said         `counts` once more, with each reason why something is unknown by itself
     first, last  of the transactions that the copy is behind
     bytes, rows  of these
     """
@@ -65,6 +66,7 @@ class Compared:
     difference: Difference
     shared: Shared | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
     first: str | None = None
     last: str | None = None
     bytes: int = 0
@@ -305,4 +307,4 @@ class _Found:
         counts = Counter({word: self.counts[word] for word in ("inside", "behind", "undecided", "errant", "conflicts")})
         counts["unknown"] = sum(self.counts[word] for word in _UNTOLD)
         first, last = (min(self.ends)[1], max(self.ends)[1]) if self.ends else (None, None)
-        return Compared(difference, reach.shared, counts, first, last, self.bytes, self.kept)
+        return Compared(difference, reach.shared, counts, self.counts, first, last, self.bytes, self.kept)

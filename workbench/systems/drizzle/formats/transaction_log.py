@@ -41,4 +41,6 @@ TRANSACTION_LOG = Format(
     evidence="log",
     is_log=True,
     frames=frames,
+    evidence="log",
+    is_log=True,
 )

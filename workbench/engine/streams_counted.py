@@ -1,0 +1,97 @@
+"""Two logs of a stream held against each other by one job of Spark: `workbench.rules.streams` as expressions.
+
+Nothing is shared with `workbench.engine.streams_compared` but the words: what both say of how many transactions must agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from workbench.engine.streams import StreamLog
+from workbench.model import Problem
+from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, INCOMPLETE, REPEATED, ROLLED_BACK, UNKNOWN
+from workbench.rules.streams import BEGINS_LATER, DAMAGED, LOST, NOT_HERE_YET, NOT_READ, NOTHING_SHARED, SETTLED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _listed(words: frozenset[str]) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))
+
+
+_UNLIKE = (
+    f"(s.outcome = '{COMMITTED}' and c.outcome = '{CONFLICT}') "
+    f"or (s.outcome = '{COMMITTED}' and c.outcome = '{COMMITTED}' and s.content != c.content) "
+    f"or (s.outcome = '{COMMITTED}' and c.outcome = '{ROLLED_BACK}') "
+    f"or (s.outcome = '{ROLLED_BACK}' and c.outcome = '{COMMITTED}')"
+)
+_SAID = (
+    f"case when s.outcome is null then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last, 'errant', null) "
+    f"when coalesce({_UNLIKE}, false) then 'conflicts' "
+    f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
+    f"when begins is null then '{NOTHING_SHARED}' "
+    f"when c.outcome = '{CORRUPT}' then '{DAMAGED}' when c.outcome = '{UNKNOWN}' then '{NOT_READ}' "
+    f"when c.outcome is not null and lost and (c.outcome = '{INCOMPLETE}' or s.place < covers) then '{LOST}' "
+    f"when c.outcome in ({_listed(NOT_HERE_YET)}) and s.place > covers then 'behind' "
+    "when c.outcome is not null then 'inside' when s.place > covers then 'behind' "
+    f"when exists(gaps, x -> x.low < s.place and s.place < x.high) then '{LOST}' "
+    f"when s.place < begins then '{BEGINS_LATER}' else 'inside' end"
+)
+
+
+def counted(spark: SparkSession, source: StreamLog, copy: StreamLog, origin: str) -> Counter[str]:
+    """What is said of how many transactions: inside, behind, why unknown, conflicts, errant, and undecided."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    from workbench.engine.evidence import cause_of
+
+    theirs, mine = (_one_each(spark, log, origin).alias(name) for log, name in ((source, "s"), (copy, "c")))
+    both = theirs.join(mine, "position").select(
+        F.col("s.place").alias("there"), F.col("c.place").alias("here"), F.col("c.outcome").alias("outcome")
+    )
+    settled = F.when(F.col("outcome").isin(*SETTLED), F.col("there"))
+    reach = both.agg(
+        F.min("there").alias("begins"),
+        F.coalesce(F.max(settled), F.lit(-1)).alias("covers"),
+        F.struct(F.min("here").alias("first"), F.max("here").alias("last")).alias("ends"),
+    )
+    places = spark.createDataFrame([(place,) for place in copy.lost], "place bigint")
+    nearest = (
+        F.broadcast(places)
+        .crossJoin(both)
+        .groupBy("place")
+        .agg(
+            F.expr("coalesce(max_by(there, here) filter (where here <= place), -1)").alias("low"),
+            F.expr("coalesce(min_by(there, here) filter (where here > place), 9223372036854775807)").alias("high"),
+        )
+    )
+    gaps = nearest.agg(F.collect_set(F.struct("low", "high")).alias("gaps"))
+    whole = (
+        theirs.join(mine, F.col("s.position") == F.col("c.position"), "full")
+        .crossJoin(F.broadcast(reach))
+        .crossJoin(F.broadcast(gaps))
+        .withColumn("lost", F.lit(bool(copy.lost)))
+    )
+    undecided = f"if(s.outcome is not null and c.outcome in ({_listed(NOT_HERE_YET)}), 'undecided', null)"
+    words = whole.select(F.explode(F.expr(f"array({_SAID}, {undecided})")).alias("word")).where("word is not null")
+    try:
+        return Counter({row.word: row["count"] for row in words.groupBy("word").count().collect()})
+    except PySparkException as error:
+        raise Problem(f"the logs could not be compared: {cause_of(error)}") from None
+
+
+def _one_each(spark: SparkSession, log: StreamLog, origin: str) -> DataFrame:
+    """Its transactions of one origin; of a position that was used twice the last one."""
+    from pyspark.sql import functions as F
+
+    from workbench.engine.evidence import read_table
+
+    place = F.coalesce(F.col("commit" if log.by_commit else "last"), F.lit(0)).alias("place")
+    content = F.when(F.col("ended").isNotNull(), F.col("content")).alias("content")
+    rows = read_table(spark, "transactions", [part["path"] for part in log.parts])
+    mine = rows.where((F.col("origin") == origin) & (F.col("outcome") != REPEATED))
+    last = F.max_by(F.struct("place", "outcome", "content"), "place").alias("one")
+    return mine.select("position", place, "outcome", content).groupBy("position").agg(last).select("position", "one.*")
