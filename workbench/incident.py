@@ -103,6 +103,11 @@ class Incident:
         moment = self.system.moment(key) if key else None
         return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else None
 
+    def written(self, origin: str, position: str) -> str:
+        """A position as it is to be typed: with its origin in front where the system takes it for that of another one else."""
+        key = self.system.typed(position)
+        return position if key and self.system.origin_of(key) == origin else f"{origin}:{position}"
+
     def session(
         self, supplier: str, consumer: str, suffix: str | None = None, rules: str | None = None
     ) -> PlannedSession:
