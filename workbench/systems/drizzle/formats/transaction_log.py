@@ -64,8 +64,6 @@ TRANSACTION_LOG = Format(
     lambda: read,
     FRAMES,
     splittable=True,
-    evidence="log",
-    is_log=True,
     frames=frames,
     streams=True,
     records=_records,
