@@ -77,7 +77,13 @@ def incomplete(situation: Situation) -> Iterator[Finding]:
             "error",
             f"{key[0]}: {_some(rows)} came without some of the messages: nothing of them may be applied",
             **_of(key, rows),
-            fix=(step(from_where, SAYS[rows[0]["why"]], ASK[rows[0]["why"]]),),
+            fix=(
+                step(
+                    from_where,
+                    "a part of a transaction must not be applied",
+                    "nothing that its other rows changed is safe to change before",
+                ),
+            ),
         )
 
 
@@ -104,9 +110,8 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 step(
                     "discard the pieces of those that their source took back"
                     if void
-                    else "ask the source what became of them",
+                    else f"ask the source: {ASK[rows[0]['why']]}",
                     "a transaction that was cut between two statements and rolled back never gets an end",
-                    ASK[rows[0]["why"]],
                 ),
             ),
         )
@@ -179,7 +184,6 @@ def used_again(situation: Situation) -> Iterator[Finding]:
                 step(
                     "find out whether the data directory of that server was made anew, and provision its replicas from it if so",
                     "numbers begin anew then, and replicas that go by numbers take new transactions for old ones",
-                    ASK[NUMBER_REUSED],
                 ),
             ),
         )
