@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from workbench.model import Detectors, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
@@ -12,6 +15,18 @@ def _detectors() -> Detectors:
     from workbench.systems.drizzle.detectors import DETECTORS
 
     return DETECTORS
+
+
+def _repairs() -> Any:
+    from workbench.systems.drizzle.repairs import REPAIRS  # readers of files need no repairs
+
+    return REPAIRS
+
+
+def _site() -> Callable[..., Any]:
+    from workbench.systems.drizzle.live.site import StreamSite  # readers of files need no servers
+
+    return StreamSite
 
 
 SYSTEM = System(
@@ -29,6 +44,8 @@ SYSTEM = System(
     streaming=True,
     detectors=_detectors,
     codes=CODES,
+    repairs=_repairs,
+    site=_site,
     words={
         "origin": "server id; 1 on every server that was not told otherwise",
         "position": "transaction id: unique on one server, until its data directory is made anew",
