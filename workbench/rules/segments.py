@@ -311,7 +311,9 @@ def _counted(messages: Sequence[Message]) -> tuple[list[Message], dict[str, dict
     rows: dict[str, dict[str, int]] = {}
     ragged = 0
     # What takes a statement back is among them: without it `kept_pieces` would find that statement in the others.
-    counts = {message.offset for message in messages if any(one.operation == ROLLBACK_STATEMENT for one in message.pieces)}
+    counts = {
+        message.offset for message in messages if any(one.operation == ROLLBACK_STATEMENT for one in message.pieces)
+    }
     for message, number in kept_pieces(messages):
         piece = message.pieces[number]
         counts.add(message.offset)
