@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -20,9 +22,11 @@ from typing import Any
 
 import pyspark
 import pytest
+import sql_server
 from case_samples import SNAPSHOTS
 from live_mesh import Mesh, absent
 from spark_application import Application, application
+from sql_server import Database
 
 from workbench import Case
 from workbench.engine.java import find_java, launcher
@@ -50,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the processes that `make test` starts, one runs all tests that share what takes long to start."""
     for item in items:
         needed = {mark.name for mark in item.iter_markers()}.union(getattr(item, "fixturenames", ()))
-        for costly in ("live", "cluster", "browser", "spark"):
+        for costly in ("live", "cluster", "browser", "spark", "sql"):
             if costly in needed:
                 item.add_marker(pytest.mark.xdist_group(costly))
                 break
@@ -69,6 +73,22 @@ def spark() -> Iterator[Any]:
     session = spark_session("local[2]", app_name="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def one_sql_server() -> Iterator[Database]:
+    """The one MariaDB of the test process, in memory if there is room, and of a short name: no socket has a long one."""
+    need(f"{sql_server.absent()} (Debian: mariadb-server)", not sql_server.absent())
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 1 << 30 else None
+    with tempfile.TemporaryDirectory(prefix="sql-", dir=memory) as folder, sql_server.database(Path(folder)) as found:
+        yield found
+
+
+@pytest.fixture
+def sql(one_sql_server: Database) -> Database:
+    """A MariaDB that holds nothing."""
+    one_sql_server.empty()
+    return one_sql_server
 
 
 @pytest.fixture(scope="session")

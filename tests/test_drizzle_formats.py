@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-
-from tests.drizzle_samples import (
+from drizzle_samples import (
     LOG,
     delete,
     expected,
@@ -23,6 +22,7 @@ from tests.drizzle_samples import (
     sample,
     transaction,
 )
+
 from workbench import Case
 from workbench.engine import parts
 from workbench.engine.parts import RANGE, out_of_step, read_shares, shares_of

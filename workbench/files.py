@@ -463,14 +463,30 @@ def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
     return path_text(path.resolve().parent.name) if of_any else first
 
 
-def inspect_file(path: Path, watch: Watch | None = None) -> dict[str, Any]:
+def inspect_file(
+    path: Path, watch: Watch | None = None, rows: bool = False, limit: int | None = None
+) -> dict[str, Any]:
     """What one file holds, in the shape of the contract: format, rows = accepted + rejected, rejects, detail.
 
-    Of formats whose detail the contract fixes, other facts are left out: the case asks `facts_of` for them.
+    Of formats whose detail the contract fixes, other facts are left out: the case asks `facts_of` for them. Of a stream at
+    most `limit` records and transactions are listed, and with `rows` what its tables hold in the end.
     """
-    kind, seen = _look(path, watch)
-    if kind and kind.empty:
-        seen["detail"] = {key: seen["detail"][key] for key in kind.empty}
+    kind, *_ = recognise(path)
+    if not (kind and kind.streams):
+        kind, seen = _look(path, watch)
+        if kind and kind.empty:
+            seen["detail"] = {key: seen["detail"][key] for key in kind.empty}
+        return seen
+    from workbench.stream_detail import LISTED, StreamDetail  # most files need none of it
+
+    system = next(system for system in systems() if kind in system.formats)
+    stream = StreamDetail(kind, system, LISTED if limit is None else limit)
+    _, seen = _look(path, watch, stream.add)
+    end = seen["detail"].get("end_of_file")
+    lost = seen["rejected"] > bool(end and end["state"] == "truncated")
+    seen["detail"] = stream.detail(end, lost)
+    if rows:
+        seen["detail"] |= stream.final_rows(path, lost)
     return seen
 
 
@@ -491,7 +507,9 @@ def first_targets(path: Path, source: Source, key: str) -> list[str]:
     return parsed.tables["changes"]["target"].drop_null().to_pylist() if "changes" in parsed.tables else []
 
 
-def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[str, Any]]:
+def _look(
+    path: Path, watch: Watch | None = None, also: Callable[[Piece, Parsed], None] | None = None
+) -> tuple[Format | None, dict[str, Any]]:
     kind, name, why = recognise(path)
     size = path.stat().st_size if path.is_file() else 0
     result = {"file": path_text(path), "format": name, "bytes": size}
@@ -511,6 +529,8 @@ def _look(path: Path, watch: Watch | None = None) -> tuple[Format | None, dict[s
             if watch:
                 watch(min(piece.offset + len(piece.data), size), rows)
             detail = merge_facts([detail, parsed.facts])
+            if also:
+                also(piece, parsed)
     elif name == "text":
         for piece in pieces(path, Source(str(path), "", ""), LINES):
             if isinstance(piece, Piece):
@@ -533,12 +553,15 @@ def unreadable(path: Path, error: OSError) -> dict[str, Any]:
     return {"file": path_text(path), "format": "unknown", "bytes": 0, **counts, "detail": {}}
 
 
-def inspect(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
-    """What each file holds; a file that is missing or unreadable is an object like any other, never an abort."""
+def inspect(paths: Iterable[str | Path], rows: bool = False, limit: int | None = None) -> list[dict[str, Any]]:
+    """What each file holds; a file that is missing or unreadable is an object like any other, never an abort.
+
+    `rows` and `limit` are those of `inspect_file`.
+    """
     results = []
     for path in map(Path, paths):
         try:
-            results.append(inspect_file(path))
+            results.append(inspect_file(path, rows=rows, limit=limit))
         except OSError as error:
             results.append(unreadable(path, error))
     return results

@@ -128,6 +128,10 @@ class Format:
                gaps: units, and stretches that are none. `known`: one begins at `start`; else the first behind it is guessed.
                What follows a place must depend on that place and the file alone: a guess is held against where the frames
                before it end, and read again if it was wrong
+    streams    its records are those of a stream of transactions: its rows are `segments`
+    records    of a stream: a piece -> what `inspect` lists of its records, and of the stretches in it that are none
+    final_rows of a stream: (path, for each transaction (offset, length, statements, content) of its messages) -> what the
+               tables hold in the end. Raises Problem at a row that cannot be read safely
     """
 
     name: str
@@ -146,6 +150,9 @@ class Format:
     excerpt: Callable[[bytes], str] = _nothing
     stream: Callable[[Path], Iterator[bytes]] | None = None
     frames: Callable[[Callable[[int, int], bytes], int, int, int, bool], Iterator[Frame]] | None = None
+    streams: bool = False
+    records: Callable[[Piece], tuple[list[dict[str, Any]], list[dict[str, Any]]]] | None = None
+    final_rows: Callable[[Path, Iterable[Iterable[tuple[int, int, tuple[int, ...], int]]]], Any] | None = None
 
     @property
     def key(self) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
@@ -74,8 +75,36 @@ def _up_to_the_damage(decoder: Any, raw: bytes) -> bytes:
     return bytes(out)
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, to be read at any place. What is packed is unpacked into a file that nobody else sees, up to any damage."""
+    if not packed(path):
+        with open(path, "rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as plain:
+        with suppress(Broken):
+            for chunk in unpacked(path):
+                plain.write(chunk)
+        yield plain
+
+
 def packed(path: Path) -> bool:
     """True for gzip and zstd, told by their first bytes."""
     with open(path, "rb") as file:
         start = file.read(4)
     return start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, to be read at any place. What is packed is unpacked into a file that nobody else sees, up to any damage."""
+    if not packed(path):
+        with open(path, "rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as plain:
+        with suppress(Broken):
+            for chunk in unpacked(path):
+                plain.write(chunk)
+        yield plain

@@ -19,14 +19,23 @@ from workbench.cli.terminal import CSV, JSON, Reading, check_outputs, give, main
 from workbench.demo import INCIDENT, demo_snapshots
 from workbench.files import inspect_file, unreadable
 from workbench.plain import aligned, csv_text, one_cell
+from workbench.stream_detail import LISTED
 from workbench.systems import system_named
 
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, readable=False))
+@click.option("--rows", is_flag=True, help="Of streams of transactions: what the tables hold in the end. Shows values.")
+@click.option(
+    "--limit",
+    default=LISTED,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Of streams: records and transactions listed at most.",
+)
 @JSON
 @CSV
-def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) -> None:
+def inspect(files: tuple[Path, ...], rows: bool, limit: int, json_to: str | None, csv_to: str | None) -> None:
     """Say what each FILE holds: its format (told by its content), rows read and rejected, and what they show."""
     check_outputs(json_to, csv_to, (path for path in files if not os.path.isdir(path)))
     results: list[dict[str, Any]] = []
@@ -36,11 +45,11 @@ def inspect(files: tuple[Path, ...], json_to: str | None, csv_to: str | None) ->
         for number, path in enumerate(files):
             before, known = sum(sizes[:number]), sum(result["rows"] for result in results)
 
-            def watch(done: int, rows: int, before: int = before, known: int = known) -> None:
-                reading(before + done, sum(sizes), known + rows)
+            def watch(done: int, read: int, before: int = before, known: int = known) -> None:
+                reading(before + done, sum(sizes), known + read)
 
             try:
-                results.append(inspect_file(path, watch))
+                results.append(inspect_file(path, watch, rows, limit))
             except OSError as error:
                 results.append(unreadable(path, error))
     if json_to:
@@ -69,6 +78,9 @@ def _said(result: dict[str, Any]) -> Iterable[str]:
         shown.append(f"  vector of {holder}, generation {vector['generation'] or 'not written'}")
         for origin, element in sorted(vector["elements"].items()):
             shown.append(f"    origin {origin}: {element['min'] or 'nothing'} to {element['max'] or 'nothing'}")
+    if "counts" in detail:
+        counted = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(detail["counts"].items()))
+        shown.append(f"  transactions: {counted or 'none'}")
     for reject in result["rejects"][:5]:
         shown.append(f"  rejected at {reject['offset']}: {reject['reason']}")
     if result["rejected"] > 5:

@@ -28,7 +28,8 @@ _UNLIKE = (
     f"or (s.outcome = '{ROLLED_BACK}' and c.outcome = '{COMMITTED}')"
 )
 _SAID = (
-    f"case when s.outcome is null then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last, 'errant', null) "
+    "case when s.outcome is null "
+    f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last, 'errant', null) "
     f"when coalesce({_UNLIKE}, false) then 'conflicts' "
     f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
     f"when begins is null then '{NOTHING_SHARED}' "

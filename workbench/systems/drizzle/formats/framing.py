@@ -38,6 +38,8 @@ TORN = "the last record is cut"
 LOST = "bytes that are no record"
 """How the states of all other frames begin, or go on behind a number."""
 
+TO_THE_END = "up to the end of the file"
+
 LONGEST = 64 << 20
 """Longer messages are records, where their checksum fits, but are not read. The server cuts them at 1 MiB and one row."""
 
@@ -162,7 +164,7 @@ class _Framing:
     def _lost(self, at: int, behind: int) -> tuple[int, str]:
         """A stretch that is lost: up to the next good record, which begins at `behind` or later."""
         last = self.next_good(behind)
-        where = f"the next good record begins at {last}" if last < self._size else "up to the end of the file"
+        where = f"the next good record begins at {last}" if last < self._size else TO_THE_END
         return last, f"{last - at} {LOST}: {where}"
 
     def _may_begin(self, at: int) -> bool:

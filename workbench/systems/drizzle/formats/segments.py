@@ -7,7 +7,6 @@ itself; so is one whose encoding is not the shortest, for it has the length of o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -44,7 +43,7 @@ from workbench.systems.drizzle.formats.statements import (
     message_of,
     segments_of,
 )
-from workbench.systems.drizzle.ids import order_key
+from workbench.systems.drizzle.ids import content_of, order_key
 
 Column = np.ndarray[Any, Any]
 
@@ -58,11 +57,6 @@ TOO_LONG = f"the message is longer than {LONGEST >> 20} MiB: it is not read"
 def entry_kind(kind: int) -> str:
     """What is said of a record that holds no transaction."""
     return f"entry type {kind}"
-
-
-def content_of(message: bytes | memoryview) -> int:
-    """A 64-bit hash of a message."""
-    return int.from_bytes(hashlib.sha1(message, usedforsecurity=False).digest()[:8], "little", signed=True)
 
 
 @dataclass
