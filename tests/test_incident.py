@@ -73,8 +73,9 @@ def test_a_cell_tells_what_log_and_diagnosis_tell(name: str) -> None:
         for origin in {*replica.vector, *seen}:
             cell = incident.cell(replica.server, origin, replica.suffix)
             assert cell["changes"] == seen.get(origin, {}).get("count", 0)
-            assert cell["first"] == seen.get(origin, {}).get("min")
-            assert cell["last"] == seen.get(origin, {}).get("max")
+            for end, of_log in (("first", "min"), ("last", "max")):
+                position = seen.get(origin, {}).get(of_log)
+                assert cell[end] == (position and incident.system.show(position))
             for list_ in ("missing", "pending", "unknown", "stranded"):
                 here = (replica.server, origin, replica.suffix)
                 rows = [row for row in incident.found[list_] if (row["server"], row["origin"], row["suffix"]) == here]
