@@ -30,9 +30,10 @@ def message(offset: int, number: int | None, ended: bool | None, *pieces: Piece,
 
 ROLLBACK = Piece("ROLLBACK")
 LAST, MORE = True, False
+NOTHING_ELSE = Stream()
 
 
-def only(messages: Iterable[Message], stream: Stream = Stream()) -> Transaction:
+def only(messages: Iterable[Message], stream: Stream = NOTHING_ELSE) -> Transaction:
     (one,) = transactions(messages, stream)
     return one
 

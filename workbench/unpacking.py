@@ -94,17 +94,3 @@ def packed(path: Path) -> bool:
     with open(path, "rb") as file:
         start = file.read(4)
     return start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd"
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, to be read at any place. What is packed is unpacked into a file that nobody else sees, up to any damage."""
-    if not packed(path):
-        with open(path, "rb") as file:
-            yield file
-        return
-    with tempfile.TemporaryFile() as plain:
-        with suppress(Broken):
-            for chunk in unpacked(path):
-                plain.write(chunk)
-        yield plain
