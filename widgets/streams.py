@@ -26,7 +26,7 @@ class TransactionLanes(OfIncident, drawn_by="story+turns+transactions"):
 
     def _page(self) -> dict[str, Any]:
         which = str(self.value("which")) or next(iter(WHICH))
-        wanted = Wanted(self.only("server"), self.only("origin"), which, str(self.value("position")))
+        wanted = Wanted(self.only("server"), self.only("origin"), which, str(self.value("transaction")))
         by = str(self.value("by")) or "order"
         page = lanes(self.incident, wanted, self._marks[-1])
         return {**page, "by": by, "number": len(self._marks), "picked": None}

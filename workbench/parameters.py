@@ -117,6 +117,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
             {name: f"{name}: {says}" for name, says in WHICH.items()},
         ),
         "by": Offer(tuple(AXES), next(iter(AXES)), "what goes from left to right", AXES),
+        "transaction": Offer((), "", "those around this one"),
         "position": Offer(
             (), str(lacking.get("position") or lacking.get("from") or lacking.get("first") or ""), "one change"
         ),
