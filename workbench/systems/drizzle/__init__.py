@@ -8,7 +8,7 @@ from typing import Any
 from workbench.model import Detectors, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
-from workbench.systems.drizzle.ids import halves, order_key, origin_of, shown, typed
+from workbench.systems.drizzle.ids import halves, order_key, origin_of, query_at_source, shown, typed
 
 
 def _detectors() -> Detectors:
@@ -42,6 +42,7 @@ SYSTEM = System(
     instant=lambda at: 0,
     bucket_shift=0,
     streaming=True,
+    settling=query_at_source,
     detectors=_detectors,
     codes=CODES,
     repairs=_repairs,
