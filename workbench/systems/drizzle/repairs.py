@@ -7,7 +7,8 @@ planned: a row that cannot be read safely stops the plan at its transaction, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.streamed import StreamModel
 from workbench.stream_records import Record, records_of
 from workbench.systems.drizzle.definitions import defined
+from workbench.systems.drizzle.overtaken import come_too_late
 from workbench.systems.drizzle.rows import Operation, Place, reading
 from workbench.systems.drizzle.sql import changes, opening, parts, script
 
@@ -128,7 +130,30 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int]) -> tuple[
         if why := _unfit(one):
             return found, f"{name}: {why}"
         found.append(one)
-    return found, ""
+    return _in_time(view, server, origin, found)
+
+
+def _in_time(view: View, server: str, origin: str, wanted: list[Wanted]) -> tuple[list[Wanted], str]:
+    """Those before the first that changes what the replica has changed since; and why that one must not be applied."""
+    streams, model, logs = view.situation.verdicts.streams, view.model, _readable(view)
+    assert isinstance(model, StreamModel) and streams is not None
+    source = streams.source_of(origin)
+    if not wanted or source is None:
+        return wanted, ""
+    if server not in logs:
+        # It never logged what it did, or its log was not collected: nothing shows what it changed since.
+        return wanted, ""
+    named = [(f"transaction {one.position} of {origin}", model.places[one.lot], _reads(one)) for one in wanted]
+    tables = {table for one in wanted for table in json.loads(one.rows)}
+    found = come_too_late(streams, server, Path(logs[server]), source, origin, named, tables)
+    if found is None:
+        return wanted, ""
+    number, why = found
+    return wanted[:number], f"{why}: applied now it would set newer rows back"
+
+
+def _reads(one: Wanted) -> Callable[[], Iterator[Operation]]:
+    return lambda: operations_of(one.details())
 
 
 def _readable(view: View) -> dict[str, str]:
