@@ -216,12 +216,15 @@ def test_by_the_command_line(sql: Database, fleet: Case, planned: Plan, tmp_path
     as_replica2(sql)
     secret = tmp_path / "password"
     secret.write_text(PASSWORD + "\n")
-    reach = ["--url", f"replica2={sql.url}", "--bind-dn", USER, "--password-file", str(secret)]
+    reach = ["--url", f"replica2={sql.url}", "--user", USER, "--password-file", str(secret)]
     said = CliRunner().invoke(main, ["apply", str(fleet.folder), *reach, "--confirm", "replica2"])
     assert said.exit_code == 0, said.output
     applied_once(sql)
     verified = CliRunner().invoke(main, ["verify", str(fleet.folder), *reach])
     assert verified.exit_code == 0 and "notes 5 of 5 transactions as applied" in verified.output
+    for variable in ("WORKBENCH_PASSWORD", "WORKBENCH_LDAP_PASSWORD"):
+        asked = CliRunner().invoke(main, ["verify", str(fleet.folder), *reach[:4]], env={variable: PASSWORD})
+        assert asked.exit_code == 0, asked.output
     assert PASSWORD not in said.output + (fleet.folder / "journal.jsonl").read_text()
 
 
