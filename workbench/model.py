@@ -216,6 +216,8 @@ class System:
     typed         a position as a person types it -> its order key; None if it is none
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of file, not a server (`access`, `backup-*`): the folder then names the server
+    sides         file names of the same kind, of a file that both sides of a link may have -> the side that wrote it, which then
+                  is the name of its server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
@@ -223,6 +225,7 @@ class System:
     vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
     streaming     its servers replicate a stream of transactions: each keeps a log of those that it has done
+    settling      order key of a transaction -> what to ask its source, to learn what became of it; None: not known
     walks         gives worked examples of small fleets of it, by name (`workbench.rules.entries.Example`)
     detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
     codes         the codes of the findings that only this system has
@@ -253,6 +256,7 @@ class System:
     instant: Callable[[datetime], int]
     bucket_shift: int
     log_words: frozenset[str] = frozenset()
+    sides: Mapping[str, str] = field(default_factory=dict)
     below: str = ""
     spelled: Callable[[str], str | None] = str
     change_of: Callable[[str], str] = str
@@ -263,6 +267,7 @@ class System:
     vector_word: str = "vector"
     pulling: Callable[[], Any] | None = None
     streaming: bool = False
+    settling: Callable[[str], str] | None = None
     walks: Callable[[], Mapping[str, Any]] = dict
     detectors: Callable[[], Detectors] = dict
     codes: Mapping[str, Code] = field(default_factory=dict)

@@ -51,7 +51,7 @@ def committed_between(
     What defines tables counts for all of them.
     """
     log = streams.logs[server]
-    place = "commit" if log.by_commit else "last"
+    place = log.order
     where = (pc.field("origin") == origin) & (pc.field("outcome") == COMMITTED)
     where &= (pc.field(place) > after) & (pc.field(place) <= upto)
     rows = rows_where(log.parts, list(dict.fromkeys(["position", "offset", "last", "rows", "ddl", place])), where)
@@ -59,3 +59,17 @@ def committed_between(
     for table in tables:
         chosen = pc.or_(chosen, pc.fill_null(pc.match_substring(rows["rows"], json.dumps(table)), False))
     return {row["position"]: row | {"place": row[place]} for row in rows.filter(chosen).to_pylist()}
+
+
+def committed_elsewhere(
+    streams: Streams, server: str, origin: str, after: int, tables: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """The same of a log behind a place of its own, of what is not the source's: of other origins, and what only it has."""
+    log, wanted = streams.logs[server], frozenset(tables)
+    errant = frozenset(streams.differences[server, origin].difference.errant)
+    return {
+        row["position"]: row | {"place": row[log.order]}
+        for row in log.commits(after)
+        if (row["origin"] != origin or row["position"] in errant)
+        and (row["ddl"] or wanted & json.loads(row["rows"] or "{}").keys())
+    }

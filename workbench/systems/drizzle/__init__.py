@@ -8,7 +8,7 @@ from typing import Any
 from workbench.model import Detectors, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
-from workbench.systems.drizzle.ids import halves, order_key, origin_of, shown, typed
+from workbench.systems.drizzle.ids import halves, order_key, origin_of, query_at_source, shown, typed
 
 
 def _detectors() -> Detectors:
@@ -41,7 +41,10 @@ SYSTEM = System(
     moment=lambda key: None,  # the number of a transaction tells no time
     instant=lambda at: 0,
     bucket_shift=0,
+    log_words=frozenset({"transaction"}),
+    sides={"sys_replication_log*": "master", "slave_queue*": "slave", "slave_state*": "slave"},
     streaming=True,
+    settling=query_at_source,
     detectors=_detectors,
     codes=CODES,
     repairs=_repairs,

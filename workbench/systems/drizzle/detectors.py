@@ -58,6 +58,11 @@ def _of(key: Key, rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def _query(row: Row) -> str:
+    """What to run at the source; where it keeps no such log, the rows themselves tell."""
+    return f"({row['query']}; or compare the rows)"
+
+
 def _some(rows: Sequence[Row]) -> str:
     """How many transactions, and which of which server."""
     positions = list(dict.fromkeys(row["position"] for row in rows))
@@ -110,7 +115,7 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 step(
                     "discard the pieces of those that their source took back"
                     if void
-                    else f"ask the source: {ASK[rows[0]['why']]}",
+                    else f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}",
                     "a transaction that was cut between two statements and rolled back never gets an end",
                 ),
             ),
@@ -142,9 +147,8 @@ def conflicts(situation: Situation) -> Iterator[Finding]:
             **_of(key, rows),
             fix=(
                 step(
-                    "ask the source which rows it has, and apply these by hand",
+                    f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}; apply what it has by hand",
                     "the stream cannot tell",
-                    ASK[rows[0]["why"]],
                 ),
             ),
         )
@@ -361,7 +365,7 @@ def appliers(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "QUEUE_GAP",
                 "error",
-                f"{one.server}: {behind.lacks:,} commits of {one.source} are neither applied nor in its queue, which goes on "
+                f"{one.server}: commits of {one.source} ({behind.lacks:,}) are neither applied nor in its queue, which goes on "
                 "behind them: it will not ask for them again",
                 server=one.server,
                 origin=gone[0][1],

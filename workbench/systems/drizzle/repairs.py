@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
+from workbench.by_stream import reached_before
 from workbench.model import Problem
 from workbench.plans import ALL, SENT, Draft, Need, Repairs, Step, View
 from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.streamed import StreamModel
-from workbench.stream_records import Record, committed_between, records_of
+from workbench.stream_records import Record, committed_between, committed_elsewhere, records_of
 from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Logs, Operation, Place
@@ -158,11 +159,25 @@ def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], l
         details = {"file": file, "records": [[*one[:2], list(one[2]), str(one[3])] for one in some]}
         return Read(f"transaction {name}", place, lambda: operations_of(details, logs))
 
+    def mine(places: Iterable[int]) -> list[Read]:
+        return [read(one.position, place, one.file, one.records) for one, place in zip(late, places, strict=True)]
+
     try:
-        return overtaken(
-            [read(one.position, model.places[one.lot], one.file, one.records) for one in late],
+        by_source = overtaken(
+            mine(model.places[one.lot] for one in late),
             [read(show(at), row["place"], files[source], records.get(at, [])) for at, row in there.items()],
         )
+        if by_source or server not in files:
+            return by_source
+        # What the source does not know of, the replica's own log tells: its own transactions, and those of other origins.
+        since = reached_before(streams, source, server, origin, [model.places[one.lot] for one in late])
+        own = committed_elsewhere(streams, server, origin, min(since), tables)
+        records = records_of(streams, server, own)
+        others = [
+            read(f"{show(at)} of {row['origin']}", row["place"], files[server], records.get(at, []))
+            for at, row in own.items()
+        ]
+        return overtaken(mine(since), others)
     except Problem as problem:
         return f"what was committed later cannot be read: {problem}"
 
