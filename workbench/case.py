@@ -443,7 +443,7 @@ class Case:
             return rows.setdefault((server, suffix or "", origin), {**names, **nothing})
 
         for one in self.inputs:
-            if one.snapshot == snapshot and any(part["table"] == "positions" for part in one.parts):
+            if one.snapshot == snapshot and any(part["table"] in ("positions", "transactions") for part in one.parts):
                 for origin, seen in one.facts.get("by_origin", {}).items():
                     mine = row(one.server, one.suffix, origin)
                     # Several logs of one server may repeat each other: the fullest one counts, they are never added up.

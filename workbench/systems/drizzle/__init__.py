@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from workbench.model import Detectors, System
+from workbench.model import Detectors, Naming, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
 from workbench.systems.drizzle.ids import halves, order_key, origin_of, shown, typed
+
+
+def _naming() -> Naming:
+    from workbench.systems.drizzle.naming import NAMING  # readers of files need no names
+
+    return NAMING
 
 
 def _detectors() -> Detectors:
@@ -40,5 +46,6 @@ SYSTEM = System(
         "anchor": "the last commit that a slave has seen",
         "initialisation": "a copy of the data",
     },
+    naming=_naming,
     refill="provision",
 )
