@@ -12,7 +12,7 @@ from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Table
 from workbench.systems.drizzle.quoting import literal, name, schema_name, table_name, text_literal
 from workbench.systems.drizzle.rows import Definition, Named, RowOperation, operations
-from workbench.systems.drizzle.sql import BATCH_BYTES, BATCH_ROWS, changes, parts, script
+from workbench.systems.drizzle.sql import BATCH_BYTES, BATCH_ROWS, changes, opening, parts, script
 
 MODES = (
     "",
@@ -266,7 +266,7 @@ def lines(name: str, number: int) -> str:
         for one in operations(body, found[at].statements, "")
     )
     origin, transaction = position.split(":")
-    return "".join(script(ones, origin, transaction, "c"))
+    return "".join([*opening(), *script(ones, origin, transaction, "c")])
 
 
 @pytest.mark.parametrize("modes", ["", "NO_BACKSLASH_ESCAPES", "ANSI"])

@@ -322,6 +322,7 @@ class Streams:
             "why": why,
             "says": SAYS.get(why or ""),
             "ask": ASK.get(why or ""),
+            "query": self._query(row) if why in ASK else None,
             "at_source": resolved.difference.undecided.get(row["position"]) if resolved else None,
             "offset": row["offset"],
             "last": row["last"],
@@ -339,6 +340,11 @@ class Streams:
             "ended_at": _time(row["ended_at"]),
             "held": row.get("held"),
         }
+
+    def _query(self, row: Row) -> str | None:
+        """What to ask the source of a transaction, to learn what became of it."""
+        settling = self.shown.system.settling
+        return settling(row["position"]) if settling else None
 
 
 def _time(at: datetime | None) -> str | None:

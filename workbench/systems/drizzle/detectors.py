@@ -58,6 +58,11 @@ def _of(key: Key, rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def _query(row: Row) -> str:
+    """What to run at the source; where it keeps no such log, the rows themselves tell."""
+    return f"({row['query']}; or compare the rows)"
+
+
 def _some(rows: Sequence[Row]) -> str:
     """How many transactions, and which of which server."""
     positions = list(dict.fromkeys(row["position"] for row in rows))
@@ -77,7 +82,13 @@ def incomplete(situation: Situation) -> Iterator[Finding]:
             "error",
             f"{key[0]}: {_some(rows)} came without some of the messages: nothing of them may be applied",
             **_of(key, rows),
-            fix=(step(from_where, SAYS[rows[0]["why"]], ASK[rows[0]["why"]]),),
+            fix=(
+                step(
+                    from_where,
+                    "a part of a transaction must not be applied",
+                    "nothing that its other rows changed is safe to change before",
+                ),
+            ),
         )
 
 
@@ -104,9 +115,8 @@ def without_end(situation: Situation) -> Iterator[Finding]:
                 step(
                     "discard the pieces of those that their source took back"
                     if void
-                    else "ask the source what became of them",
+                    else f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}",
                     "a transaction that was cut between two statements and rolled back never gets an end",
-                    ASK[rows[0]["why"]],
                 ),
             ),
         )
@@ -137,9 +147,8 @@ def conflicts(situation: Situation) -> Iterator[Finding]:
             **_of(key, rows),
             fix=(
                 step(
-                    "ask the source which rows it has, and apply these by hand",
+                    f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}; apply what it has by hand",
                     "the stream cannot tell",
-                    ASK[rows[0]["why"]],
                 ),
             ),
         )
@@ -179,7 +188,6 @@ def used_again(situation: Situation) -> Iterator[Finding]:
                 step(
                     "find out whether the data directory of that server was made anew, and provision its replicas from it if so",
                     "numbers begin anew then, and replicas that go by numbers take new transactions for old ones",
-                    ASK[NUMBER_REUSED],
                 ),
             ),
         )
