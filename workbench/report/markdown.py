@@ -144,19 +144,19 @@ def _stream(stream: Row) -> Iterator[str]:
     yield from _table(heads, [_cells(*(one[key] for key in keys)) for one in stream["logs"]])
     if stream["lacks"]:
         yield "\n### What each log lacks of its source's"
-        rows = [
+        lacks = [
             (*_cells(one["server"], one["source"], one["says"], one["count"]), _positions(one))
             for one in stream["lacks"]
         ]
-        yield from _table(("server", "source", "what", "transactions", "which, in the order of commits"), rows)
+        yield from _table(("server", "source", "what", "transactions", "which, in the order of commits"), lacks)
     if stream["odd"]:
         yield "\n### Transactions that are no plain commits, and the biggest ones"
-        keys = ("outcome", "messages", "seen", "kept", "cancelled", "says")
-        rows = [
-            (escaped(one["server"]), _code(one["position"]), *_cells(*(one[key] for key in keys)))
+        said = ("outcome", "messages", "seen", "kept", "cancelled", "says")
+        odd = [
+            (escaped(one["server"]), _code(one["position"]), *_cells(*(one[key] for key in said)))
             for one in stream["odd"]
         ]
-        yield from _table(("server", "transaction", "outcome", "messages", "rows", "count", "taken back", "why"), rows)
+        yield from _table(("server", "transaction", "outcome", "messages", "rows", "count", "taken back", "why"), odd)
         if stream["more"]:
             yield f"and {stream['more']:,} more: `workbench diagnose CASE --json FILE` has them.\n"
 
