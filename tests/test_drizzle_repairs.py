@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from sql_server import PASSWORD, USER, Database
-from stream_messages import F, create, insert, message, update
+from stream_messages import F, create, delete, insert, message, update
 from stream_samples import bytes_of, expected, record
 from test_drizzle_applying import Killed, Mortal, apply_all, contents, todos
 
@@ -26,9 +26,11 @@ from workbench.plans import Plan
 from workbench.repairing import FAILED, FINISHED, Outcome, apply
 from workbench.rules.mending import Lack, Link, Lot, Server, achieved
 from workbench.rules.streamed import StreamModel
-from workbench.systems.drizzle.formats.messages_pb2 import Transaction
+from workbench.systems.drizzle.formats.messages_pb2 import Statement, Transaction
 from workbench.systems.drizzle.live import site as live
 from workbench.systems.drizzle.live.site import StreamSite
+from workbench.systems.drizzle.overtaken import Read, overtaken
+from workbench.systems.drizzle.rows import operations
 
 Logs = dict[str, bytes]
 
@@ -264,6 +266,14 @@ def log_of_some(*some: Transaction) -> bytes:
     return b"".join(record(one) for one in some)
 
 
+def emptied(number: int, table: str) -> Transaction:
+    whole = message(number)
+    statement = whole.statement.add(type=Statement.TRUNCATE_TABLE, start_timestamp=1, end_timestamp=2)
+    named = statement.truncate_table_statement.table_metadata
+    named.schema_name, named.table_name = "s", table
+    return whole
+
+
 def streams(*lacking: int, change: dict[int, Transaction] | None = None) -> Logs:
     """A source of transactions 1 to 6, and a replica that lacks some of them."""
     table = message(1)
@@ -306,6 +316,50 @@ def test_another_content_asks_for_all_data_anew(tmp_path: Path) -> None:
     made = plan(case_of(tmp_path, {"source": logs["source"], "replica": other["replica"]}))
     assert "is there with another content" in courses(made)["apply"]
     assert courses(made)["provision"] == "chosen"
+
+
+def changing(number: int, row: bytes, new: bytes | None = None) -> Transaction:
+    columns, values = (COLUMNS, [new, b"y"]) if new else (COLUMNS[1:], [b"y"])
+    return update(message(number), "s.t", COLUMNS[:1], columns, [([row], values)])
+
+
+LATER = {  # what the replica has behind the INSERT of row 3, which it lacks -> it would be undone
+    "the same row": ({5: changing(5, b"3")}, True),
+    "another row": ({5: changing(5, b"2")}, False),
+    "another row becomes it": ({5: changing(5, b"2", b"3")}, True),
+    "it is deleted": ({5: delete(message(5), "s.t", COLUMNS[:1], [[b"3"]])}, True),
+    "the table is emptied": ({5: emptied(5, "t")}, True),
+    "another table is emptied": ({5: emptied(5, "u")}, False),
+    "an earlier change of it": ({2: changing(2, b"3")}, False),
+    "nothing but new rows": ({}, False),
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_what_was_changed_again_is_not_taken_back(tmp_path: Path, what: str) -> None:
+    change, undone = LATER[what]
+    found = courses(plan(case_of(tmp_path, streams(3, change=change))))
+    assert ("transaction 5, which is there, changed" in found["apply"]) == undone
+    assert (found["apply"] == "chosen") != undone
+
+
+def test_rows_of_a_table_that_was_missed_itself() -> None:
+    """And where no row is touched twice, nothing stops."""
+    whole, into = message(3), insert(message(5), "s.u", COLUMNS, [[b"1", b"x"]])
+    create(whole, "s.u", COLUMNS, ["id"])
+
+    def read(one: Transaction, place: int) -> Read:
+        return Read(f"transaction {place}", place, lambda: operations(one.SerializeToString(), None, ""))
+
+    assert "changed s.u after transaction 3" in overtaken([read(whole, 3)], [read(into, 5)])
+    assert overtaken([read(whole, 3)], [read(into, 2)]) == ""
+    assert overtaken([read(into, 3)], [read(insert(message(5), "s.u", COLUMNS, [[b"2", b"x"]]), 5)]) == ""
+
+
+def test_what_was_missed_before_it_does_not_overtake_it(tmp_path: Path) -> None:
+    """Where the later one is missing, too, both are applied, in their order."""
+    made = plan(case_of(tmp_path, streams(3, 5, change={5: changing(5, b"3")})))
+    assert [one["position"] for one in made.steps[0].details["transactions"]] == ["3", "5"]
 
 
 def test_what_is_only_behind_is_applied_when_no_applier_is_known(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from workbench import files, unpacking
 from workbench.files import CarefulReader, inspect, inspect_file, packed, pieces, recognise, server_of
 from workbench.model import ITEMS, LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source
-from workbench.systems import systems
+from workbench.systems import system_named, systems
 from workbench.systems.ds389.formats import changelog_fast
 from workbench.systems.ds389.formats.changelog_fast import CHANGELOG_LDIF
 
@@ -244,7 +244,7 @@ def test_the_name_never_decides_what_a_file_is(tmp_path: Path) -> None:
 )
 def test_servers_are_named_by_the_file_and_logs_by_their_folder(name: str, server: str, tmp_path: Path) -> None:
     (tmp_path / "box").mkdir()
-    assert server_of(tmp_path / "box" / name, frozenset({"access"})) == server
+    assert server_of(tmp_path / "box" / name, system_named("ds389")) == server
 
 
 def test_a_pipe_is_never_opened(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-LOG = "log"
-"""The kind of evidence that this rests on."""
+LOG, APPLIED = "log", "applied"
+"""The kinds of evidence that this rests on: what a server's log holds, and what a replica says that it applied."""
 
 CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", "aborted": "TXN_ABORTED"}
 """What a server has of a transaction that it lacks -> the code that tells how it was missed."""
@@ -278,6 +278,19 @@ class Streams:
             )
         return found
 
+    def told_of(self) -> list[dict[str, Any]]:
+        """Replicas of which there is no log, as servers of the output: the last transaction that each says it has applied."""
+        show, there = self.shown.system.show, {one.server for one in self.shown.replicas}
+        found: dict[str, dict[str, dict[str, Any]]] = {}
+        for one in self.applied:
+            if one.server not in there:
+                vector = found.setdefault(one.server, {})
+                row = self.logs[one.source].at_commit(one.commit) if one.source and one.commit is not None else None
+                if row:
+                    vector[row["origin"]] = {"min": None, "max": show(row["position"])}
+        about: dict[str, Any] = {"origin": None, "suffix": None, "changes": 0, "evidence": [APPLIED]}
+        return [{"name": name, "vector": vector, **about} for name, vector in sorted(found.items())]
+
     def appliers(self) -> list[dict[str, Any]]:
         """What replicas say of themselves: how far they applied, what stands still, what they wait for."""
         show, waiting = self.shown.system.show, {id(one.applied): one for one in self.behind}
@@ -505,7 +518,7 @@ def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | 
     one = streams.between(source, name, theirs["origin"])
     if one.shared is None:
         return UNKNOWN, NOTHING_SHARED, WHY_UNKNOWN[NOTHING_SHARED]
-    place = theirs["commit" if streams.logs[source].by_commit else "last"]
+    place = theirs[streams.logs[source].order]
     told = judged(place, row["outcome"] if row else None, one.shared, bool(streams.logs[name].lost))
     if told == "inside":
         rule = IN_PART if row else LACKS
@@ -531,6 +544,24 @@ _SENDS = {
     MISSING: "the consumer is past it: a replica asks for later commits only",
     PRESENT: "the consumer has it",
 }
+
+
+def reached_before(streams: Streams, source: str, copy: str, origin: str, places: Sequence[int]) -> list[int]:
+    """For each of these ascending places of the source: the last place in the copy of what the source had committed before.
+
+    What stands behind it in the copy was done there later; -1 is before all of it.
+    """
+    theirs, mine = streams.logs[source], streams.logs[copy]
+    there = theirs.last_before(origin, places[0], LISTED) if places else []
+    there += list(theirs.commits(places[0] - 1, places[-1], origin)) if places else []
+    held = mine.rows_of(origin, sorted({row["position"] for row in there}))
+    both = sorted((row[theirs.order], held[row["position"]][mine.order]) for row in there if row["position"] in held)
+    found, last, at = [], -1, 0
+    for place in places:
+        while at < len(both) and both[at][0] < place:
+            last, at = max(last, both[at][1]), at + 1
+        found.append(last)
+    return found
 
 
 def purge_below(streams: Streams, master: str) -> int | None:

@@ -96,7 +96,10 @@ def diagnose(
     return {
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
-        "servers": [_server(shown, replica) for replica in shown.replicas],
+        "servers": [
+            *(_server(shown, replica) for replica in shown.replicas),
+            *(judged.streams.told_of() if judged.streams else ()),
+        ],
         "links": [_link(link) for link in shown.links],
         "not_collected": not_collected(shown),
         "pairs": pairs,

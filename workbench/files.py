@@ -30,6 +30,7 @@ from workbench.model import (
     Piece,
     Reject,
     Source,
+    System,
     merge_facts,
 )
 from workbench.systems import format_with, systems
@@ -455,11 +456,17 @@ def _units(data: bytes, unit: str, opens: bytes) -> Iterator[tuple[int, bytes]]:
         here = there
 
 
-def server_of(path: Path, log_words: frozenset[str] = frozenset()) -> str:
-    """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of one called alike everywhere, its folder."""
+def server_of(path: Path, system: System | None = None) -> str:
+    """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of one called alike everywhere, the side of a
+    link that it comes from, or its folder.
+    """
     name = path_text(plain_name(path))
     first = name.split(".", 1)[0]
-    of_any = not first or "." not in name or any(fnmatch.fnmatchcase(first, word) for word in log_words)
+    for word, side in system.sides.items() if system else ():
+        if fnmatch.fnmatchcase(first, word):
+            return side
+    words = system.log_words if system else ()
+    of_any = not first or "." not in name or any(fnmatch.fnmatchcase(first, word) for word in words)
     return path_text(path.resolve().parent.name) if of_any else first
 
 
@@ -516,8 +523,8 @@ def _look(
     rows, detail = 0, dict(kind.empty) if kind else {}
     rejects: list[Reject] = []
     if kind:
-        log_words = next(system.log_words for system in systems() if kind in system.formats)
-        source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, log_words))
+        system = next(system for system in systems() if kind in system.formats)
+        source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, system))
         reader = CarefulReader(kind)
         for piece in pieces(path, source, kind.unit, opens=kind.opens, stream=kind.stream, frames=kind.frames):
             if isinstance(piece, Reject):

@@ -216,6 +216,8 @@ class System:
     typed         a position as a person types it -> its order key; None if it is none
     bucket_shift  hi >> bucket_shift is the digest bucket: aim for well under one missed change in each
     log_words     file names that name a kind of file, not a server (`access`, `backup-*`): the folder then names the server
+    sides         file names of the same kind, of a file that both sides of a link may have -> the side that wrote it, which then
+                  is the name of its server
     below         what stands in a target's name before the suffix it lies below; empty: names show none
     spelled       a suffix as a person types it -> the one spelling that the tables have
     supplying     gives what its suppliers do (`workbench.rules.sending.Supplying`); None where nothing like a session is known
@@ -254,6 +256,7 @@ class System:
     instant: Callable[[datetime], int]
     bucket_shift: int
     log_words: frozenset[str] = frozenset()
+    sides: Mapping[str, str] = field(default_factory=dict)
     below: str = ""
     spelled: Callable[[str], str | None] = str
     change_of: Callable[[str], str] = str

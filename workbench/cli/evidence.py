@@ -190,15 +190,15 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
     title = f"{system.title}, snapshot {next(reversed(case.snapshots), '')}: what each server's"
     keeps_log = system.pulling is None
     shown = ["CHANGES", "FIRST", "LAST"] if keeps_log else []
-    claims = not system.streaming  # what the log of a stream holds is all that a server claims
-    rows: list[list[Any]] = [["SERVER", "SUFFIX", "ORIGIN", *shown, *(["VECTOR CLAIMS UP TO"] if claims else [])]]
+    rows: list[list[Any]] = [["SERVER", "SUFFIX", "ORIGIN", *shown, "VECTOR CLAIMS UP TO"]]
     for one in holdings:
         first, final, claim = (system.show(one[key]) if one[key] else "-" for key in ("first", "last", "claimed_max"))
         about = [one["server"], one["suffix"] or "-", one["origin"]]
         in_log = [f"{one['changes']:,}", first, final] if keeps_log else []
-        rows.append([*about, *in_log, *([claim + when(one["claimed_max"])] if claims else [])])
+        rows.append([*about, *in_log, claim + when(one["claimed_max"])])
     what = "changelog shows, and what its vector claims" if keeps_log else "vector claims"
-    what = what if claims else "log shows of committed transactions, by their numbers"
+    if system.streaming:
+        what, rows = "log shows, by the numbers of its transactions", [row[:-1] for row in rows]
     return f"{title} {what} (UTC)\n\n{aligned(rows, right=(3,) if keeps_log else ())}"
 
 

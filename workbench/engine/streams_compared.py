@@ -98,7 +98,7 @@ def _read(logs: Sequence[StreamLog], origin: str, cut: Cut) -> list[_Rows]:
     """Those of an origin within a cut, of each log; equal positions have equal numbers."""
     tables = []
     for log in logs:
-        place = "commit" if log.by_commit else "last"
+        place = log.order
         where = (pc.field("origin") == origin) & (pc.field("position") >= cut[0]) & (pc.field("outcome") != REPEATED)
         where = where if cut[1] is None else where & (pc.field("position") < cut[1])
         batches = [batch for part in log.parts for batch in stream_part(part["path"], [*_COLUMNS, place], where)]

@@ -90,7 +90,7 @@ def _one_each(spark: SparkSession, log: StreamLog, origin: str) -> DataFrame:
 
     from workbench.engine.evidence import read_table
 
-    place = F.coalesce(F.col("commit" if log.by_commit else "last"), F.lit(0)).alias("place")
+    place = F.coalesce(F.col(log.order), F.lit(0)).alias("place")
     content = F.when(F.col("ended").isNotNull(), F.col("content")).alias("content")
     rows = read_table(spark, "transactions", [part["path"] for part in log.parts])
     mine = rows.where((F.col("origin") == origin) & (F.col("outcome") != REPEATED))

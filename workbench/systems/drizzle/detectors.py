@@ -365,7 +365,7 @@ def appliers(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "QUEUE_GAP",
                 "error",
-                f"{one.server}: {behind.lacks:,} commits of {one.source} are neither applied nor in its queue, which goes on "
+                f"{one.server}: commits of {one.source} ({behind.lacks:,}) are neither applied nor in its queue, which goes on "
                 "behind them: it will not ask for them again",
                 server=one.server,
                 origin=gone[0][1],

@@ -7,6 +7,7 @@ planned: a row that cannot be read safely stops the plan at its transaction, and
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
+from workbench.by_stream import reached_before
 from workbench.model import Problem
 from workbench.plans import ALL, SENT, Draft, Need, Repairs, Step, View
 from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.streamed import StreamModel
-from workbench.stream_records import Record, records_of
+from workbench.stream_records import Record, committed_between, committed_elsewhere, records_of
 from workbench.systems.drizzle.definitions import defined
-from workbench.systems.drizzle.rows import Operation, Place, reading
+from workbench.systems.drizzle.overtaken import Read, overtaken
+from workbench.systems.drizzle.rows import Logs, Operation, Place
 from workbench.systems.drizzle.sql import changes, opening, parts, script
 
 LOG = "drizzle.transaction-log"
@@ -63,10 +66,9 @@ def places_of(records: Sequence[Sequence[Any]]) -> list[Place]:
     return [Place(at, length, tuple(numbers), int(content)) for at, length, numbers, content in records]
 
 
-def operations_of(details: Mapping[str, Any]) -> Iterator[Operation]:
+def operations_of(details: Mapping[str, Any], logs: Logs) -> Iterator[Operation]:
     """What a transaction of a step does, read from its log. Raises Problem if the log is not what it was."""
-    with reading(Path(details["file"])) as log:
-        yield from log.operations(places_of(details["records"]))
+    yield from logs.at(Path(details["file"])).operations(places_of(details["records"]))
 
 
 class ApplyTransactions:
@@ -84,20 +86,22 @@ class ApplyTransactions:
         }
         lots = sorted(lacks - model.gone(), key=lambda number: (model.lots[number].origin, model.places[number]))
         steps, why = [], ""
-        for origin in dict.fromkeys(model.lots[number].origin for number in lots):
-            mine = [number for number in lots if model.lots[number].origin == origin]
-            wanted, why = _wanted(view, need.server, origin, mine)
-            if wanted:
-                steps.append(_step(view, need.server, origin, wanted))
-            if why:
-                break
+        with Logs() as logs:
+            for origin in dict.fromkeys(model.lots[number].origin for number in lots):
+                mine = [number for number in lots if model.lots[number].origin == origin]
+                wanted, why = _wanted(view, origin, mine, logs)
+                why = why or _overtaken(view, need.server, origin, wanted, logs)
+                if wanted:
+                    steps.append(_step(view, need.server, origin, wanted, logs))
+                if why:
+                    break
         if lots:
             many = f"{len(lots):,} transaction{'s' * (len(lots) != 1)}"
             says = f"apply {many} to {need.server} in the order of commits"
             yield Draft(APPLY, says, tuple(steps), load=f"the rows of {many} on {need.server}", refused=why)
 
 
-def _wanted(view: View, server: str, origin: str, lots: Sequence[int]) -> tuple[list[Wanted], str]:
+def _wanted(view: View, origin: str, lots: Sequence[int], logs: Logs) -> tuple[list[Wanted], str]:
     """The transactions of these lots that can be applied, up to the first that cannot; and why that one cannot."""
     streams, show = view.situation.verdicts.streams, view.situation.topology.system.show
     model = view.model
@@ -125,10 +129,57 @@ def _wanted(view: View, server: str, origin: str, lots: Sequence[int]) -> tuple[
         one = Wanted(
             number, origin, show(position), str(row["content"]), holders[source], tuple(records), row["rows"] or "{}"
         )
-        if why := _unfit(one):
+        if why := _unfit(one, row["kept"], logs):
             return found, f"{name}: {why}"
         found.append(one)
     return found, ""
+
+
+def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: Logs) -> str:
+    """Why these would undo what the replica has by now; empty: they would not."""
+    streams, model = view.situation.verdicts.streams, view.model
+    assert isinstance(model, StreamModel) and streams is not None
+    source, both = streams.source_of(origin), streams.differences[server, origin]
+    files, late = _readable(view), [one for one in wanted if both.shared and model.places[one.lot] < both.shared.covers]
+    if not late or source is None or both.shared is None:
+        return ""
+    first = model.places[late[0].lot]
+    tables = {table for one in late for table in json.loads(one.rows)}
+    found = committed_between(streams, source, origin, first, both.shared.covers, tables)
+    lacked = {lack.position for lack in (*both.difference.inside, *both.difference.behind)}
+    there = {position: row for position, row in found.items() if position not in lacked}
+    if there and source not in files:
+        return (
+            f"the log of {source} cannot be read again: nobody can say whether later transactions changed the same rows"
+        )
+    records = records_of(streams, source, there)
+    show = view.situation.topology.system.show
+
+    def read(name: str, place: int, file: str, some: Sequence[Record]) -> Read:
+        details = {"file": file, "records": [[*one[:2], list(one[2]), str(one[3])] for one in some]}
+        return Read(f"transaction {name}", place, lambda: operations_of(details, logs))
+
+    def mine(places: Iterable[int]) -> list[Read]:
+        return [read(one.position, place, one.file, one.records) for one, place in zip(late, places, strict=True)]
+
+    try:
+        by_source = overtaken(
+            mine(model.places[one.lot] for one in late),
+            [read(show(at), row["place"], files[source], records.get(at, [])) for at, row in there.items()],
+        )
+        if by_source or server not in files:
+            return by_source
+        # What the source does not know of, the replica's own log tells: its own transactions, and those of other origins.
+        since = reached_before(streams, source, server, origin, [model.places[one.lot] for one in late])
+        own = committed_elsewhere(streams, server, origin, min(since), tables)
+        records = records_of(streams, server, own)
+        others = [
+            read(f"{show(at)} of {row['origin']}", row["place"], files[server], records.get(at, []))
+            for at, row in own.items()
+        ]
+        return overtaken(mine(since), others)
+    except Problem as problem:
+        return f"what was committed later cannot be read: {problem}"
 
 
 def _readable(view: View) -> dict[str, str]:
@@ -137,18 +188,20 @@ def _readable(view: View) -> dict[str, str]:
     return {one.server: one.log.path for one in replicas if one.log and one.log.kind == LOG}
 
 
-def _unfit(one: Wanted) -> str:
+def _unfit(one: Wanted, rows: int, logs: Logs) -> str:
     """Why it cannot be applied; empty if it can. All of it is read, and each statement made as it would be run."""
     try:
-        definition, rows = parts(operations_of(one.details()))
-        for _ in defined(definition) if definition else changes(rows):
-            pass
+        definition, changed = parts(operations_of(one.details(), logs))
+        if definition:
+            defined(definition)
+            return ""
+        found = sum(change.rows for change in changes(changed))
     except Problem as problem:
         return str(problem)
-    return ""
+    return "" if found == rows else f"{found:,} rows of it were found in the log, and {rows:,} were loaded"
 
 
-def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted]) -> Step:
+def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: Logs) -> Step:
     show = view.situation.topology.system.show
     streams = view.situation.verdicts.streams
     assert streams is not None
@@ -174,30 +227,34 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted]) -> Ste
         "whose rows changed other columns than its header lists, but as many and of the same types, no reader can tell",
         cannot_undo="the stream has no rows as they were before: take a copy of the tables first",
         commands=(("sql", server, SENT),),
-        sends=_preview(wanted),
+        sends=_preview(wanted, logs),
         changes=len(wanted),
         effects=({"do": "give", "server": server, "lots": [one.lot for one in wanted]},),
         details={"transactions": [one.details() for one in wanted], "discard": void},
     )
 
 
-def _preview(wanted: Sequence[Wanted]) -> str:
+def _preview(wanted: Sequence[Wanted], logs: Logs) -> str:
     """The first lines of the SQL."""
-    lines = list(islice(_sql([one.details() for one in wanted]), SHOWN + 1))
+    lines = list(islice(_sql([one.details() for one in wanted], logs), SHOWN + 1))
     more = "-- and so on: all of it is read from the log once more, by `workbench apply` and for a bundle\n"
     return "".join([*lines[:SHOWN], *([more] if len(lines) > SHOWN else [])])
 
 
-def _sql(transactions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _sql(transactions: Iterable[Mapping[str, Any]], logs: Logs) -> Iterator[str]:
     yield from opening()
     for one in transactions:
         yield f"-- transaction {one['position']} of {one['origin']}: {printable(one['rows'])}\n"
-        yield from script(operations_of(one), one["origin"], one["position"], one["content"])
+        yield from script(operations_of(one, logs), one["origin"], one["position"], one["content"])
 
 
 def _whole(step: Step) -> Iterator[str]:
     """All that a step sends, read from the log."""
-    yield from _sql(step.details["transactions"]) if step.repair == APPLY else (step.sends,)
+    if step.repair != APPLY:
+        yield step.sends
+        return
+    with Logs() as logs:
+        yield from _sql(step.details["transactions"], logs)
 
 
 class Provision:

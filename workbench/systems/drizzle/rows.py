@@ -12,7 +12,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -177,6 +177,26 @@ def reading(path: Path) -> Iterator[Log]:
             yield Log(file, name)
     except OSError as error:
         raise Problem(f"the log cannot be read: {error.strerror}", name, "collect it again") from None
+
+
+class Logs:
+    """Logs that are opened once each, while the block runs: a packed one is unpacked for all that is read from it."""
+
+    def __init__(self) -> None:
+        self._open: dict[Path, Log] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Logs:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._stack.close()
+
+    def at(self, path: Path) -> Log:
+        """The log of this path."""
+        if path not in self._open:
+            self._open[path] = self._stack.enter_context(reading(path))
+        return self._open[path]
 
 
 # --- what a message says

@@ -76,6 +76,8 @@ class Messages:
     started_at: list[int | None] = field(default_factory=list)
     ended_at: list[int | None] = field(default_factory=list)
     segments: list[tuple[int, Segment]] = field(default_factory=list)
+    row: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Of an exported table: which transaction and which message of it the row says that it holds."""
     rejects: list[Reject] = field(default_factory=list)
 
     def add(self, offset: int, sound: bool | None, body: bytes, commit: int | None = None) -> None:
@@ -108,6 +110,25 @@ class Messages:
             first = last
         for number in light.finish():
             self.segments += [(number, one) for one in segments_of(message_of(self.body[number]))]
+        wrong = {number for number, said in self.row.items() if not self._fits(number, said)}
+        self.row.clear()
+        if wrong:
+            self.segments = [one for one in self.segments if one[0] not in wrong]
+            self.segments += [(number, Segment()) for number in wrong]
+
+    def _fits(self, number: int, said: tuple[int, int]) -> bool:
+        """Hold a message against its row. A filter takes the numbers out of messages, and leaves them in the rows."""
+        position, segment = self.position[number], self.segment[number]
+        if position is None:
+            return True
+        if segment is None:
+            segment = self.segment[number] = said[1]
+            self.ended[number] = self.commit[number] is not None
+        if (int(position[:20]), segment) == said:
+            return True
+        self.rejects.append(Reject(self.offset[number], "the message is not the one that its row says"))
+        self.origin[number] = self.position[number] = None
+        return False
 
     def read_one(self, number: int) -> None:
         """Read one message by itself."""

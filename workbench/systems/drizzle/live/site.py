@@ -14,6 +14,7 @@ from workbench.plans import Plan, Step, Vectors
 from workbench.systems.drizzle.live.applying import Todo, applied_at, apply_one, dry_run, is_done, prepare
 from workbench.systems.drizzle.live.connection import Server, connected, place_of
 from workbench.systems.drizzle.repairs import APPLY, operations_of
+from workbench.systems.drizzle.rows import Logs
 
 _SAID = ("sys_replication", "applier_state")
 
@@ -69,9 +70,9 @@ class StreamSite:
         """Why the step may not be done: an applier that runs, a log that changed, tables that do not fit. Writes nothing."""
         if step.repair != APPLY:
             return [f"{step.says}: this is done by hand"]
-        with self.connected(step.on) as server:
+        with self.connected(step.on) as server, Logs() as logs:
             running = _running(server)
-            return [running] if running else dry_run(server, _left(server, step))
+            return [running] if running else dry_run(server, _left(server, step, logs))
 
     def memo(self, step: Step) -> dict[str, Any]:
         """Nothing: the server notes itself what was applied."""
@@ -81,30 +82,32 @@ class StreamSite:
         """True if the server notes all transactions of the step."""
         if step.repair != APPLY:
             return False
-        with self.connected(step.on) as server:
-            return not _left(server, step)
+        with self.connected(step.on) as server, Logs() as logs:
+            return not _left(server, step, logs)
 
     def apply(self, step: Step, memo: Mapping[str, Any]) -> None:
         """Apply those that are not noted yet, one after the other."""
-        with self.connected(step.on) as server:
+        with self.connected(step.on) as server, Logs() as logs:
             prepare(server)
-            for todo in _left(server, step):
+            for todo in _left(server, step, logs):
                 apply_one(server, todo)
 
     def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
         """The transactions that the server does not note."""
-        with self.connected(step.on) as server:
-            return [f"{step.on} does not note {todo.name}" for todo in _left(server, step)]
+        with self.connected(step.on) as server, Logs() as logs:
+            return [f"{step.on} does not note {todo.name}" for todo in _left(server, step, logs)]
 
     def kept(self) -> list[dict[str, Any]]:
         """How the servers stand to what the plan promised: rows of `server`, `suffix`, `says` and `kept`; None: unknown."""
         rows: list[dict[str, Any]] = []
         for step in self.plan.steps:
             kept: bool | None
-            total = len(step.details.get("transactions", ()))
+            if step.repair != APPLY:
+                continue
+            total = len(step.details["transactions"])
             try:
-                with self.connected(step.on) as server:
-                    left = len(_left(server, step))
+                with self.connected(step.on) as server, Logs() as logs:
+                    left = len(_left(server, step, logs))
                 kept, says = not left, f"notes {total - left:,} of {total:,} transactions as applied"
             except Problem as problem:
                 kept, says = None, f"could not be asked: {problem.what}"
@@ -112,17 +115,14 @@ class StreamSite:
         return rows
 
 
-def _todos(step: Step) -> list[Todo]:
-    def of(one: Mapping[str, Any]) -> Todo:
-        return Todo(one["origin"], one["position"], one["content"], lambda: operations_of(one))
-
-    return [of(one) for one in step.details["transactions"]]
-
-
-def _left(server: Server, step: Step) -> list[Todo]:
+def _left(server: Server, step: Step, logs: Logs) -> list[Todo]:
     """The transactions of a step that the server does not note, in the order of commits."""
+
+    def todo(one: Mapping[str, Any]) -> Todo:
+        return Todo(one["origin"], one["position"], one["content"], lambda: operations_of(one, logs))
+
     there = applied_at(server)
-    return [todo for todo in _todos(step) if not is_done(todo, there)]
+    return [one for one in map(todo, step.details["transactions"]) if not is_done(one, there)]
 
 
 def _running(server: Server) -> str:
