@@ -47,7 +47,7 @@ REFUSED = "refused"
 """The decision of a pair that may exchange nothing."""
 
 LACKS, IN_PART = "log_lacks", "came_in_part"
-_SAYS = {
+EVIDENT = {
     LACKS: "its log goes on behind the transaction and does not hold it",
     IN_PART: "its log holds the transaction in part: nothing partial may be applied",
     "log_shows": "its log holds the transaction, whole",
@@ -420,7 +420,7 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
                 "evidence": [LOG],
                 "cause": CAME_IN_PART.get(lack.outcome or ""),
                 "rule": rule,
-                "says": _SAYS[rule],
+                "says": EVIDENT[rule],
             }
         )
     found.totals["stranded"] += both.counts["errant"]
@@ -518,7 +518,7 @@ def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | 
     """(verdict, rule, what the rule says) of one transaction at one server; `rows` are its own in each log."""
     row, theirs = rows[name], rows[source]
     if row is not None and row["outcome"] == COMMITTED:
-        return PRESENT, "log_shows", _SAYS["log_shows"]
+        return PRESENT, "log_shows", EVIDENT["log_shows"]
     if theirs is None or theirs["outcome"] != COMMITTED or name == source:
         if row is None:
             return UNKNOWN, "not_at_source", "its source does not show it as a commit"
@@ -531,7 +531,7 @@ def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | 
     told = judged(place, row["outcome"] if row else None, one.shared, bool(streams.logs[name].lost))
     if told == "inside":
         rule = IN_PART if row else LACKS
-        return MISSING, rule, _SAYS[rule]
+        return MISSING, rule, EVIDENT[rule]
     return (PENDING, "not_covered", NOT_COVERED) if told == "behind" else (UNKNOWN, told, WHY_UNKNOWN[told])
 
 
