@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
+from base64 import b64encode
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from sql_server import PASSWORD, USER, Database
 from stream_messages import F, create, delete, insert, message, update
-from stream_samples import bytes_of, expected, record
+from stream_samples import STREAMS, bytes_of, expected, record, records
 from test_drizzle_applying import Killed, Mortal, apply_all, contents, todos
 
 from workbench import Case
@@ -216,12 +218,15 @@ def test_by_the_command_line(sql: Database, fleet: Case, planned: Plan, tmp_path
     as_replica2(sql)
     secret = tmp_path / "password"
     secret.write_text(PASSWORD + "\n")
-    reach = ["--url", f"replica2={sql.url}", "--bind-dn", USER, "--password-file", str(secret)]
+    reach = ["--url", f"replica2={sql.url}", "--user", USER, "--password-file", str(secret)]
     said = CliRunner().invoke(main, ["apply", str(fleet.folder), *reach, "--confirm", "replica2"])
     assert said.exit_code == 0, said.output
     applied_once(sql)
     verified = CliRunner().invoke(main, ["verify", str(fleet.folder), *reach])
     assert verified.exit_code == 0 and "notes 5 of 5 transactions as applied" in verified.output
+    for variable in ("WORKBENCH_PASSWORD", "WORKBENCH_LDAP_PASSWORD"):
+        asked = CliRunner().invoke(main, ["verify", str(fleet.folder), *reach[:4]], env={variable: PASSWORD})
+        assert asked.exit_code == 0, asked.output
     assert PASSWORD not in said.output + (fleet.folder / "journal.jsonl").read_text()
 
 
@@ -362,9 +367,51 @@ def test_what_was_missed_before_it_does_not_overtake_it(tmp_path: Path) -> None:
     assert [one["position"] for one in made.steps[0].details["transactions"]] == ["3", "5"]
 
 
+def test_rows_come_from_an_exported_log_as_well(tmp_path: Path) -> None:
+    logs = streams(3)
+    messages = [body for _, _, body, _ in records(logs["source"])]
+    rows = [
+        {"ID": at, "SEGID": 1, "COMMIT_ID": at, "MESSAGE_LEN": len(one), "MESSAGE": b64encode(one).decode()}
+        for at, one in enumerate(messages, 1)
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "replica.log").write_bytes(logs["replica"])
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "in" / "master.replication_log.jsonl").write_text(text)
+    case = Case.create(tmp_path / "case")
+    case.load([tmp_path / "in"])
+    made = plan(case)
+    assert courses(made)["apply"] == "chosen"
+    assert "INSERT INTO `s`.`t` (`id`, `note`) VALUES (3, 'x');" in made.steps[0].sends
+
+
 def test_what_is_only_behind_is_applied_when_no_applier_is_known(tmp_path: Path) -> None:
     made = plan(case_of(tmp_path, streams(5, 6)))
     assert [one["position"] for one in made.steps[0].details["transactions"]] == ["5", "6"]
+
+
+def test_what_only_the_replica_has_is_not_thrown_away(tmp_path: Path) -> None:
+    """Where a copy of all data would mend the conflict, it would lose its own transaction: a person has to decide."""
+    other = streams(4, 5, change={3: insert(message(3), "s.t", COLUMNS, [[b"3", b"OTHER"]])})["replica"]
+    own = record(insert(message(77), "s.t", COLUMNS, [[b"77", b"own"]]))
+    made = plan(case_of(tmp_path, {"source": streams()["source"], "replica": other[:-LAST] + own + other[-LAST:]}))
+    assert not made.steps and made.unmended == 1
+    assert "1 changes are thrown away unsaved" in courses(made)["provision"]
+
+
+LAST = len(record(insert(message(6), "s.t", COLUMNS, [[b"6", b"x"]])))
+
+
+def test_a_stopped_applier_is_started_and_a_gap_told(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("sys_replication_log.jsonl", "slave_queue.jsonl", "slave_state.json"):
+        data = gzip.decompress((STREAMS / "innodb_log" / f"{name}.gz").read_bytes())
+        (tmp_path / "in" / name).write_bytes(data)
+    case = Case.create(tmp_path / "case")
+    case.load([tmp_path / "in"])
+    made = plan(case)
+    assert [step.repair for step in made.steps] == ["start-applier"]
+    assert made.unmended == 1 and any(one.startswith("QUEUE_GAP") for one in made.open)
 
 
 # --- the model

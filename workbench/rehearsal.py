@@ -349,6 +349,15 @@ def _from_streams(streams: Streams) -> StreamModel:
         for name, server in servers.items():
             if name not in lacking and (sources[origin] == name or passed.get((name, origin), -1) >= place):
                 server.holds.add(number)
+    for told in streams.applied:
+        if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
+            servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
+    places = [place for place, _ in made.values()]
+    for (copy, origin), both in streams.differences.items():
+        for position in both.difference.errant:  # nobody lacks it, and whoever throws it away shall be told
+            servers[copy].holds.add(len(lots))
+            lots.append(Lot(origin, position, position, within=f"only on {copy}"))
+            places.append(-1)
     links = [
         Link(told.source, told.server, not told.stopped)
         for told in streams.applied
@@ -360,7 +369,7 @@ def _from_streams(streams: Streams) -> StreamModel:
         links,
         system.origin_of,
         lambda origin, number: system.order_key(origin, (1 << 31) - 1, number),
-        places=[place for place, _ in made.values()],
+        places=places,
         unlike=frozenset(number for number, key in enumerate(made) if key in unlike),
     )
 

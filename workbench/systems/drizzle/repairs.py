@@ -18,6 +18,7 @@ from workbench.boundary import printable
 from workbench.by_stream import reached_before
 from workbench.model import Problem
 from workbench.plans import ALL, SENT, Draft, Need, Repairs, Step, View
+from workbench.rules.mending import Model
 from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.streamed import StreamModel
 from workbench.stream_records import Record, committed_between, committed_elsewhere, records_of
@@ -26,15 +27,15 @@ from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Logs, Operation, Place
 from workbench.systems.drizzle.sql import changes, opening, parts, script
 
-LOG = "drizzle.transaction-log"
+LOGS = frozenset({"drizzle.transaction-log", "drizzle.replication-log:lines"})
 """The files that rows are read from."""
 
-APPLY, PROVISION = "apply", "provision"
+APPLY, PROVISION, START = "apply", "provision", "start-applier"
 
 SHOWN = 200
 """So many lines of SQL are shown in the plan; `workbench apply` runs all of them, read from the log once more."""
 
-STOPPED = "APPLIER_STOPPED"
+STOPPED, GAP = "APPLIER_STOPPED", "QUEUE_GAP"
 
 _PREAMBLE = """\
 # How a file of SQL is run on a server: change this line where it is not this; the client stops at the first error.
@@ -80,7 +81,8 @@ class ApplyTransactions:
         assert isinstance(model, StreamModel)
         if need.server is None or not need.lacks:
             return
-        comes = any(link.consumer == need.server and link.runs for link in model.links)
+        # What its own applier will bring, it must bring: it does not know what others applied, and would do it again.
+        comes = any(link.consumer == need.server for link in model.links)
         lacks = {
             lack.lot for lack in model.missing() | (set() if comes else model.pending()) if lack.server == need.server
         }
@@ -116,7 +118,7 @@ def _wanted(view: View, origin: str, lots: Sequence[int], logs: Logs) -> tuple[l
         held = [one for one in holders if one in model.servers and number in model.servers[one].holds]
         source = next(iter(sorted(held, key=lambda one: one != streams.source_of(origin))), None)
         if source is None:
-            return found, f"no transaction.log that was collected holds {name}"
+            return found, f"no log that rows can be read from holds {name}"
         row = streams.logs[source].rows_of(origin, [position]).get(position)
         if row is None or row["outcome"] != COMMITTED:
             return found, f"the log of {source} does not hold {name} whole"
@@ -185,7 +187,7 @@ def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], l
 def _readable(view: View) -> dict[str, str]:
     """Server -> the log file of it that rows can be read from."""
     replicas = view.situation.topology.replicas
-    return {one.server: one.log.path for one in replicas if one.log and one.log.kind == LOG}
+    return {one.server: one.log.path for one in replicas if one.log and one.log.kind in LOGS}
 
 
 def _unfit(one: Wanted, rows: int, logs: Logs) -> str:
@@ -257,6 +259,45 @@ def _whole(step: Step) -> Iterator[str]:
         yield from _sql(step.details["transactions"], logs)
 
 
+class StartApplier:
+    """Let the applier of a replica go on, once what stopped it is mended."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a replica whose applier stands still."""
+        for link in view.model.links:
+            if link.consumer != need.server or link.runs:
+                continue
+            says = f"mend what stopped the applier of {link.consumer}, and let it go on"
+            todo = f"on {link.consumer}: see error_msg in sys_replication.applier_state and io_state, and mend the row that "
+            todo += "it names so that the transaction it stopped at goes through; then restart the server: no command does it\n"
+            step = Step(
+                key=f"start-applier-{link.consumer}",
+                repair=START,
+                server=link.consumer,
+                on=link.consumer,
+                suffix=view.suffix,
+                says=f"the applier of {link.consumer} goes on with what {link.supplier} committed",
+                stands_on=f"the cause is mended: it would stop at the same transaction again, and {link.supplier} still has all "
+                "that follows",
+                expects="its status in sys_replication.applier_state is RUNNING, and last_applied_commit_id rises",
+                risk="transactions that are skipped instead are lost on this replica without a trace",
+                undo=f"stop {link.consumer}",
+                sends=todo,
+                effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
+            )
+            yield Draft(START, says, (step,), costs="it is done by hand")
+
+
+def _also(view: View, model: Model) -> Iterator[Need]:
+    """Appliers that stand still, and commits that no queue will ever ask for again."""
+    for link in model.links:
+        if not link.runs:
+            yield Need(STOPPED, view.suffix, link.consumer)
+    for one in view.about(GAP):
+        if one.server is not None:
+            yield Need(GAP, view.suffix, one.server)
+
+
 class Provision:
     """Copy all data of a server that has everything."""
 
@@ -298,13 +339,14 @@ def _checks(servers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
 
 
 REPAIRS = Repairs(
-    ladder=(ApplyTransactions(), Provision()),
+    ladder=(ApplyTransactions(), StartApplier(), Provision()),
     checks=_checks,
     ending="sql",
     by_hand="The SQL runs in the client of the server, which has to stop at the first error; it notes each transaction that it "
     "applies in replication_workbench.applied, and applies none twice.",
     checked="replication_workbench.applied on each replica shows what was applied.",
     stuck=(STOPPED,),
+    also=_also,
     preamble=_PREAMBLE,
     whole=_whole,
 )
