@@ -42,7 +42,7 @@ def test_the_report_tells_what_each_log_lacks_and_what_was_taken_back() -> None:
         ("discard", ["790"]),
     ]
     odd = {(one["server"], one["position"]): one for one in stream["odd"]}
-    assert odd["replica2", "789"]["says"].startswith("messages of it are not there; not there: message 2; ")
+    assert odd["replica2", "789"]["says"].startswith("messages of it are not there; number 2; ")
     assert "at its source: rolled back" in odd["replica2", "790"]["says"]
     for text in (page(report), markdown(report)):
         for section in SECTIONS:

@@ -135,8 +135,8 @@ def _stream(stream: Row) -> Iterator[str]:
         "origin",
         "committed",
         "others",
-        "rows in all messages",
-        "rows that count",
+        "rows seen",
+        "rows kept",
         "rows taken back",
         "behind",
     )

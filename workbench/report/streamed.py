@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.incident import Incident
 from workbench.look import MISSING, PENDING, STRANDED, UNKNOWN
-from workbench.rules.segments import ASK, COMMITTED, SAYS
+from workbench.rules.segments import ASK, COMMITTED, SAYS, TAIL
 
 Row = Mapping[str, Any]
 
@@ -116,12 +116,8 @@ def _many(count: int, what: str) -> str:
 def _odd_says(row: Row) -> str:
     """What became of a transaction, what its source says of it, and what to ask there."""
     parts = [SAYS[row["why"]]] if row["why"] else []
-    if row["missing"]:
-        parts.append(
-            "its end is missing"
-            if row["missing"] == "tail"
-            else f"not there: message {', '.join(row['missing'].split())}"
-        )
+    if row["missing"] and row["missing"] != TAIL:
+        parts.append(f"number {', '.join(row['missing'].split())}")
     if row["at_source"]:
         parts.append(f"at its source: {_words(row['at_source'])}")
     elif row["why"] in ASK:
