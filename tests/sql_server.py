@@ -44,7 +44,12 @@ class Database:
     def run(self, *statements: str, modes: str = "") -> list[tuple]:  # type: ignore[type-arg]
         """Statements of a test, over a connection that the workbench did not make; the rows of the last one."""
         raw = pymysql.connect(
-            unix_socket=str(self.socket), user=USER, password=PASSWORD, charset="utf8mb4", autocommit=True
+            unix_socket=str(self.socket),
+            user=USER,
+            password=PASSWORD,
+            charset="utf8mb4",
+            autocommit=True,
+            ssl_disabled=True,
         )
         try:
             with raw.cursor() as cursor:
@@ -63,6 +68,11 @@ class Database:
         environment = {**os.environ, "MYSQL_PWD": PASSWORD}
         return subprocess.run(words, input=script, env=environment, capture_output=True, text=True, timeout=60)
 
+    def tables(self, schema: str) -> list[str]:
+        """The tables of a schema; none if it is not there."""
+        there = [found for (found,) in self.run("SHOW DATABASES")]
+        return [table for (table,) in self.run(f"SHOW TABLES FROM {schema}")] if schema in there else []
+
     def empty(self) -> None:
         """Take away all schemas that are not the server's own."""
         own = {"mysql", "information_schema", "performance_schema", "sys"}
@@ -75,7 +85,7 @@ class Database:
 def database(folder: Path) -> Iterator[Database]:
     """A server on a socket in the folder, without a network, gone when the block has ended."""
     data = folder / "data"
-    user = [f"--user={'root' if os.geteuid() == 0 else os.environ.get('USER', 'nobody')}"]
+    user = ["--user=root"] * (os.geteuid() == 0)  # which it refuses to run as, unless it is told to
     setup = folder / "setup.sql"
     setup.write_text(
         f"CREATE USER '{USER}'@'localhost' IDENTIFIED BY '{PASSWORD}';\n"

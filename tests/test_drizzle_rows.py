@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tracemalloc
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -246,3 +248,33 @@ def test_a_log_can_be_asked_at_any_place() -> None:
         assert isinstance(log, Log)
         places = [place for _, ones in committed(bytes_of("01_simple.log")) for place in ones]
         assert [content_of(log.message(one)) for one in reversed(places)] == [one.content for one in reversed(places)]
+
+
+def exported(messages: list[bytes]) -> bytes:
+    rows = [
+        {"ID": at, "SEGID": 1, "COMMIT_ID": at, "MESSAGE": b64encode(one).decode()}
+        for at, one in enumerate(messages, 1)
+    ]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def test_rows_of_an_exported_log(tmp_path: Path) -> None:
+    messages = [inserting([str(at).encode()], [False], F.INTEGER) for at in range(3)]
+    (tmp_path / "log.jsonl").write_bytes(data := exported(messages))
+    places = [Place(at, len(one), (0,), content_of(one)) for at, one in zip(line_starts(data), messages, strict=True)]
+    with reading(tmp_path / "log.jsonl") as log:
+        assert [one.values for one in log.operations(reversed(places)) if isinstance(one, Insert)] == [
+            (str(at).encode(),) for at in (2, 1, 0)
+        ]
+        for wrong, what in (
+            (Place(places[1].offset + 1, places[1].length), "no message begins here"),
+            (Place(places[1].offset, places[1].length + 1), "another length"),
+            (Place(places[1].offset, places[1].length, None, 7), "another content"),
+            (Place(len(data), 5), "no message begins here"),
+        ):
+            with pytest.raises(Problem, match=what):
+                log.message(wrong)
+
+
+def line_starts(data: bytes) -> list[int]:
+    return [0, *(at + 1 for at, one in enumerate(data[:-1]) if one == 10)]

@@ -51,6 +51,7 @@ SHOWS = {
         "no tombstone is kept",
         "A sets data of x",
     ],
+    "32_transactions": ["789          incomplete", "only a part of it", "shop.orders", "TXN_UNFINISHED"],
     "24_pending_list": ["operations as its logs show them", "primary_csn"],
     "40_repair": ["NOTHING WAS CHANGED", "Plan "],
     "50_checks": ["findings"],
@@ -77,6 +78,8 @@ def test_a_parameters_file_runs_as_it_is(path: Path, tmp_path: Path, monkeypatch
             shutil.copytree(case_of(LOST).folder, tmp_path / case)
     if path.stem == "entries.example":
         shutil.copytree(case_of_set("synth-missed").folder, tmp_path / "my-entries")
+    if path.stem == "transactions.example":
+        shutil.copytree(case_of("drizzle-fleet").folder, tmp_path / "my-stream")
     before = everything(tmp_path)
     made = CliRunner().invoke(main, ["run", str(tmp_path / "parameters" / path.name), "--json", str(tmp_path / "json")])
     runs = json.loads((tmp_path / "json").read_text())["runs"]

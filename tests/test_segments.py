@@ -30,9 +30,10 @@ def message(offset: int, number: int | None, ended: bool | None, *pieces: Piece,
 
 ROLLBACK = Piece("ROLLBACK")
 LAST, MORE = True, False
+NOTHING_ELSE = Stream()
 
 
-def only(messages: Iterable[Message], stream: Stream = Stream()) -> Transaction:
+def only(messages: Iterable[Message], stream: Stream = NOTHING_ELSE) -> Transaction:
     (one,) = transactions(messages, stream)
     return one
 
@@ -98,6 +99,14 @@ def test_a_failed_statement_takes_back_its_own_pieces_and_no_others() -> None:
         [message(0, 1, MORE, insert(rows=2), failed), message(9, 2, LAST, Piece("ROLLBACK_STATEMENT"), insert(rows=4))]
     )
     assert (one.outcome, one.rows, one.seen, one.kept) == ("committed", {"test.person": {"insert": 6}}, 11, 6)
+
+
+def test_of_a_message_of_which_half_was_taken_back_the_other_half_is_told_again() -> None:
+    failed = Piece("UPDATE", "test.person", 1, MORE, 4)
+    back = Piece("ROLLBACK_STATEMENT")
+    one = only([message(0, 1, MORE, insert(rows=2), failed), message(5, 2, LAST, back)])
+    assert one.kept == 2
+    assert [(found.offset, number) for found, number in segments.kept_pieces(one.counting)] == [(0, 0)]
 
 
 def test_a_savepoint_repeats_a_number_and_the_last_one_stands() -> None:

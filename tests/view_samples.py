@@ -13,6 +13,7 @@ from typing import Any
 from incident_samples import incident_of
 from kanidm_samples import case_of_graves, case_of_set
 from repair_samples import Toy, plan_of
+from stream_files import bulk_incident
 
 from widgets import (
     AnchorLine,
@@ -20,6 +21,7 @@ from widgets import (
     ConfirmPanel,
     EntryDiff,
     Findings,
+    FleetDifference,
     FloorGrid,
     Inputs,
     JournalView,
@@ -31,8 +33,10 @@ from widgets import (
     RangeBars,
     Stepper,
     Stops,
+    TableHeat,
     TimeLine,
     Tombstones,
+    TransactionLanes,
     VectorGrid,
     View,
     WalkThrough,
@@ -102,6 +106,15 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
         lambda: WalkThrough(forgetting["synth-missed"], walked),
         [{"what": "go", "to": 6}, {"what": "go", "to": 0}],
     )
+    bulk, fleet = bulk_incident(), incident_of("drizzle-fleet")
+    for name, incident in (("lost", lost), ("bulk", bulk), ("fleet", fleet)):
+        first = [{"what": "pick", "index": 0}] if incident is not lost else []
+        yield f"transactions {name}", lambda incident=incident: TransactionLanes(incident), first
+        yield f"difference {name}", lambda incident=incident: FleetDifference(incident), first
+        yield f"heat {name}", lambda incident=incident: TableHeat(incident), first
+    every = Inputs(fleet, "32_transactions", server="replica2", which="all", by="time")
+    turns = [{"what": "page", "by": 1}, {"what": "pick", "index": 1}, {"what": "page", "by": -1}]
+    yield "transactions all", lambda: TransactionLanes(fleet, every), turns
     yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
     plan = planned(lost.case)
     yield "progress", lambda: Progress("reading", lambda: None), [{"what": "cancel"}]

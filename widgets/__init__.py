@@ -16,6 +16,9 @@
     PositionList     the positions behind that, with the entries that carry each
     FloorGrid        what all servers have seen, and who holds that back
     WalkThrough      a small fleet that keeps no log, step by step
+    TransactionLanes transactions of a stream, with their pieces against the commit
+    FleetDifference  what each log lacks of its source's
+    TableHeat        rows of tables over time, those that count and those that were taken back
     Tombstones       deleted entries: who has seen that, who forgets it next, for whom it is kept
     Checks           the outcome of regression checks
     PlanView         a plan of repair whole: the ways compared, every step
@@ -39,6 +42,7 @@ from widgets.plainly import show_problems_plainly
 from widgets.progress import watched
 from widgets.remembered import FloorGrid, PositionList, RangeBars, Tombstones
 from widgets.session import AnchorLine, Stepper, Stops
+from widgets.streams import FleetDifference, TableHeat, TransactionLanes
 from widgets.tables import Table
 from widgets.view import View
 from widgets.walk import WalkThrough
@@ -50,6 +54,7 @@ __all__ = [
     "ConfirmPanel",
     "EntryDiff",
     "Findings",
+    "FleetDifference",
     "FloorGrid",
     "Inputs",
     "JournalView",
@@ -62,8 +67,10 @@ __all__ = [
     "Stepper",
     "Stops",
     "Table",
+    "TableHeat",
     "TimeLine",
     "Tombstones",
+    "TransactionLanes",
     "VectorGrid",
     "VectorsOverTime",
     "View",

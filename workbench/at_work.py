@@ -72,7 +72,7 @@ def at_work(
         raise NotOfThisSystem(
             f"servers of {incident.system.title} keep no pending list",
             incident.case.name,
-            "what they claim and remember is in 20_overview and 31_entry_replication",
+            "what they hold is in 20_overview, 31_entry_replication and 32_transactions",
         )
     pending = incident.system.pending()
     begun, count = _begun(incident, server, suffix, origin, since, until)

@@ -7,7 +7,7 @@ quotes, never in the script as words of its own. What a system's commands rely o
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -57,11 +57,11 @@ def write_bundle(plan: Plan, folder: Path) -> list[str]:
     """Write the bundle into a folder that is absent or empty; returns the names of its files."""
     check_free(folder, OWN_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
-    texts: dict[str, str] = {"README.md": _readme(plan), "plan.txt": plan_text(plan) + "\n"}
+    texts: dict[str, Iterable[str]] = {"README.md": _readme(plan), "plan.txt": plan_text(plan) + "\n"}
     todo, undo = [_head(plan, "the repair")], [_head(plan, "the way back, last step first")]
     for step in plan.steps:
         if step.sends:
-            texts[file_of(plan, step)] = step.sends
+            texts[file_of(plan, step)] = _repairs(plan).whole(step)
         todo.append(_todo(step, file_of(plan, step)))
     for step in reversed(plan.steps):
         if step.undo_sends:
@@ -69,7 +69,7 @@ def write_bundle(plan: Plan, folder: Path) -> list[str]:
         undo.append(_undo(step, f"undo-{file_of(plan, step)}"))
     checks = [_head(plan, "how the servers stand: run it before and after"), *map(shlex.join, plan.checks), ""]
     texts |= {"check.sh": "\n".join(checks), "repair.sh": "\n".join(todo), "undo.sh": "\n".join(undo)}
-    write_together({folder / name: [text] for name, text in texts.items()})
+    write_together({folder / name: text for name, text in texts.items()})
     for script in ("check.sh", "repair.sh", "undo.sh"):
         (folder / script).chmod(0o755)
     return sorted(texts)

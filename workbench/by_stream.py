@@ -23,7 +23,7 @@ from workbench.inputs import Input
 from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.rules.sending import NOTHING, SEND, SENT
-from workbench.rules.streams import NOTHING_SHARED, WHY_UNKNOWN, Difference, judged
+from workbench.rules.streams import NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
 from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Topology
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-LOG = "log"
-"""The kind of evidence that this rests on."""
+LOG, APPLIED = "log", "applied"
+"""The kinds of evidence that this rests on: what a server's log holds, and what a replica says that it applied."""
 
 CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", "aborted": "TXN_ABORTED"}
 """What a server has of a transaction that it lacks -> the code that tells how it was missed."""
@@ -43,8 +43,11 @@ CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", 
 LISTED = 10_000
 """So many transactions of a kind are told one by one."""
 
+REFUSED = "refused"
+"""The decision of a pair that may exchange nothing."""
+
 LACKS, IN_PART = "log_lacks", "came_in_part"
-_SAYS = {
+EVIDENT = {
     LACKS: "its log goes on behind the transaction and does not hold it",
     IN_PART: "its log holds the transaction in part: nothing partial may be applied",
     "log_shows": "its log holds the transaction, whole",
@@ -278,6 +281,19 @@ class Streams:
             )
         return found
 
+    def told_of(self) -> list[dict[str, Any]]:
+        """Replicas of which there is no log, as servers of the output: the last transaction that each says it has applied."""
+        show, there = self.shown.system.show, {one.server for one in self.shown.replicas}
+        found: dict[str, dict[str, dict[str, Any]]] = {}
+        for one in self.applied:
+            if one.server not in there:
+                vector = found.setdefault(one.server, {})
+                row = self.logs[one.source].at_commit(one.commit) if one.source and one.commit is not None else None
+                if row:
+                    vector[row["origin"]] = {"min": None, "max": show(row["position"])}
+        about: dict[str, Any] = {"origin": None, "suffix": None, "changes": 0, "evidence": [APPLIED]}
+        return [{"name": name, "vector": vector, **about} for name, vector in sorted(found.items())]
+
     def appliers(self) -> list[dict[str, Any]]:
         """What replicas say of themselves: how far they applied, what stands still, what they wait for."""
         show, waiting = self.shown.system.show, {id(one.applied): one for one in self.behind}
@@ -322,6 +338,7 @@ class Streams:
             "why": why,
             "says": SAYS.get(why or ""),
             "ask": ASK.get(why or ""),
+            "query": self._query(row) if why in ASK else None,
             "at_source": resolved.difference.undecided.get(row["position"]) if resolved else None,
             "offset": row["offset"],
             "last": row["last"],
@@ -339,6 +356,11 @@ class Streams:
             "ended_at": _time(row["ended_at"]),
             "held": row.get("held"),
         }
+
+    def _query(self, row: Row) -> str | None:
+        """What to ask the source of a transaction, to learn what became of it."""
+        settling = self.shown.system.settling
+        return settling(row["position"]) if settling else None
 
 
 def _time(at: datetime | None) -> str | None:
@@ -398,7 +420,7 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
                 "evidence": [LOG],
                 "cause": CAME_IN_PART.get(lack.outcome or ""),
                 "rule": rule,
-                "says": _SAYS[rule],
+                "says": EVIDENT[rule],
             }
         )
     found.totals["stranded"] += both.counts["errant"]
@@ -447,9 +469,11 @@ def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
             if supplier == consumer:
                 continue
             to_send: dict[str, dict[str, Any]] = {}
+            both: list[Compared] = []
             anchors: list[tuple[int, str]] = []
             for origin in sorted(streams.logs[supplier].sums.keys() & streams.logs[consumer].sums.keys()):
                 one = streams.between(supplier, consumer, origin)
+                both.append(one)
                 if one.shared and one.shared.last:
                     anchors.append((one.shared.covers, one.shared.last))
                 if one.first and one.last:
@@ -464,6 +488,9 @@ def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
             }
             row |= {"anchor_class": None, "anchor_class_assumed": False, "delivers": True}
             row["reasons"] = [_reason(to_send, anchor)]
+            if both and all(one.difference.unrelated for one in both):
+                row |= {"decision": REFUSED, "unrelated": True}
+                row["reasons"] = [{"rule": UNRELATED, "says": WHY_UNKNOWN[UNRELATED], "values": {}}]
             row["stop"] = {origin: one["last"] for origin, one in to_send.items()}
             row["counts"] = {SENT: sum(one["count"] for one in to_send.values())} if to_send else {}
             yield row | {"to_send": to_send}
@@ -491,19 +518,20 @@ def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | 
     """(verdict, rule, what the rule says) of one transaction at one server; `rows` are its own in each log."""
     row, theirs = rows[name], rows[source]
     if row is not None and row["outcome"] == COMMITTED:
-        return PRESENT, "log_shows", _SAYS["log_shows"]
+        return PRESENT, "log_shows", EVIDENT["log_shows"]
     if theirs is None or theirs["outcome"] != COMMITTED or name == source:
         if row is None:
             return UNKNOWN, "not_at_source", "its source does not show it as a commit"
         return UNKNOWN, str(row["outcome"]), SAYS.get(row["why"] or "", str(row["outcome"]))
     one = streams.between(source, name, theirs["origin"])
     if one.shared is None:
-        return UNKNOWN, NOTHING_SHARED, WHY_UNKNOWN[NOTHING_SHARED]
-    place = theirs["commit" if streams.logs[source].by_commit else "last"]
+        why = UNRELATED if one.difference.unrelated else NOTHING_SHARED
+        return UNKNOWN, why, WHY_UNKNOWN[why]
+    place = theirs[streams.logs[source].order]
     told = judged(place, row["outcome"] if row else None, one.shared, bool(streams.logs[name].lost))
     if told == "inside":
         rule = IN_PART if row else LACKS
-        return MISSING, rule, _SAYS[rule]
+        return MISSING, rule, EVIDENT[rule]
     return (PENDING, "not_covered", NOT_COVERED) if told == "behind" else (UNKNOWN, told, WHY_UNKNOWN[told])
 
 
@@ -525,6 +553,24 @@ _SENDS = {
     MISSING: "the consumer is past it: a replica asks for later commits only",
     PRESENT: "the consumer has it",
 }
+
+
+def reached_before(streams: Streams, source: str, copy: str, origin: str, places: Sequence[int]) -> list[int]:
+    """For each of these ascending places of the source: the last place in the copy of what the source had committed before.
+
+    What stands behind it in the copy was done there later; -1 is before all of it.
+    """
+    theirs, mine = streams.logs[source], streams.logs[copy]
+    there = theirs.last_before(origin, places[0], LISTED) if places else []
+    there += list(theirs.commits(places[0] - 1, places[-1], origin)) if places else []
+    held = mine.rows_of(origin, sorted({row["position"] for row in there}))
+    both = sorted((row[theirs.order], held[row["position"]][mine.order]) for row in there if row["position"] in held)
+    found, last, at = [], -1, 0
+    for place in places:
+        while at < len(both) and both[at][0] < place:
+            last, at = max(last, both[at][1]), at + 1
+        found.append(last)
+    return found
 
 
 def purge_below(streams: Streams, master: str) -> int | None:

@@ -45,7 +45,7 @@ from workbench.inputs import (
 from workbench.journal import DRAFT, OWNER, owned, write_together
 from workbench.loading import Progress, read_inputs
 from workbench.model import Problem
-from workbench.systems import system_named
+from workbench.systems import format_with, system_named
 from workbench.tables import SCHEMAS
 
 if TYPE_CHECKING:
@@ -443,7 +443,10 @@ class Case:
             return rows.setdefault((server, suffix or "", origin), {**names, **nothing})
 
         for one in self.inputs:
-            if one.snapshot == snapshot and any(part["table"] == "positions" for part in one.parts):
+            held = {part["table"] for part in one.parts}
+            # A queue holds transactions, too, and is no log of what its server has done.
+            is_log = "positions" in held or ("transactions" in held and format_with(one.kind).is_log)
+            if one.snapshot == snapshot and is_log:
                 for origin, seen in one.facts.get("by_origin", {}).items():
                     mine = row(one.server, one.suffix, origin)
                     # Several logs of one server may repeat each other: the fullest one counts, they are never added up.

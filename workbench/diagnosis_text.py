@@ -11,6 +11,7 @@ from workbench.matrix_text import matrix_text, outside_text
 from workbench.model import System
 from workbench.plain import aligned, one_cell
 from workbench.rules.verdicts import MISSING, UNKNOWN
+from workbench.streams_text import streams_text
 from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 
 Row = Mapping[str, Any]
@@ -28,7 +29,8 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
         f" (the last of {len(labels)})" if len(labels) > 1 else ""
     )
     parts = [title, headline(found), findings_text(found["findings"]), _changes(found)]
-    if matrix:
+    parts.append(streams_text(found))
+    if matrix and (found["pairs"] or not system.streaming):  # of a stream one log alone tells all that it can
         parts += [matrix_text(system, found["pairs"]), outside_text(found), floors_text(system, found)]
     return "\n\n".join(filter(None, parts))
 

@@ -103,6 +103,11 @@ class Incident:
         moment = self.system.moment(key) if key else None
         return f"{moment:%Y-%m-%d %H:%M:%S}" if moment else None
 
+    def written(self, origin: str, position: str) -> str:
+        """A position as it is to be typed: with its origin in front where the system takes it for that of another one else."""
+        key = self.system.typed(position)
+        return position if key and self.system.origin_of(key) == origin else f"{origin}:{position}"
+
     def session(
         self, supplier: str, consumer: str, suffix: str | None = None, rules: str | None = None
     ) -> PlannedSession:
@@ -130,8 +135,13 @@ class Incident:
             raise Problem(f"no server{of} is named {server}", self.topology.snapshot, f"there are {names or 'none'}")
         show, span = self.system.show, replica.vector.get(origin)
         log = self.log_of(replica)
-        first = log.first_of(origin) if log else None
-        held = log.tally(origin, Bound(first, True), None) if log and first else None
+        if self.system.streaming:  # what such a log holds of an origin is all that its server claims
+            seen, span = replica.log.facts.get("by_origin", {}) if replica.log else {}, replica.seen().get(origin)
+            logged = seen[origin]["count"] if origin in seen else 0, span and span.min, span and span.max
+        else:
+            first = log.first_of(origin) if log else None
+            held = log.tally(origin, Bound(first, True), None) if log and first else None
+            logged = (held.changes, held.first, held.last) if held else (0, None, None)
 
         def mine(name: str) -> list[dict[str, Any]]:
             return [
@@ -146,8 +156,8 @@ class Incident:
             "origin": origin,
             "min": show(span.min) if span and span.min else None,
             "max": show(span.max) if span and span.max else None,
-            "changes": held.changes if held else 0,
-            "first": show(held.first) if held and held.first else None,
-            "last": show(held.last) if held and held.last else None,
+            "changes": logged[0],
+            "first": show(logged[1]) if logged[1] else None,
+            "last": show(logged[2]) if logged[2] else None,
             **{name: mine(name) for name in ("missing", "pending", "unknown", "stranded")},
         }

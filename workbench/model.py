@@ -225,6 +225,7 @@ class System:
     vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
     streaming     its servers replicate a stream of transactions: each keeps a log of those that it has done
+    settling      order key of a transaction -> what to ask its source, to learn what became of it; None: not known
     walks         gives worked examples of small fleets of it, by name (`workbench.rules.entries.Example`)
     detectors     gives what looks for findings of its own: stage -> detectors, each (situation) -> findings
     codes         the codes of the findings that only this system has
@@ -266,6 +267,7 @@ class System:
     vector_word: str = "vector"
     pulling: Callable[[], Any] | None = None
     streaming: bool = False
+    settling: Callable[[str], str] | None = None
     walks: Callable[[], Mapping[str, Any]] = dict
     detectors: Callable[[], Detectors] = dict
     codes: Mapping[str, Code] = field(default_factory=dict)

@@ -241,6 +241,7 @@ KEYS: Mapping[str, str] = {
     "transactions[].why": "why it is no plain commit, as a word; null: it is one",
     "transactions[].says": "the same as a sentence",
     "transactions[].ask": "the question to its source that settles it; null: nothing is open",
+    "transactions[].query": "what to run at the source, to settle it; null: nothing is open, or none is known",
     "transactions[].at_source": "what became of it at its source, where this log has no end of it",
     "transactions[].offset": "first byte of its first record",
     "transactions[].last": "first byte of its last record",

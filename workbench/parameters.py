@@ -26,6 +26,7 @@ from workbench.incident import ALL, RECORD, Incident
 from workbench.journal import write_whole
 from workbench.matrix_text import stuck_of
 from workbench.model import Problem
+from workbench.stream_lanes import AXES, WHICH
 from workbench.walks import walks
 
 NAME = "parameters.yaml"
@@ -109,6 +110,14 @@ def offers(incident: Incident) -> dict[str, Offer]:
         "walk": Offer(
             tuple(shown_walks) or ("",), next(iter(shown_walks), ""), "a worked example of a small fleet", shown_walks
         ),
+        "which": Offer(
+            tuple(WHICH),
+            next(iter(WHICH)),
+            "which transactions",
+            {name: f"{name}: {says}" for name, says in WHICH.items()},
+        ),
+        "by": Offer(tuple(AXES), next(iter(AXES)), "what goes from left to right", AXES),
+        "transaction": Offer((), "", "those around this one"),
         "position": Offer(
             (), str(lacking.get("position") or lacking.get("from") or lacking.get("first") or ""), "one change"
         ),

@@ -99,7 +99,10 @@ class _Planned:
         self.made_at = made_at
         self.system: System = situation.topology.system
         self.proposed: set[str] = set()
-        self.suffixes = list(dict.fromkeys(one.suffix for one in situation.topology.replicas if one.claims))
+        self.replicas = [
+            one for one in situation.topology.replicas if one.claims or (self.system.streaming and one.log)
+        ]
+        self.suffixes = list(dict.fromkeys(one.suffix for one in self.replicas))
         self.courses: list[Course] = []
         self.steps: list[Step] = []
         self.promise: list[dict[str, Any]] = []
@@ -328,8 +331,7 @@ class _Planned:
                     origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
                 },
             }
-            for one in self.situation.topology.replicas
-            if one.claims
+            for one in self.replicas
         ]
         return Plan(
             case.name,

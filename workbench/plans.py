@@ -273,6 +273,7 @@ class Repairs:
     healed  of what a server misses, what needs no repair any more: a later change brought the same
     also    what is to be mended on a model although nothing is lacking there
     preamble  lines at the head of scripts that the commands rely on
+    whole     all that a step sends, piece by piece, where the plan shows the beginning only
     """
 
     ladder: Sequence[Repair]
@@ -285,6 +286,7 @@ class Repairs:
     healed: Callable[[View, Need], frozenset[Lack]] = lambda view, need: frozenset()
     also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
     preamble: str = ""
+    whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
 
 
 class Repair(Protocol):

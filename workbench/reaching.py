@@ -22,7 +22,10 @@ from workbench.model import Problem
 from workbench.plans import ASKED_FOR, Plan, Step
 from workbench.systems import system_named
 
-PASSWORD = "WORKBENCH_LDAP_PASSWORD"  # noqa: S105 - the name of a variable, not a password
+PASSWORD = "WORKBENCH_PASSWORD"  # noqa: S105 - the name of a variable, not a password
+_FORMERLY = {PASSWORD: "WORKBENCH_LDAP_PASSWORD"}
+"""Names of variables that were given before, and still count."""
+
 REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable, not a password
 
 
@@ -31,8 +34,8 @@ class Reach:
     """Servers, and how they are reached; each field is the option of a command of the same name.
 
     instances                  instances of this machine, `INSTANCE` or `NAME=INSTANCE`
-    urls                       `ldap://...` or `NAME=ldap://...`
-    bind_dn                    who asks; empty: the user of this process, over the server's socket
+    urls                       `ldap://...`, `mysql://...` or `NAME=ldap://...`
+    bind_dn                    who asks, a DN or a user; empty: the user of this process, over the server's socket
     password_file              its first line is the password; else PASSWORD in the environment, else `ask`
     replication_password_file  the same for a temporary link; else REPLICATION_PASSWORD
     ask                        asks a person for the password of somebody; None: nobody is there
@@ -135,8 +138,8 @@ class Reach:
                     raise Problem("the password is no text in UTF-8", printable(str(file)), "write it anew") from None
                 except OSError as error:
                     raise Problem(f"no password: {error.strerror}", printable(str(file)), "give another file") from None
-            elif variable in os.environ:
-                given = os.environ[variable]
+            elif set_as := next((one for one in (variable, _FORMERLY.get(variable)) if one in os.environ), None):
+                given = os.environ[set_as]
             elif self.ask:
                 given = self.ask(whose)
             else:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.by_entry import counted_between, now_at, states_of
+from workbench.by_stream import Streams
 from workbench.engine.known import LOWEST, Known, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.model import System
@@ -18,6 +19,7 @@ from workbench.plans import ROLLED_BACK, Plan, Step, Vectors
 from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
 from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
+from workbench.rules.streamed import StreamModel
 from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import TOTAL
 from workbench.situation import Situation
@@ -29,6 +31,8 @@ Codes = Iterable[tuple[str, str | None, str | None]]
 
 def model_of(situation: Situation, suffix: str | None, codes: Codes, waiting: Collection[str] = ()) -> Model:
     """The model of one suffix. `waiting`: codes of findings on a link that opens no session, though its consumer is behind."""
+    if situation.verdicts.streams is not None:
+        return _from_streams(situation.verdicts.streams)
     if situation.topology.pulling:
         return _FromEntries(situation, suffix).model()
     return _FromLogs(situation, suffix, set(codes), waiting).model()
@@ -305,6 +309,69 @@ class _FromEntries(_Filling):
         if not known:
             pairs = (row for row in self.situation.pairs if row["suffix"] == self.suffix)
             yield from (Link(row["supplier"], row["consumer"], True) for row in pairs)
+
+
+def _from_streams(streams: Streams) -> StreamModel:
+    """Of a stream: a lot is a transaction that some log lacks, or the last one that a log has of that of its source."""
+    made: dict[tuple[str, str], tuple[int, set[str]]] = {}
+    """(origin, position) -> its place, and who lacks it."""
+    unlike: set[tuple[str, str]] = set()
+    passed: dict[tuple[str, str], int] = {}
+    system = streams.shown.system
+    for (copy, origin), both in streams.differences.items():
+        source = streams.source_of(origin)
+        if both.shared is None or source is None:
+            continue  # where it stands in the stream nobody can say
+        passed[copy, origin] = both.shared.covers
+        if both.shared.last is not None:
+            made.setdefault((origin, both.shared.last), (both.shared.covers, set()))
+        for lack in (*both.difference.inside, *both.difference.behind):
+            made.setdefault((origin, lack.position), (lack.place, set()))[1].add(copy)
+        log = streams.logs[source]
+        for position, row in log.rows_of(origin, both.difference.conflicts).items():
+            place = row["commit" if log.by_commit else "last"]
+            made.setdefault((origin, position), (place, set()))[1].add(copy)
+            unlike.add((origin, position))
+    sources = {origin: streams.source_of(origin) for origin in streams.origins}
+    lots = [Lot(origin, position, position) for origin, position in made]
+    servers = {
+        one.server: Server(
+            one.server,
+            next((origin for origin, of in sources.items() if of == one.server), None),
+            None,
+            one.seen(),
+            None,
+        )
+        for one in streams.shown.replicas
+        if one.server in streams.logs
+    }
+    for number, ((origin, _), (place, lacking)) in enumerate(made.items()):
+        for name, server in servers.items():
+            if name not in lacking and (sources[origin] == name or passed.get((name, origin), -1) >= place):
+                server.holds.add(number)
+    for told in streams.applied:
+        if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
+            servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
+    places = [place for place, _ in made.values()]
+    for (copy, origin), both in streams.differences.items():
+        for position in both.difference.errant:  # nobody lacks it, and whoever throws it away shall be told
+            servers[copy].holds.add(len(lots))
+            lots.append(Lot(origin, position, position, within=f"only on {copy}"))
+            places.append(-1)
+    links = [
+        Link(told.source, told.server, not told.stopped)
+        for told in streams.applied
+        if told.source in servers and told.server in servers
+    ]
+    return StreamModel(
+        lots,
+        servers,
+        links,
+        system.origin_of,
+        lambda origin, number: system.order_key(origin, (1 << 31) - 1, number),
+        places=places,
+        unlike=frozenset(number for number, key in enumerate(made) if key in unlike),
+    )
 
 
 class _Fresh:

@@ -75,13 +75,6 @@ def _up_to_the_damage(decoder: Any, raw: bytes) -> bytes:
     return bytes(out)
 
 
-def packed(path: Path) -> bool:
-    """True for gzip and zstd, told by their first bytes."""
-    with open(path, "rb") as file:
-        start = file.read(4)
-    return start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd"
-
-
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """The file, to be read at any place. What is packed is unpacked into a file that nobody else sees, up to any damage."""
@@ -94,3 +87,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             for chunk in unpacked(path):
                 plain.write(chunk)
         yield plain
+
+
+def packed(path: Path) -> bool:
+    """True for gzip and zstd, told by their first bytes."""
+    with open(path, "rb") as file:
+        start = file.read(4)
+    return start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd"

@@ -197,6 +197,8 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
         in_log = [f"{one['changes']:,}", first, final] if keeps_log else []
         rows.append([*about, *in_log, claim + when(one["claimed_max"])])
     what = "changelog shows, and what its vector claims" if keeps_log else "vector claims"
+    if system.streaming:
+        what, rows = "log shows, by the numbers of its transactions", [row[:-1] for row in rows]
     return f"{title} {what} (UTC)\n\n{aligned(rows, right=(3,) if keeps_log else ())}"
 
 

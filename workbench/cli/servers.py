@@ -22,9 +22,15 @@ _OPTIONS = (
     click.option(
         "--instance", "instances", multiple=True, metavar="[NAME=]INSTANCE", help="An instance of this machine."
     ),
-    click.option("--url", "urls", multiple=True, metavar="[NAME=]URL", help="A server: ldap://, ldaps:// or ldapi://."),
     click.option(
-        "--bind-dn", metavar="DN", help="Who asks; default: the user of this process, over the server's socket."
+        "--url", "urls", multiple=True, metavar="[NAME=]URL", help="A server: ldap://, ldaps://, ldapi:// or mysql://."
+    ),
+    click.option(
+        "--bind-dn",
+        "--user",
+        "bind_dn",
+        metavar="DN|USER",
+        help="Who asks; default: the user of this process, over the server's socket.",
     ),
     click.option(
         "--password-file",
@@ -32,7 +38,11 @@ _OPTIONS = (
         help=f"Its first line is the password; else {PASSWORD} in the environment, else it is asked for.",
     ),
     click.option("--ca", "ca_file", type=click.Path(path_type=Path), help="Who certifies the servers, in PEM."),
-    click.option("--tls/--no-tls", default=None, help="StartTLS over ldap://; default: yes, except on this machine."),
+    click.option(
+        "--tls/--no-tls",
+        default=None,
+        help="TLS over ldap:// (StartTLS) and mysql://; default: yes, except on this machine.",
+    ),
     click.option(
         "--timeout", type=click.FloatRange(1, 3600), default=30, show_default=True, help="Seconds for every answer."
     ),

@@ -84,8 +84,7 @@ class StreamLog:
 
     def entries(self, origin: str) -> list[Entry]:
         """Its transactions of one origin, as they are compared. What was delivered again is left out."""
-        place = "commit" if self.by_commit else "last"
-        found = []
+        place, found = self.order, []
         for batch in self._batches(["origin", "position", place, "outcome", "content", "ended"]):
             rows = batch.filter(pc.and_(pc.equal(batch["origin"], origin), pc.not_equal(batch["outcome"], REPEATED)))
             # A filtered copy leaves out statements, and says no more which message is the last: its contents differ.
@@ -118,6 +117,29 @@ class StreamLog:
             lasts = batch["last"].to_numpy()
             held += np.array([np.count_nonzero((lasts > row["offset"]) & (lasts < row["last"])) for row in rows])
         return [row | {"held": int(count)} for row, count in zip(rows, held, strict=True)]
+
+    @property
+    def order(self) -> str:
+        """The column that tells the order of commits."""
+        return "commit" if self.by_commit else "last"
+
+    def commits(self, after: int = -1, upto: int | None = None, origin: str | None = None) -> Iterator[dict[str, Any]]:
+        """What was committed behind a place, up to another; of one origin if named. In no order."""
+        where = (pc.field("outcome") == COMMITTED) & (pc.field(self.order) > after)
+        where = where if upto is None else where & (pc.field(self.order) <= upto)
+        where = where if origin is None else where & (pc.field("origin") == origin)
+        for part in self.parts:
+            for batch in stream_part(part["path"], _COLUMNS, where):
+                yield from batch.to_pylist()
+
+    def last_before(self, origin: str, place: int, limit: int) -> list[dict[str, Any]]:
+        """The last of its commits of an origin before a place, the last one first."""
+        where = (pc.field("outcome") == COMMITTED) & (pc.field(self.order) < place) & (pc.field("origin") == origin)
+        return self._first(where, self.order, limit, "descending")
+
+    def at_commit(self, commit: int) -> dict[str, Any] | None:
+        """The last that was committed up to a commit; of logs that number these."""
+        return next(iter(self._first(pc.field("commit") <= commit, "commit", 1, "descending")), None)
 
     def after(self, commit: int) -> Iterator[pa.RecordBatch]:
         """The origin, position and commit of what was committed behind a commit; of logs that number these."""

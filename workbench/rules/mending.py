@@ -338,7 +338,13 @@ def _save(model: Model, lots: Iterable[int]) -> None:
     model.saved |= set(lots)
 
 
+def _give(model: Any, server: str, lots: Iterable[int]) -> None:
+    """What others have of a stream is applied at the server."""
+    model.give(server, lots)
+
+
 EFFECTS: Mapping[str, Callable[..., None]] = {
+    "give": _give,
     "run": _run,
     "feed": _feed,
     "unfeed": _unfeed,

@@ -133,7 +133,8 @@ class Transaction:
     """One transaction, put together.
 
     messages  its records, repeated ones included
-    counting  of these, those whose statements count, in the order of the transaction
+    counting  of these, those whose statements count or that take statements back, in the order of the transaction: of them
+              `kept_pieces` tells what counts
     rows      table -> operation -> rows to apply; None: nothing tells which are
     seen      rows in all messages that are not repeated; kept: those that count
     missing   numbers of messages that are not there, `TAIL`, or None
@@ -307,17 +308,20 @@ def _next(piece: Piece, following: Piece) -> bool:
 
 def _counted(messages: Sequence[Message]) -> tuple[list[Message], dict[str, dict[str, int]], int]:
     """The messages with statements that count, their rows by table and operation, and how many of these are ragged."""
-    counting: list[Message] = []
     rows: dict[str, dict[str, int]] = {}
     ragged = 0
+    # What takes a statement back is among them: without it `kept_pieces` would find that statement in the others.
+    counts = {
+        message.offset for message in messages if any(one.operation == ROLLBACK_STATEMENT for one in message.pieces)
+    }
     for message, number in kept_pieces(messages):
         piece = message.pieces[number]
-        if not counting or counting[-1] is not message:
-            counting.append(message)
+        counts.add(message.offset)
         if piece.rows and (operation := ROW_STATEMENTS.get(piece.operation)):
             of_table = rows.setdefault(piece.target or "", {})
             of_table[operation] = of_table.get(operation, 0) + piece.rows
             ragged += piece.ragged
+    counting = [message for message in messages if message.offset in counts]
     return counting, rows, ragged
 
 

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from workbench.model import Detectors, System
+from collections.abc import Callable
+from typing import Any
+
+from workbench.model import Detectors, Naming, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
-from workbench.systems.drizzle.ids import halves, order_key, origin_of, shown, typed
+from workbench.systems.drizzle.ids import halves, order_key, origin_of, query_at_source, shown, typed
+
+
+def _naming() -> Naming:
+    from workbench.systems.drizzle.naming import NAMING  # readers of files need no names
+
+    return NAMING
 
 
 def _detectors() -> Detectors:
     from workbench.systems.drizzle.detectors import DETECTORS
 
     return DETECTORS
+
+
+def _repairs() -> Any:
+    from workbench.systems.drizzle.repairs import REPAIRS  # readers of files need no repairs
+
+    return REPAIRS
+
+
+def _site() -> Callable[..., Any]:
+    from workbench.systems.drizzle.live.site import StreamSite  # readers of files need no servers
+
+    return StreamSite
 
 
 SYSTEM = System(
@@ -29,8 +50,11 @@ SYSTEM = System(
     log_words=frozenset({"transaction"}),
     sides={"sys_replication_log*": "master", "slave_queue*": "slave", "slave_state*": "slave"},
     streaming=True,
+    settling=query_at_source,
     detectors=_detectors,
     codes=CODES,
+    repairs=_repairs,
+    site=_site,
     words={
         "origin": "server id; 1 on every server that was not told otherwise",
         "position": "transaction id: unique on one server, until its data directory is made anew",
@@ -42,5 +66,6 @@ SYSTEM = System(
         "anchor": "the last commit that a slave has seen",
         "initialisation": "a copy of the data",
     },
+    naming=_naming,
     refill="provision",
 )

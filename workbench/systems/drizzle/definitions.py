@@ -14,7 +14,7 @@ from workbench.boundary import printable
 from workbench.model import Problem
 from workbench.systems.drizzle.formats.messages_pb2 import Schema, Table
 from workbench.systems.drizzle.quoting import literal, name, schema_name, table_name, text_literal
-from workbench.systems.drizzle.rows import Definition, Named
+from workbench.systems.drizzle.rows import Definition
 
 SET_VARIABLE = "SET_VARIABLE"
 
@@ -81,7 +81,8 @@ def _table(one: Definition) -> str:
 
 def _create_table(one: Definition) -> tuple[str, ...]:
     table = one.statement.create_table_statement.table
-    whole = Named(table.schema, table.name, table.catalog)
+    whole = one.table
+    assert whole is not None, "it names the table"
     _check(table, printable(str(whole)))
     parts = [*(_column(field, table) for field in table.field), *_indexes(table)]
     options = "".join(_options(table))

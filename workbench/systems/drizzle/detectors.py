@@ -22,6 +22,7 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
+from workbench.unpacking import PACKED
 
 if TYPE_CHECKING:
     from workbench.situation import Situation
@@ -48,17 +49,19 @@ def _odd(situation: Situation, which: Callable[[Row], bool]) -> Iterator[tuple[K
 _PROOF = ("position", "outcome", "why", "messages", "missing", "bytes", "offset", "at_source")
 
 
-def _finding(code: str, severity: str, key: Key, rows: Sequence[Row], says: str, *fix: Mapping[str, Any]) -> Finding:
-    return Finding(
-        code,
-        severity,
-        f"{key[0]}: {says}",
-        server=key[0],
-        origin=key[1],
-        items=tuple(dict.fromkeys(row["position"] for row in rows))[:ITEMS_SHOWN],
-        evidence=first_few({name: row[name] for name in _PROOF if row[name] is not None} for row in rows),
-        fix=tuple(fix),
-    )
+def _of(key: Key, rows: Sequence[Row]) -> dict[str, Any]:
+    """Of whom a finding about these transactions speaks, and what proves it."""
+    return {
+        "server": key[0],
+        "origin": key[1],
+        "items": tuple(dict.fromkeys(row["position"] for row in rows))[:ITEMS_SHOWN],
+        "evidence": first_few({name: row[name] for name in _PROOF if row[name] is not None} for row in rows),
+    }
+
+
+def _query(row: Row) -> str:
+    """What to run at the source; where it keeps no such log, the rows themselves tell."""
+    return f"({row['query']}; or compare the rows)"
 
 
 def _some(rows: Sequence[Row]) -> str:
@@ -75,13 +78,18 @@ def incomplete(situation: Situation) -> Iterator[Finding]:
         from_where = (
             f"apply them whole from the log of {_holder(situation, here[0])}" if here else "ask the source for them"
         )
-        yield _finding(
+        yield Finding(
             "TXN_INCOMPLETE",
             "error",
-            key,
-            rows,
-            f"{_some(rows)} came without some of the messages: nothing of them may be applied",
-            step(from_where, SAYS[rows[0]["why"]], ASK[rows[0]["why"]]),
+            f"{key[0]}: {_some(rows)} came without some of the messages: nothing of them may be applied",
+            **_of(key, rows),
+            fix=(
+                step(
+                    from_where,
+                    "a part of a transaction must not be applied",
+                    "nothing that its other rows changed is safe to change before",
+                ),
+            ),
         )
 
 
@@ -99,32 +107,33 @@ def without_end(situation: Situation) -> Iterator[Finding]:
         open_ones = [row for row in rows if row["at_source"] in (None, UNFINISHED)]
         void = [row for row in rows if row["at_source"] in (ROLLED_BACK, ABORTED)]
         told = f"; at their source {len(void):,} of them were taken back" if void else ""
-        yield _finding(
+        yield Finding(
             "TXN_UNFINISHED",
             "warning" if len(open_ones) + len(void) < len(rows) or open_ones else "info",
-            key,
-            rows,
-            f"{_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply, wait{told}",
-            step(
-                "discard the pieces of those that their source took back"
-                if void
-                else "ask the source what became of them",
-                "a transaction that was cut between two statements and rolled back never gets an end",
-                ASK[rows[0]["why"]],
+            f"{key[0]}: {_some(rows)} ha{'s' if len(rows) == 1 else 've'} no end in the log: do not apply, wait{told}",
+            **_of(key, rows),
+            fix=(
+                step(
+                    "discard the pieces of those that their source took back"
+                    if void
+                    else f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}",
+                    "a transaction that was cut between two statements and rolled back never gets an end",
+                ),
             ),
         )
     for key, rows in _odd(situation, lambda row: row["outcome"] == ABORTED):
         lost = bool(_streams(situation).logs[key[0]].lost)
-        yield _finding(
+        yield Finding(
             "TXN_ABORTED",
             "warning" if lost else "info",
-            key,
-            rows,
-            f"{_some(rows)} had no end when the server started anew: discard the pieces",
-            step(
-                "discard them; a replica that applied pieces in advance must take these back",
-                "the server that made them started anew since: their end can never come",
-                ASK[rows[0]["why"]] if lost else None,
+            f"{key[0]}: {_some(rows)} had no end when the server started anew: discard the pieces",
+            **_of(key, rows),
+            fix=(
+                step(
+                    "discard them; a replica that applied pieces in advance must take these back",
+                    "the server that made them started anew since: their end can never come",
+                    ASK[rows[0]["why"]] if lost else None,
+                ),
             ),
         )
 
@@ -132,16 +141,16 @@ def without_end(situation: Situation) -> Iterator[Finding]:
 def conflicts(situation: Situation) -> Iterator[Finding]:
     """Transactions with two contents, in one log or in two."""
     for key, rows in _odd(situation, lambda row: row["outcome"] == CONFLICT):
-        yield _finding(
+        yield Finding(
             "TXN_CONFLICT",
             "error",
-            key,
-            rows,
-            f"{_some(rows)} came with different contents: {SAYS[rows[0]['why']]}",
-            step(
-                "ask the source which rows it has, and apply these by hand",
-                "the stream cannot tell",
-                ASK[rows[0]["why"]],
+            f"{key[0]}: {_some(rows)} came with different contents: {SAYS[rows[0]['why']]}",
+            **_of(key, rows),
+            fix=(
+                step(
+                    f"ask the source: {ASK[rows[0]['why']]} {_query(rows[0])}; apply what it has by hand",
+                    "the stream cannot tell",
+                ),
             ),
         )
     streams, show = _streams(situation), situation.topology.system.show
@@ -171,16 +180,16 @@ def used_again(situation: Situation) -> Iterator[Finding]:
     for key, rows in _odd(situation, lambda row: row["why"] == NUMBER_REUSED):
         again = [row for row in rows if row["outcome"] == COMMITTED]
         says = "were given to others before the server started anew" if again else "stand for two transactions"
-        yield _finding(
+        yield Finding(
             "ID_REUSED",
             "warning",
-            key,
-            rows,
-            f"numbers of {_some(rows)} {says}",
-            step(
-                "find out whether the data directory of that server was made anew, and provision its replicas from it if so",
-                "numbers begin anew then, and replicas that go by numbers take new transactions for old ones",
-                ASK[NUMBER_REUSED],
+            f"{key[0]}: numbers of {_some(rows)} {says}",
+            **_of(key, rows),
+            fix=(
+                step(
+                    "find out whether the data directory of that server was made anew, and provision its replicas from it if so",
+                    "numbers begin anew then, and replicas that go by numbers take new transactions for old ones",
+                ),
             ),
         )
 
@@ -188,15 +197,16 @@ def used_again(situation: Situation) -> Iterator[Finding]:
 def repeated(situation: Situation) -> Iterator[Finding]:
     """Transactions that were delivered more than once."""
     for key, rows in _odd(situation, lambda row: bool(row["repeated"])):
-        yield _finding(
+        yield Finding(
             "TXN_REPEATED",
             "info",
-            key,
-            rows,
-            f"{_some(rows)} came more than once, with equal contents: to be applied once",
-            step(
-                "nothing: a second delivery is known by its contents",
-                "whatever applies by numbers must not do it twice",
+            f"{key[0]}: {_some(rows)} came more than once, with equal contents: to be applied once",
+            **_of(key, rows),
+            fix=(
+                step(
+                    "nothing: a second delivery is known by its contents",
+                    "whatever applies by numbers must not do it twice",
+                ),
             ),
         )
 
@@ -206,12 +216,13 @@ def damaged(situation: Situation) -> Iterator[Finding]:
     for one in situation.inputs:
         end = one.facts.get("end_of_file", {})
         torn = end.get("state") == "truncated"
-        lost = [row for row in _rejects(situation, one.file) if not (torn and row["offset"] == end.get("offset"))]
+        rejects = [row for row in _rejects(situation, one.file) if not row["reason"].startswith(PACKED)]
+        lost = [row for row in rejects if not (torn and row["offset"] == end.get("offset"))]
         mine = [row for row in _streams(situation).odd_ones if row["outcome"] == CORRUPT]
         bad = [row for row in mine if row["server"] == one.server]
         if one.kind and one.kind.startswith("drizzle.transaction-log") and (lost or bad):
             what = [f"{len(bad):,} transactions have a message that does not fit its checksum"] if bad else []
-            what += [f"{len(lost):,} places of it are no records that can be read"] if lost else []
+            what += [f"no records that can be read: in {len(lost):,} places"] if lost else []
             evidence = [{name: row[name] for name in ("position", "outcome", "offset")} for row in bad]
             yield Finding(
                 "RECORD_CORRUPT",
@@ -288,16 +299,18 @@ def ragged(situation: Situation) -> Iterator[Finding]:
     """Updates whose rows changed other columns than their header lists."""
     for key, rows in _odd(situation, lambda row: row["ragged"] > 0):
         count = sum(row["ragged"] for row in rows)
-        yield _finding(
+        yield Finding(
             "RAGGED_UPDATE",
             "warning",
-            key,
-            rows,
-            f"{count:,} rows in {_some(rows)} cannot be read safely: the header lists the columns that the first row changed",
-            step(
-                "copy the rows concerned from the source; do not guess which columns were meant",
-                "each row carries values for its own columns, and nothing names these",
-                "rows of the same number of values may be wrong, too, where they changed other columns",
+            f"{key[0]}: {count:,} rows in {_some(rows)} cannot be read safely: "
+            "the header lists the columns that the first row changed",
+            **_of(key, rows),
+            fix=(
+                step(
+                    "copy the rows concerned from the source; do not guess which columns were meant",
+                    "each row carries values for its own columns, and nothing names these",
+                    "rows of the same number of values may be wrong, too, where they changed other columns",
+                ),
             ),
         )
 
@@ -311,16 +324,17 @@ def big(situation: Situation) -> Iterator[Finding]:
     for key, rows in sorted(found.items()):
         top = rows[0]
         tables = ", ".join(sorted(top["rows"] or {})) or "no table"
-        yield _finding(
+        yield Finding(
             "BIG_TRANSACTION",
             "info",
-            key,
-            rows,
-            f"the biggest of {_some(rows)} has {top['bytes']:,} bytes in {top['messages']:,} messages ({tables}), and "
+            f"{key[0]}: the biggest of {_some(rows)} has {top['bytes']:,} bytes in {top['messages']:,} messages ({tables}), and "
             f"{top['held']:,} others ended while it was open",
-            step(
-                "cut such operations into smaller ones",
-                "a replica that applies in the order of commits stands still while it applies them",
+            **_of(key, rows),
+            fix=(
+                step(
+                    "cut such operations into smaller ones",
+                    "a replica that applies in the order of commits stands still while it applies them",
+                ),
             ),
         )
 
@@ -353,7 +367,7 @@ def appliers(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "QUEUE_GAP",
                 "error",
-                f"{one.server}: {behind.lacks:,} commits of {one.source} are neither applied nor in its queue, which goes on "
+                f"{one.server}: commits of {one.source} ({behind.lacks:,}) are neither applied nor in its queue, which goes on "
                 "behind them: it will not ask for them again",
                 server=one.server,
                 origin=gone[0][1],

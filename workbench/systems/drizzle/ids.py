@@ -10,6 +10,10 @@ import hashlib
 import re
 
 _TYPED = re.compile(r"(?:([0-9]{1,10}):)?([0-9]{1,20})", re.ASCII)
+_AT_SOURCE = (
+    "SELECT ID, SEGID, COMMIT_ID, END_TIMESTAMP, MESSAGE_LEN FROM DATA_DICTIONARY.SYS_REPLICATION_LOG WHERE ID = {} "
+    "ORDER BY SEGID"
+)
 _DEFAULT_SERVER = "1"
 """Which every server has that was not told otherwise."""
 
@@ -37,6 +41,15 @@ def halves(key: str) -> tuple[int, int]:
     """The number as two integers, neither of which is negative."""
     number = int(key[:20])
     return number >> 32, number & 0xFFFFFFFF
+
+
+def query_at_source(key: str) -> str:
+    """What to run at the source to learn what became of a transaction, where it keeps the replication log in InnoDB.
+
+    Its rows are written inside the transaction itself: with all messages and a commit number it was committed; a single row
+    without the messages before it is a ROLLBACK; none at all, and it was never committed.
+    """
+    return _AT_SOURCE.format(int(key[:20]))
 
 
 def typed(text: str) -> str | None:

@@ -22,9 +22,9 @@ SYSTEM_SCHEMAS = frozenset(
 """Schemas of servers themselves: who may write rows there may become anybody."""
 
 _LONGEST_NAME, _LAST = 64, "\uffff"
-_NUMBERS = frozenset({Table.Field.DOUBLE, Table.Field.INTEGER, Table.Field.BIGINT, Table.Field.DECIMAL})
+_NUMBERS = frozenset({Table.Field.INTEGER, Table.Field.BIGINT, Table.Field.DECIMAL})
+"""Those that are written as they are. A DOUBLE of a hundred digits would be read as a decimal number, and these are shorter."""
 _TRUE = frozenset({b"TRUE", b"YES"})
-_CATALOGS = frozenset({"", "local"})
 
 
 def name(text: str) -> str:
@@ -36,7 +36,7 @@ def name(text: str) -> str:
 
 def table_name(table: Named) -> str:
     """A table by its two names. Raises Problem for one of a server's own schemas, or of another catalog."""
-    if table.catalog.lower() not in _CATALOGS:
+    if table.catalog:
         what = (
             f"{printable(str(table))} is of the catalog {printable(table.catalog)}, and such a server has no catalogs"
         )

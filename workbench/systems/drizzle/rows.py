@@ -12,7 +12,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -21,12 +21,14 @@ from google.protobuf.message import DecodeError
 
 from workbench.boundary import printable
 from workbench.model import Problem
+from workbench.systems.drizzle.formats.exports import message_in_line
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Table, Transaction
 from workbench.systems.drizzle.ids import content_of
 from workbench.unpacking import opened
 
 _HEAD, _TRAILER = struct.Struct("<II"), struct.Struct("<I")
 _TRANSACTION = 1
+_LONGEST_LINE = 1 << 30
 BLOB = Table.Field.BLOB
 
 Value = bytes | None
@@ -139,17 +141,33 @@ class Unsafe(Problem):
 
 
 class Log:
-    """A log whose messages are read at any place. Made by `reading`."""
+    """A log whose messages are read at any place: a transaction.log, or lines of JSON that were exported. Made by `reading`."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self._name = file, name
+        self._lines = file.read(_HEAD.size).lstrip(b"\xef\xbb\xbf \r\n").startswith(b"{")
 
     def message(self, place: Place) -> bytes:
         """The message of a record. Raises Problem if the log does not hold it any more as it was loaded."""
+        where, do = f"{self._name}:{place.offset}", "load the case again: `workbench load`, and make the plan again"
         self._file.seek(place.offset)
+        message = self._in_line(place, where, do) if self._lines else self._in_record(place, where, do)
+        if place.content is not None and content_of(message) != place.content:
+            raise Problem("the record has another content than when it was loaded", where, do)
+        return message
+
+    def _in_line(self, place: Place, where: str, do: str) -> bytes:
+        """Of an exported log, a line for each message; its number of bytes is all that it tells of itself."""
+        try:
+            message = message_in_line(self._file.readline(_LONGEST_LINE))
+        except ValueError:
+            raise Problem("no message begins here: the log is not the one that was loaded", where, do) from None
+        if len(message) != place.length:
+            raise Problem("the message has another length than when it was loaded", where, do)
+        return message
+
+    def _in_record(self, place: Place, where: str, do: str) -> bytes:
         record = self._file.read(_HEAD.size + place.length + _TRAILER.size)
-        where = f"{self._name}:{place.offset}"
-        do = "load the case again: `workbench load`, and make the plan again"
         if len(record) < _HEAD.size + place.length + _TRAILER.size:
             raise Problem("the log is shorter than when it was loaded", where, do)
         message = record[_HEAD.size : -_TRAILER.size]
@@ -158,8 +176,6 @@ class Log:
         (checksum,) = _TRAILER.unpack(record[-_TRAILER.size :])
         if checksum not in (0, zlib.crc32(message)):
             raise Problem("the record does not fit its checksum", where, do)
-        if place.content is not None and content_of(message) != place.content:
-            raise Problem("the record has another content than when it was loaded", where, do)
         return message
 
     def operations(self, places: Iterable[Place]) -> Iterator[Operation]:
@@ -177,6 +193,26 @@ def reading(path: Path) -> Iterator[Log]:
             yield Log(file, name)
     except OSError as error:
         raise Problem(f"the log cannot be read: {error.strerror}", name, "collect it again") from None
+
+
+class Logs:
+    """Logs that are opened once each, while the block runs: a packed one is unpacked for all that is read from it."""
+
+    def __init__(self) -> None:
+        self._open: dict[Path, Log] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Logs:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._stack.close()
+
+    def at(self, path: Path) -> Log:
+        """The log of this path."""
+        if path not in self._open:
+            self._open[path] = self._stack.enter_context(reading(path))
+        return self._open[path]
 
 
 # --- what a message says

@@ -140,13 +140,18 @@ _FAILS = "(SELECT 1 UNION SELECT 2)"
 """More than one row where one value is due: the way to stop a script that every server has."""
 
 
+def opening() -> Iterator[str]:
+    """What stands at the head of such a file."""
+    yield from (f"{one};\n" for one in (*SESSION, *CREATE_APPLIED))
+
+
 def script(operations: Iterable[Operation], origin: str, position: str, content: str) -> Iterator[str]:
     """A transaction as lines of a file for a server's own client, which stops at the first that fails.
 
     It is applied once: the first thing it writes is that it was. Before a row is changed or deleted it is counted: where it is
-    not there exactly once, nothing of the transaction is done. A line is one statement.
+    not there exactly once, nothing of the transaction is done. A line is one statement, and what is in
+    `opening` was run before.
     """
-    yield from (f"{one};\n" for one in (*SESSION, *CREATE_APPLIED))
     definition, rows = parts(operations)
     if definition is not None:
         yield f"{noted(origin, position, content, done=False)};\nCOMMIT;\n"

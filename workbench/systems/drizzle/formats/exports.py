@@ -123,6 +123,15 @@ def _lines(piece: Piece) -> Iterator[tuple[int, Any]]:
         at += len(line) + 1
 
 
+def message_in_line(line: bytes) -> bytes:
+    """The message of a line of the exported log. Raises ValueError if there is none."""
+    given = _document(line.removeprefix(_BOM.encode()))
+    text = {name.lower(): value for name, value in given.items()}.get("message") if isinstance(given, dict) else None
+    if not isinstance(text, str):
+        raise ValueError("no row of the log")
+    return _packed(text)
+
+
 def _array(piece: Piece) -> Iterator[tuple[int, Any]]:
     try:
         text = piece.data.decode()

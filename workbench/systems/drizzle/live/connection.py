@@ -139,6 +139,7 @@ def _refused(error: Exception, where: str) -> Refused:
 def connected(address: Address, access: Access) -> Iterator[Server]:
     """A connection, every statement of which means what `workbench.systems.drizzle.sql` says."""
     place = place_of(address.url or "")
+    tls = _tls(place, access)
     where = {"unix_socket": place.socket} if place.socket else {"host": place.host, "port": place.port}
     try:
         raw = pymysql.connect(
@@ -150,7 +151,8 @@ def connected(address: Address, access: Access) -> Iterator[Server]:
             connect_timeout=max(1, int(access.timeout)),
             read_timeout=max(1, int(access.patience)),
             write_timeout=max(1, int(access.patience)),
-            ssl=_tls(place, access),
+            ssl=tls,
+            ssl_disabled=tls is None,
             autocommit=False,
             local_infile=False,
         )

@@ -1,0 +1,352 @@
+"""The repairs of Drizzle: the transactions that a replica lacks applied in the order of commits, or all data copied anew.
+
+A replica asks for later commits only, so what it lacks before its last one never comes by itself. Rows are read from a log
+that holds the transaction whole; the server's log has them, the evidence has not. Everything is read before anything is
+planned: a row that cannot be read safely stops the plan at its transaction, and what follows waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import printable
+from workbench.by_stream import reached_before
+from workbench.model import Problem
+from workbench.plans import ALL, SENT, Draft, Need, Repairs, Step, View
+from workbench.rules.mending import Model
+from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
+from workbench.rules.streamed import StreamModel
+from workbench.stream_records import Record, committed_between, committed_elsewhere, records_of
+from workbench.systems.drizzle.definitions import defined
+from workbench.systems.drizzle.overtaken import Read, overtaken
+from workbench.systems.drizzle.rows import Logs, Operation, Place
+from workbench.systems.drizzle.sql import changes, opening, parts, script
+
+LOGS = frozenset({"drizzle.transaction-log", "drizzle.replication-log:lines"})
+"""The files that rows are read from."""
+
+APPLY, PROVISION, START = "apply", "provision", "start-applier"
+
+SHOWN = 200
+"""So many lines of SQL are shown in the plan; `workbench apply` runs all of them, read from the log once more."""
+
+STOPPED, GAP = "APPLIER_STOPPED", "QUEUE_GAP"
+
+_PREAMBLE = """\
+# How a file of SQL is run on a server: change this line where it is not this; the client stops at the first error.
+sql() { mariadb --host="$1" --default-character-set=utf8mb4 <"$2"; }
+"""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A transaction to be applied, and where its rows stand. `content` is what counts of it, as the evidence has it."""
+
+    lot: int
+    origin: str
+    position: str
+    content: str
+    file: str
+    records: tuple[Record, ...]
+    rows: str
+
+    def details(self) -> dict[str, Any]:
+        """What the hands need of it."""
+        records = [[at, length, list(numbers), str(content)] for at, length, numbers, content in self.records]
+        about = {"origin": self.origin, "position": self.position, "content": self.content, "file": self.file}
+        return about | {"records": records, "rows": self.rows}
+
+
+def places_of(records: Sequence[Sequence[Any]]) -> list[Place]:
+    """The places of a transaction, as the details of a step have them."""
+    return [Place(at, length, tuple(numbers), int(content)) for at, length, numbers, content in records]
+
+
+def operations_of(details: Mapping[str, Any], logs: Logs) -> Iterator[Operation]:
+    """What a transaction of a step does, read from its log. Raises Problem if the log is not what it was."""
+    yield from logs.at(Path(details["file"])).operations(places_of(details["records"]))
+
+
+class ApplyTransactions:
+    """Apply what a replica lacks, in the order in which its source committed it."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For whatever a replica lacks, as long as a log holds it whole and it can be read."""
+        model = view.model
+        assert isinstance(model, StreamModel)
+        if need.server is None or not need.lacks:
+            return
+        # What its own applier will bring, it must bring: it does not know what others applied, and would do it again.
+        comes = any(link.consumer == need.server for link in model.links)
+        lacks = {
+            lack.lot for lack in model.missing() | (set() if comes else model.pending()) if lack.server == need.server
+        }
+        lots = sorted(lacks - model.gone(), key=lambda number: (model.lots[number].origin, model.places[number]))
+        steps, why = [], ""
+        with Logs() as logs:
+            for origin in dict.fromkeys(model.lots[number].origin for number in lots):
+                mine = [number for number in lots if model.lots[number].origin == origin]
+                wanted, why = _wanted(view, origin, mine, logs)
+                why = why or _overtaken(view, need.server, origin, wanted, logs)
+                if wanted:
+                    steps.append(_step(view, need.server, origin, wanted, logs))
+                if why:
+                    break
+        if lots:
+            many = f"{len(lots):,} transaction{'s' * (len(lots) != 1)}"
+            says = f"apply {many} to {need.server} in the order of commits"
+            yield Draft(APPLY, says, tuple(steps), load=f"the rows of {many} on {need.server}", refused=why)
+
+
+def _wanted(view: View, origin: str, lots: Sequence[int], logs: Logs) -> tuple[list[Wanted], str]:
+    """The transactions of these lots that can be applied, up to the first that cannot; and why that one cannot."""
+    streams, show = view.situation.verdicts.streams, view.situation.topology.system.show
+    model = view.model
+    assert isinstance(model, StreamModel) and streams is not None
+    found: list[Wanted] = []
+    holders = _readable(view)
+    for number in lots:
+        position = model.lots[number].last
+        name = f"transaction {show(position)} of {origin}"
+        if number in model.unlike:
+            return found, f"{name} is there with another content: no row tells which of the two is right"
+        held = [one for one in holders if one in model.servers and number in model.servers[one].holds]
+        source = next(iter(sorted(held, key=lambda one: one != streams.source_of(origin))), None)
+        if source is None:
+            return found, f"no log that rows can be read from holds {name}"
+        row = streams.logs[source].rows_of(origin, [position]).get(position)
+        if row is None or row["outcome"] != COMMITTED:
+            return found, f"the log of {source} does not hold {name} whole"
+        if row["ragged"]:
+            return found, (
+                f"{name} has {row['ragged']:,} rows that cannot be read safely: whoever applies what follows, to these "
+                "tables or others, applies it to other rows than its source did"
+            )
+        records = records_of(streams, source, {position: row}).get(position, [])
+        one = Wanted(
+            number, origin, show(position), str(row["content"]), holders[source], tuple(records), row["rows"] or "{}"
+        )
+        if why := _unfit(one, row["kept"], logs):
+            return found, f"{name}: {why}"
+        found.append(one)
+    return found, ""
+
+
+def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: Logs) -> str:
+    """Why these would undo what the replica has by now; empty: they would not."""
+    streams, model = view.situation.verdicts.streams, view.model
+    assert isinstance(model, StreamModel) and streams is not None
+    source, both = streams.source_of(origin), streams.differences[server, origin]
+    files, late = _readable(view), [one for one in wanted if both.shared and model.places[one.lot] < both.shared.covers]
+    if not late or source is None or both.shared is None:
+        return ""
+    first = model.places[late[0].lot]
+    tables = {table for one in late for table in json.loads(one.rows)}
+    found = committed_between(streams, source, origin, first, both.shared.covers, tables)
+    lacked = {lack.position for lack in (*both.difference.inside, *both.difference.behind)}
+    there = {position: row for position, row in found.items() if position not in lacked}
+    if there and source not in files:
+        return (
+            f"the log of {source} cannot be read again: nobody can say whether later transactions changed the same rows"
+        )
+    records = records_of(streams, source, there)
+    show = view.situation.topology.system.show
+
+    def read(name: str, place: int, file: str, some: Sequence[Record]) -> Read:
+        details = {"file": file, "records": [[*one[:2], list(one[2]), str(one[3])] for one in some]}
+        return Read(f"transaction {name}", place, lambda: operations_of(details, logs))
+
+    def mine(places: Iterable[int]) -> list[Read]:
+        return [read(one.position, place, one.file, one.records) for one, place in zip(late, places, strict=True)]
+
+    try:
+        by_source = overtaken(
+            mine(model.places[one.lot] for one in late),
+            [read(show(at), row["place"], files[source], records.get(at, [])) for at, row in there.items()],
+        )
+        if by_source or server not in files:
+            return by_source
+        # What the source does not know of, the replica's own log tells: its own transactions, and those of other origins.
+        since = reached_before(streams, source, server, origin, [model.places[one.lot] for one in late])
+        own = committed_elsewhere(streams, server, origin, min(since), tables)
+        records = records_of(streams, server, own)
+        others = [
+            read(f"{show(at)} of {row['origin']}", row["place"], files[server], records.get(at, []))
+            for at, row in own.items()
+        ]
+        return overtaken(mine(since), others)
+    except Problem as problem:
+        return f"what was committed later cannot be read: {problem}"
+
+
+def _readable(view: View) -> dict[str, str]:
+    """Server -> the log file of it that rows can be read from."""
+    replicas = view.situation.topology.replicas
+    return {one.server: one.log.path for one in replicas if one.log and one.log.kind in LOGS}
+
+
+def _unfit(one: Wanted, rows: int, logs: Logs) -> str:
+    """Why it cannot be applied; empty if it can. All of it is read, and each statement made as it would be run."""
+    try:
+        definition, changed = parts(operations_of(one.details(), logs))
+        if definition:
+            defined(definition)
+            return ""
+        found = sum(change.rows for change in changes(changed))
+    except Problem as problem:
+        return str(problem)
+    return "" if found == rows else f"{found:,} rows of it were found in the log, and {rows:,} were loaded"
+
+
+def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: Logs) -> Step:
+    show = view.situation.topology.system.show
+    streams = view.situation.verdicts.streams
+    assert streams is not None
+    both = streams.differences[server, origin].difference
+    void = {show(at): outcome for at, outcome in both.undecided.items() if outcome in (ROLLED_BACK, ABORTED)}
+    numbers = ", ".join(one.position for one in wanted[:20]) + (
+        f" and {len(wanted) - 20:,} more" if len(wanted) > 20 else ""
+    )
+    says = f"{server} gets {len(wanted):,} transactions of origin {origin}, in the order of commits: {numbers}"
+    if void:
+        told = ", ".join(f"{position} ({outcome.replace('_', ' ')})" for position, outcome in void.items())
+        says += f"; what it has of {told} is discarded, as at the source"
+    return Step(
+        key=f"apply-{origin}-to-{server}",
+        repair=APPLY,
+        server=server,
+        on=server,
+        suffix=view.suffix,
+        says=says,
+        stands_on=f"the applier of {server} stands still, nobody writes there, and the logs are those that were loaded",
+        expects=f"{server} notes all of them in replication_workbench.applied, each written together with its rows",
+        risk="a row that is not as it has to be stops it before its transaction, and nothing of that one is done. Of an update "
+        "whose rows changed other columns than its header lists, but as many and of the same types, no reader can tell",
+        cannot_undo="the stream has no rows as they were before: take a copy of the tables first",
+        commands=(("sql", server, SENT),),
+        sends=_preview(wanted, logs),
+        changes=len(wanted),
+        effects=({"do": "give", "server": server, "lots": [one.lot for one in wanted]},),
+        details={"transactions": [one.details() for one in wanted], "discard": void},
+    )
+
+
+def _preview(wanted: Sequence[Wanted], logs: Logs) -> str:
+    """The first lines of the SQL."""
+    lines = list(islice(_sql([one.details() for one in wanted], logs), SHOWN + 1))
+    more = "-- and so on: all of it is read from the log once more, by `workbench apply` and for a bundle\n"
+    return "".join([*lines[:SHOWN], *([more] if len(lines) > SHOWN else [])])
+
+
+def _sql(transactions: Iterable[Mapping[str, Any]], logs: Logs) -> Iterator[str]:
+    yield from opening()
+    for one in transactions:
+        yield f"-- transaction {one['position']} of {one['origin']}: {printable(one['rows'])}\n"
+        yield from script(operations_of(one, logs), one["origin"], one["position"], one["content"])
+
+
+def _whole(step: Step) -> Iterator[str]:
+    """All that a step sends, read from the log."""
+    if step.repair != APPLY:
+        yield step.sends
+        return
+    with Logs() as logs:
+        yield from _sql(step.details["transactions"], logs)
+
+
+class StartApplier:
+    """Let the applier of a replica go on, once what stopped it is mended."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a replica whose applier stands still."""
+        for link in view.model.links:
+            if link.consumer != need.server or link.runs:
+                continue
+            says = f"mend what stopped the applier of {link.consumer}, and let it go on"
+            todo = f"on {link.consumer}: see error_msg in sys_replication.applier_state and io_state, and mend the row that "
+            todo += "it names so that the transaction it stopped at goes through; then restart the server: no command does it\n"
+            step = Step(
+                key=f"start-applier-{link.consumer}",
+                repair=START,
+                server=link.consumer,
+                on=link.consumer,
+                suffix=view.suffix,
+                says=f"the applier of {link.consumer} goes on with what {link.supplier} committed",
+                stands_on=f"the cause is mended: it would stop at the same transaction again, and {link.supplier} still has all "
+                "that follows",
+                expects="its status in sys_replication.applier_state is RUNNING, and last_applied_commit_id rises",
+                risk="transactions that are skipped instead are lost on this replica without a trace",
+                undo=f"stop {link.consumer}",
+                sends=todo,
+                effects=({"do": "run", "supplier": link.supplier, "consumer": link.consumer},),
+            )
+            yield Draft(START, says, (step,), costs="it is done by hand")
+
+
+def _also(view: View, model: Model) -> Iterator[Need]:
+    """Appliers that stand still, and commits that no queue will ever ask for again."""
+    for link in model.links:
+        if not link.runs:
+            yield Need(STOPPED, view.suffix, link.consumer)
+    for one in view.about(GAP):
+        if one.server is not None:
+            yield Need(GAP, view.suffix, one.server)
+
+
+class Provision:
+    """Copy all data of a server that has everything."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For what no log tells, or tells in two ways; from a server that lacks nothing."""
+        model = view.model
+        assert isinstance(model, StreamModel)
+        if need.server is None or not need.lacks:
+            return
+        lots = {lack.lot for lack in need.lacks}
+        for source in sorted(name for name, one in model.servers.items() if name != need.server and lots <= one.holds)[
+            :2
+        ]:
+            says = f"copy all data of {source} to {need.server}"
+            todo = f"on {source}: write a consistent copy of all schemas; on {need.server}: replace all data by it, and tell its "
+            todo += "applier from which commit to go on\n"
+            step = Step(
+                key=f"provision-{need.server}",
+                repair=PROVISION,
+                server=need.server,
+                on=need.server,
+                suffix=view.suffix,
+                says=f"{need.server} gets all data of {source} in place of its own",
+                stands_on=f"{source} has all that {need.server} has, or that is to be thrown away",
+                expects="`workbench diagnose` of new logs shows nothing missing",
+                risk=f"what only {need.server} has is thrown away",
+                cannot_undo=f"the data of {need.server} is replaced: keep a copy of it",
+                sends=printable(todo.rstrip()) + "\n",
+                changes=ALL,
+                effects=({"do": "initialise", "source": source, "server": need.server},),
+            )
+            yield Draft(
+                PROVISION, says, (step,), "all data, once", f"{need.server} until it is done", "it is done by hand"
+            )
+
+
+def _checks(servers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    yield from ()
+
+
+REPAIRS = Repairs(
+    ladder=(ApplyTransactions(), StartApplier(), Provision()),
+    checks=_checks,
+    ending="sql",
+    by_hand="The SQL runs in the client of the server, which has to stop at the first error; it notes each transaction that it "
+    "applies in replication_workbench.applied, and applies none twice.",
+    checked="replication_workbench.applied on each replica shows what was applied.",
+    stuck=(STOPPED,),
+    also=_also,
+    preamble=_PREAMBLE,
+    whole=_whole,
+)
