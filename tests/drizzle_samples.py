@@ -45,11 +45,20 @@ def read_pieces(path: Path) -> list[Piece]:
     return [one for one in found if isinstance(one, Piece)]
 
 
-def read_bytes(data: bytes) -> Parsed:
-    """What the reader makes of a log, all in one piece."""
+def frames_of(data: bytes) -> list[tuple[int, int, str]]:
+    """The frames of a log."""
     assert LOG.frames
-    frames = tuple(LOG.frames(lambda at, length: data[at : at + length], len(data), 0, len(data), True))
-    return LOG.reader()(Piece(Source("x.log", "s", "x"), data, 0, True, frames))
+    return list(LOG.frames(lambda at, length: data[at : at + length], len(data), 0, len(data), True))
+
+
+def parsed_of(data: bytes, frames: list[tuple[int, int, str]], reader: Any = None) -> Parsed:
+    """What the reader makes of a log, all in one piece."""
+    return (reader or LOG.reader())(Piece(Source("x.log", "s", "x"), data, 0, True, tuple(frames)))
+
+
+def read_bytes(data: bytes) -> Parsed:
+    """The same, with the frames that it has."""
+    return parsed_of(data, frames_of(data))
 
 
 def record(message: Any, checksum: bool = True, kind: int = 1) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from case_samples import INCIDENT
 from hypothesis import given
 from hypothesis import strategies as st
-from incident_samples import LOST, NAMES, case_of, incident_of
+from incident_samples import EVERY, LOST, case_of, incident_of
 
 from workbench import Case
 from workbench.case_facts import CUT, NOT_WHOLE
@@ -81,7 +81,7 @@ def link(name: str = "s1-to-s2", consumer: str | None = "s2") -> dict[str, Any]:
     return {"case": None, "supplier": "s1", "suffix": None, "link": name, "consumer": consumer}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_facts_of_a_case_are_those_of_its_diagnosis(name: str) -> None:
     incident = incident_of(name)
     made, found = facts_of(incident), incident.found

@@ -216,3 +216,12 @@ def test_packed_logs_say_the_same(tmp_path: Path) -> None:
 
 def test_the_samples_are_there() -> None:
     assert all(log_of(name).is_file() for name in LOGS) and (STREAMS / "fleet").is_dir()
+
+
+def test_two_servers_that_run_under_one_id(tmp_path: Path) -> None:
+    """Every server has the id 1 that was not told otherwise: equal numbers prove nothing."""
+    found = diagnosed(tmp_path, {"one.log": bytes_of("01_simple.log"), "other.log": bytes_of("fleet/primary.log")})
+    assert not found["missing"] and not found["pending"] and not found["stranded"]
+    assert {row["why"] for row in found["unknown"]} == {"unrelated"}
+    assert {row["decision"] for row in found["pairs"]} == {"refused"}
+    assert "UNRELATED_DATA" in {one["code"] for one in found["findings"]}

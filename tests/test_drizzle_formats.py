@@ -14,6 +14,7 @@ from drizzle_samples import (
     LOG,
     delete,
     expected,
+    frames_of,
     insert,
     logs,
     read_bytes,
@@ -34,11 +35,6 @@ from workbench.systems.drizzle.formats.segments import read_exactly
 
 def rows_of(parsed: Parsed) -> list[dict[str, Any]]:
     return parsed.tables["segments"].to_pylist() if parsed.tables else []
-
-
-def frames_of(data: bytes) -> list[tuple[int, int, str]]:
-    assert LOG.frames
-    return list(LOG.frames(lambda at, length: data[at : at + length], len(data), 0, len(data), True))
 
 
 # Framing

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from incident_samples import FOLDER, NAMES, case_of, incident_of
+from incident_samples import EVERY, FOLDER, case_of, incident_of
 
 from workbench import Case, Problem, diagnose
 from workbench.at_work import at_work, examples, of_example
@@ -25,7 +25,7 @@ from workbench.parameters import offers
 LOST, LAGS = "missed_behind_equal_vectors", "lag_behind_disabled_links"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_map_and_grid_are_the_diagnosis_in_another_order(name: str) -> None:
     incident = incident_of(name)
     found = diagnose(case_of(name))
@@ -65,7 +65,7 @@ def test_a_link_with_nothing_to_send_is_not_shown_as_well_while_its_consumer_lac
     assert links["s3", "s1"]["verdict"] != MISSING
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_cell_tells_what_log_and_diagnosis_tell(name: str) -> None:
     incident = incident_of(name)
     for replica in incident.topology.replicas:
@@ -84,7 +84,7 @@ def test_a_cell_tells_what_log_and_diagnosis_tell(name: str) -> None:
         incident.cell("nobody", "1")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_bars_of_a_lane_add_up_to_its_log(name: str) -> None:
     incident = incident_of(name)
     (suffix,) = suffixes(incident)
@@ -162,7 +162,7 @@ def test_spark_finds_the_same_differing_entries(spark: object) -> None:
         assert len(told) > 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_operations_at_work_are_those_of_the_logs(name: str) -> None:
     incident = incident_of(name)
     (suffix,) = suffixes(incident)

@@ -164,3 +164,14 @@ def test_tables_of_every_given_log_come_to_what_the_diagnosis_counts(name: str, 
     tables = heat(incident, origin="1")["tables"]
     sums = [sum(sum(one[key]) for one in tables) for key in ("seen", "kept", "cancelled")]
     assert sums == [told["rows_seen"], told["rows_kept"], told["rows_cancelled"]]
+
+
+def test_what_a_replica_may_do_is_said() -> None:
+    incident = bulk_incident()
+    said = {position: " ".join(stream_lanes.lane_says(lane(incident, position))) for position in ("1", "3", "5", "6")}
+    assert "8 of its 10 rows came before its last message." in said["1"]
+    assert "has 2 rows left to apply at the commit" in said["1"]
+    assert "2 other transactions were committed" in said["1"]
+    assert "must undo all of it: 6 rows. One that waited for the end has nothing to undo." in said["3"]
+    assert "must undo what its statements that failed had changed: 5 rows" in said["5"]
+    assert "may have to undo 7 rows: nothing tells yet what counts" in said["6"]

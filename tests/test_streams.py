@@ -151,3 +151,13 @@ def test_what_was_taken_out_of_a_copy_is_what_is_missing(seed: int) -> None:
     assert {one.position for one in found.inside} == taken
     assert [one.position for one in found.behind] == [one.position for one in source[upto:]]
     assert not found.unknown and not found.errant and not found.conflicts
+
+
+def test_two_servers_under_one_id_are_not_held_against_each_other() -> None:
+    source = [Entry(str(number), number, "committed", number) for number in range(5)]
+    copy = [Entry(str(number), number, "committed", -number - 1) for number in range(3)]
+    found = difference(source, [*copy, Entry("3", 3, "committed", 3)])
+    assert found.unrelated and not found.inside and not found.behind and not found.conflicts
+    assert {why for *_, why in found.unknown} == {"unrelated"}
+    # Two of one content, two of another: a conflict to be told, and no reason to believe nothing any more.
+    assert not difference(source, [*copy[1:], *source[3:]]).unrelated

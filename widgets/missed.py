@@ -70,7 +70,7 @@ class MissedChanges(OfIncident, drawn_by="story+missed"):
             if key in row
         }
         lists: dict[str, Any] = {key: ", ".join(row[key]) or "nobody" for key in ("held_by", "suppliers") if key in row}
-        words = {"why": SAYS[row["why"]]} if "why" in row else {}
+        words = {"why": row.get("says") or SAYS[row["why"]]} if "why" in row else {}
         if row.get("attribute"):
             words["target"] = f"{row['target']}: {row['attribute']}"
         return {**row, **times, **lists, **words}
@@ -92,6 +92,7 @@ class MissedChanges(OfIncident, drawn_by="story+missed"):
         position = row.get(_AT[self.data["list"]])
         if not position:
             raise Problem("of this stretch no change is known by name", "", "load more evidence")
+        position = self.incident.written(row["origin"], position)
         rows = [{**one, "chosen": index == message["index"]} for index, one in enumerate(self.data["rows"])]
         self.data = {**self.data, "rows": rows, "story": story_of(self.incident, position)}
 

@@ -23,7 +23,7 @@ from workbench.inputs import Input
 from workbench.model import Problem
 from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
 from workbench.rules.sending import NOTHING, SEND, SENT
-from workbench.rules.streams import NOTHING_SHARED, WHY_UNKNOWN, Difference, judged
+from workbench.rules.streams import NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
 from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Topology
@@ -43,8 +43,11 @@ CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", 
 LISTED = 10_000
 """So many transactions of a kind are told one by one."""
 
+REFUSED = "refused"
+"""The decision of a pair that may exchange nothing."""
+
 LACKS, IN_PART = "log_lacks", "came_in_part"
-_SAYS = {
+EVIDENT = {
     LACKS: "its log goes on behind the transaction and does not hold it",
     IN_PART: "its log holds the transaction in part: nothing partial may be applied",
     "log_shows": "its log holds the transaction, whole",
@@ -417,7 +420,7 @@ def _judge(streams: Streams, server: str, origin: str, both: Compared, limit: in
                 "evidence": [LOG],
                 "cause": CAME_IN_PART.get(lack.outcome or ""),
                 "rule": rule,
-                "says": _SAYS[rule],
+                "says": EVIDENT[rule],
             }
         )
     found.totals["stranded"] += both.counts["errant"]
@@ -466,9 +469,11 @@ def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
             if supplier == consumer:
                 continue
             to_send: dict[str, dict[str, Any]] = {}
+            both: list[Compared] = []
             anchors: list[tuple[int, str]] = []
             for origin in sorted(streams.logs[supplier].sums.keys() & streams.logs[consumer].sums.keys()):
                 one = streams.between(supplier, consumer, origin)
+                both.append(one)
                 if one.shared and one.shared.last:
                     anchors.append((one.shared.covers, one.shared.last))
                 if one.first and one.last:
@@ -483,6 +488,9 @@ def _pairs(streams: Streams) -> Iterator[dict[str, Any]]:
             }
             row |= {"anchor_class": None, "anchor_class_assumed": False, "delivers": True}
             row["reasons"] = [_reason(to_send, anchor)]
+            if both and all(one.difference.unrelated for one in both):
+                row |= {"decision": REFUSED, "unrelated": True}
+                row["reasons"] = [{"rule": UNRELATED, "says": WHY_UNKNOWN[UNRELATED], "values": {}}]
             row["stop"] = {origin: one["last"] for origin, one in to_send.items()}
             row["counts"] = {SENT: sum(one["count"] for one in to_send.values())} if to_send else {}
             yield row | {"to_send": to_send}
@@ -510,19 +518,20 @@ def _verdict(streams: Streams, source: str, name: str, rows: Mapping[str, Row | 
     """(verdict, rule, what the rule says) of one transaction at one server; `rows` are its own in each log."""
     row, theirs = rows[name], rows[source]
     if row is not None and row["outcome"] == COMMITTED:
-        return PRESENT, "log_shows", _SAYS["log_shows"]
+        return PRESENT, "log_shows", EVIDENT["log_shows"]
     if theirs is None or theirs["outcome"] != COMMITTED or name == source:
         if row is None:
             return UNKNOWN, "not_at_source", "its source does not show it as a commit"
         return UNKNOWN, str(row["outcome"]), SAYS.get(row["why"] or "", str(row["outcome"]))
     one = streams.between(source, name, theirs["origin"])
     if one.shared is None:
-        return UNKNOWN, NOTHING_SHARED, WHY_UNKNOWN[NOTHING_SHARED]
+        why = UNRELATED if one.difference.unrelated else NOTHING_SHARED
+        return UNKNOWN, why, WHY_UNKNOWN[why]
     place = theirs[streams.logs[source].order]
     told = judged(place, row["outcome"] if row else None, one.shared, bool(streams.logs[name].lost))
     if told == "inside":
         rule = IN_PART if row else LACKS
-        return MISSING, rule, _SAYS[rule]
+        return MISSING, rule, EVIDENT[rule]
     return (PENDING, "not_covered", NOT_COVERED) if told == "behind" else (UNKNOWN, told, WHY_UNKNOWN[told])
 
 

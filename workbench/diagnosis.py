@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.by_entry import judged_by_entry, pulls
-from workbench.by_stream import judged_by_stream
+from workbench.by_stream import REFUSED, judged_by_stream
 from workbench.case import Case
 from workbench.causes import name_causes
 from workbench.detectors import detected
@@ -45,9 +45,6 @@ DIGESTS, POSITIONS = "digests", "positions"
 """What counts and differences rest on: equal digests are equal logs as sure as 64 bits of hash, positions are proof."""
 NO_LOG, NOT_WHOLE = "keeps_no_log", "log_not_whole"
 """Reasons that no rule set gives: of the evidence, not of the protocol."""
-
-REFUSED = "refused"
-"""The decision of a pair that may exchange nothing."""
 
 LIMIT = 10_000
 """Rows of the longest list of changes."""

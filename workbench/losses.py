@@ -178,29 +178,47 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
         where = held[0] if held else "another server"
-        refill = f"{_refill(situation)} {server} from"
-        mend = f"write the present values of the entries concerned once more on {where}, or {refill} there"
-        if situation.topology.pulling and all(row["operation"] == "delete" for row in rows):
-            mend = f"delete the entries concerned on {server}, too, or {refill} {where}"
         by_hand = f"{_some(gone)} of them can be supplied by nobody any more" if gone else ""
+        if situation.topology.system.streaming:
+            what, mend, never, beware = _missed_of_stream(situation, server, where)
+        else:
+            what, mend, never, beware = _missed_of_vector(situation, rows, server, where)
         yield Finding(
             "MISSED_CHANGE",
             "error",
-            f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {end}, and its vector covers them{why}{cut}",
+            f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
             **_of_changes(key, rows),
-            fix=(
-                step(
-                    mend,
-                    "no session will ever send them: the vector says that they are there",
-                    by_hand
-                    or (
-                        "an entry that the server lacks comes back with what is written of it alone: write all of it"
-                        if situation.topology.pulling
-                        else "an entry that the server lacks is not mended by modifying it: that would be refused again"
-                    ),
-                ),
-            ),
+            fix=(step(mend, never, by_hand or beware),),
         )
+
+
+def _missed_of_vector(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, where: str
+) -> tuple[str, str, str, str]:
+    """Why changes that a vector covers do not come, what mends it, why, and what to beware of."""
+    refill = f"{_refill(situation)} {server} from"
+    mend = f"write the present values of the entries concerned once more on {where}, or {refill} there"
+    if situation.topology.pulling and all(row["operation"] == "delete" for row in rows):
+        mend = f"delete the entries concerned on {server}, too, or {refill} {where}"
+    return (
+        "its vector covers them",
+        mend,
+        "no session will ever send them: the vector says that they are there",
+        "an entry that the server lacks comes back with what is written of it alone: write all of it"
+        if situation.topology.pulling
+        else "an entry that the server lacks is not mended by modifying it: that would be refused again",
+    )
+
+
+def _missed_of_stream(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
+    """The same of what a log of transactions goes on behind."""
+    return (
+        "its log goes on behind them",
+        f"apply them whole on {server} from the log of {where}, in the order of commits, or {_refill(situation)} {server} from "
+        "there",
+        "nothing will ever send them: a replica asks for what follows the last transaction that it has",
+        "rows that were changed since may stand otherwise there: compare them before",
+    )
 
 
 def stranded_change(situation: Situation) -> Iterator[Finding]:
@@ -257,11 +275,21 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             suffix=row["suffix"],
             items=(row["first"], row["last"]),
             evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
-            fix=(_NEXT_SESSION if row["suppliers"] else _NO_SESSION,),
+            fix=(
+                _NO_SESSION
+                if not row["suppliers"]
+                else _NEXT_LOOK
+                if situation.topology.system.streaming
+                else _NEXT_SESSION,
+            ),
         )
 
 
 _NEXT_SESSION = step("see that a link from one of them runs", "they arrive as soon as a session runs")
+_NEXT_LOOK = step(
+    "see that the server still fetches from one of them, and applies what it fetched",
+    "they arrive as soon as it does: no transaction before them has to be waited for",
+)
 _NO_SESSION = step("see the findings on the links to this server", "as the servers are now, no session delivers them")
 
 

@@ -122,31 +122,35 @@ def lanes(incident: Incident, wanted: Wanted, after: Sequence[int] | None = None
 
 def lane_says(lane: Row) -> list[str]:
     """What a replica may do with a transaction, in sentences."""
-    seen, ahead, undo = lane["seen"], lane["ahead"], lane["undo"]
-    found = [
-        f"{lane['messages']:,} messages, {lane['bytes']:,} bytes, {seen:,} rows: {lane['outcome'].replace('_', ' ')}."
-    ]
-    if lane["outcome"] == ROLLED_BACK:
-        found.append(f"All of its {ahead:,} rows came before its source took it back.")
-    elif lane["outcome"] in (UNFINISHED, ABORTED):
-        found.append(f"{ahead:,} rows of it came, and no end.")
+    seen, ahead, undo = _rows_are(lane["seen"]), lane["ahead"], lane["undo"]
+    came, outcome = _rows_are(ahead), lane["outcome"]
+    messages = f"{lane['messages']:,} message{'' if lane['messages'] == 1 else 's'}"
+    found = [f"{messages}, {lane['bytes']:,} bytes, {seen}: {outcome.replace('_', ' ')}."]
+    if outcome == ROLLED_BACK:
+        found.append(f"{came} came before its source took all of it back.")
+    elif outcome in (UNFINISHED, ABORTED):
+        found.append(f"{came} came, and no end.")
     elif lane["messages"] - lane["repeated"] > 1:
-        found.append(f"{ahead:,} of its {seen:,} rows came before its last message.")
+        found.append(f"{ahead:,} of its {seen} came before its last message.")
     if undo:
-        what = "what its statements that failed had changed" if lane["outcome"] == COMMITTED else "all of it"
-        found.append(
-            f"A replica that applied pieces in advance must undo {what}: {undo:,} rows. One that waited has nothing to undo."
-        )
-    elif lane["outcome"] == COMMITTED and ahead:
-        found.append(f"A replica may apply these in advance: {seen - ahead:,} rows are left to apply at the commit.")
+        what = "what its statements that failed had changed" if outcome == COMMITTED else "all of it"
+        waited = "One that waited for the end has nothing to undo."
+        found.append(f"A replica that applied pieces in advance must undo {what}: {_rows_are(undo)}. {waited}")
+    elif outcome == COMMITTED and ahead:
+        left = _rows_are(lane["seen"] - ahead)
+        found.append(f"A replica that applies these in advance has {left} left to apply at the commit.")
     elif lane["at_risk"]:
-        found.append(
-            f"A replica that applied its {lane['at_risk']:,} rows may have to undo them. Do not apply it before its end is known."
-        )
-    if lane["meanwhile"]:
-        found.append(f"{lane['meanwhile']:,} other transactions were committed between its first message and its last.")
+        risk = _rows_are(lane["at_risk"])
+        found.append(f"A replica that applied pieces in advance may have to undo {risk}: nothing tells yet what counts.")
+    if held := lane["meanwhile"]:
+        others = "1 other transaction was" if held == 1 else f"{held:,} other transactions were"
+        found.append(f"{others} committed between its first message and its last.")
     found += [f"Why: {lane['says']}."] if lane["says"] else []
     return found + ([f"To be asked: {lane['ask']}"] if lane["ask"] else [])
+
+
+def _rows_are(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _of(wanted: Wanted) -> pc.Expression:

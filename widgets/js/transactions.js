@@ -41,7 +41,7 @@ function one_lane(lane, y, axis, wide, most) {
   const group = draw_svg("g", { class: lane.chosen ? "wb-bar wb-chosen-bar" : "wb-bar" }, [
     draw_svg("rect", { x: 0, y, width: RIGHT, height: ROW - 4, class: "wb-hit" }),
     draw_svg("text", { x: LEFT - 12, y: middle, "text-anchor": "end", "font-weight": 600 }, name.length > 24 ? name.slice(0, 23) + "…" : name),
-    draw_svg("text", { x: LEFT - 12, y: middle + 13, "text-anchor": "end", class: "wb-faint" }, `${outcome(lane)}, ${number(lane.seen)} rows`),
+    draw_svg("text", { x: LEFT - 12, y: middle + 13, "text-anchor": "end", class: "wb-faint" }, `${outcome(lane)}, ${rows_of(lane.seen)}`),
   ]);
   const marks = lane.marks;
   if (!marks.length) return group;
@@ -59,7 +59,7 @@ function piece(mark, x, middle, wide, most, lane) {
   const shape = { x: x - wide / 2, y: middle - high / 2, width: wide, height: high };
   const hollow = kind === "open" || kind === "again";
   const parts = [draw_svg("rect", { ...shape, class: hollow ? `wb-box wb-stroke-${PIECE[kind]}` : `wb-fill-${PIECE[kind]}` })];
-  if (kind === "cancelled")
+  if (kind === "cancelled" && mark.rows)
     parts.push(draw_svg("line", { x1: shape.x - 2, y1: middle + high / 2 + 2, x2: shape.x + wide + 2, y2: middle - high / 2 - 2, class: "wb-strike" }));
   if (mark.back) parts.push(draw_svg("text", { x, y: middle + 5, "text-anchor": "middle", class: "wb-mark" }, "↩"));
   return hover_svg(draw_svg("g", {}, parts), `${lane.position}: ${piece_says(mark)}`);
@@ -69,7 +69,11 @@ function piece_says(mark) {
   const which = mark.count > 1 ? `${number(mark.count)} messages` : mark.segment === null ? "message" : `message ${number(mark.segment)}`;
   const kept = mark.kept === null || mark.kept === mark.rows ? "" : `, ${number(mark.kept)} of them count`;
   const back = mark.back === "transaction" ? ", ROLLBACK" : mark.back ? ", ROLLBACK of a statement" : "";
-  return `${which} at byte ${number(mark.offset)}, ${mark.at || "no time"}: ${number(mark.rows)} rows${kept} (${entry(STATE, mark.state, mark.state)})${back}`;
+  return `${which} at byte ${number(mark.offset)}, ${mark.at || "no time"}: ${rows_of(mark.rows)}${kept} (${entry(STATE, mark.state, mark.state)})${back}`;
+}
+
+function rows_of(count) {
+  return count === 1 ? "1 row" : `${number(count)} rows`;
 }
 
 function outcome(lane) {

@@ -25,6 +25,7 @@ from workbench.rules.streams import (
     NOT_READ,
     NOTHING_SHARED,
     SETTLED,
+    UNRELATED,
     Difference,
     Lack,
     Shared,
@@ -45,12 +46,13 @@ _WORDS = (
     DAMAGED,
     NOT_READ,
     NOTHING_SHARED,
+    UNRELATED,
     "undecided",
     "errant",
     "conflicts",
 )
 _WORD = {word: number for number, word in enumerate(_WORDS)}
-_UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, NOTHING_SHARED})
+_UNTOLD = frozenset({LOST, BEGINS_LATER, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED})
 
 
 @dataclass
@@ -156,6 +158,7 @@ class _Reach:
     def __init__(self, lost: Sequence[int]) -> None:
         self.lost = np.array(sorted(lost), np.int64)
         self.any = False
+        self.alike = self.unlike = 0
         self.begins, self.covers = np.iinfo(np.int64).max, -1
         self.last: str | None = None
         self.ends = (np.iinfo(np.int64).max, -1)
@@ -171,6 +174,10 @@ class _Reach:
             return
         self.any = True
         theirs, mine = source.place[here], copy.place[there]
+        whole = (source.outcome[here] == _CODE[COMMITTED]) & (copy.outcome[there] == _CODE[COMMITTED])
+        whole &= source.comparable[here] & copy.comparable[there]
+        same = source.content[here] == copy.content[there]
+        self.alike, self.unlike = self.alike + int((whole & same).sum()), self.unlike + int((whole & ~same).sum())
         self.begins = min(self.begins, int(theirs.min()))
         self.ends = min(self.ends[0], int(mine.min())), max(self.ends[1], int(mine.max()))
         settled = np.isin(copy.outcome[there], [_CODE[one] for one in SETTLED])
@@ -188,6 +195,11 @@ class _Reach:
         self.behind[nearer], self.high[nearer] = mine[at[nearer]], theirs[at[nearer]]
 
     @property
+    def unrelated(self) -> bool:
+        """Most commits that bear one number in both are not the same."""
+        return self.unlike > self.alike
+
+    @property
     def shared(self) -> Shared | None:
         """The same as the rules have it."""
         most = np.iinfo(np.int64).max
@@ -195,7 +207,11 @@ class _Reach:
             (low, float("inf") if high == most else high)
             for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)
         }
-        return Shared(self.begins, self.covers, self.last, tuple(sorted(gaps)), self.ends) if self.any else None
+        return (
+            Shared(self.begins, self.covers, self.last, tuple(sorted(gaps)), self.ends)
+            if self.any and not self.unrelated
+            else None
+        )
 
     def in_gap(self, place: Numbers) -> np.ndarray:
         """Which places of the source lie between two that both have and between which the copy lost records."""
@@ -223,6 +239,9 @@ def compared(source: StreamLog, copy: StreamLog, origin: str, limit: int) -> Com
 
 
 def _judge(source: _Rows, copy: _Rows, reach: _Reach, found: _Found) -> None:
+    if reach.unrelated:
+        found.add(source, np.where(source.outcome == _CODE[COMMITTED], _WORD[UNRELATED], 0), source.outcome)
+        return
     there = np.full(len(source.number), _ABSENT)
     _, here, at = np.intersect1d(source.number, copy.number, assume_unique=True, return_indices=True)
     there[here] = copy.outcome[at]
@@ -296,13 +315,14 @@ class _Found:
         """All of it."""
         unknown = sorted((lack.place, lack.position, word) for word in _UNTOLD for lack in self._lacks(word))
         difference = Difference(
-            reach.last,
+            None if reach.unrelated else reach.last,
             self._lacks("inside"),
             self._lacks("behind"),
             [(position, place, word) for place, position, word in unknown][: self.limit],
             {lack.position: str(lack.outcome) for lack in self._lacks("undecided")},
             [lack.position for lack in self._lacks("errant")],
             [lack.position for lack in self._lacks("conflicts")],
+            reach.unrelated,
         )
         counts = Counter({word: self.counts[word] for word in ("inside", "behind", "undecided", "errant", "conflicts")})
         counts["unknown"] = sum(self.counts[word] for word in _UNTOLD)

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 from workbench.engine.streams import StreamLog
 from workbench.model import Problem
 from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, INCOMPLETE, REPEATED, ROLLED_BACK, UNKNOWN
-from workbench.rules.streams import BEGINS_LATER, DAMAGED, LOST, NOT_HERE_YET, NOT_READ, NOTHING_SHARED, SETTLED
+from workbench.rules.streams import (
+    BEGINS_LATER,
+    DAMAGED,
+    LOST,
+    NOT_HERE_YET,
+    NOT_READ,
+    NOTHING_SHARED,
+    SETTLED,
+    UNRELATED,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +37,7 @@ _UNLIKE = (
     f"or (s.outcome = '{ROLLED_BACK}' and c.outcome = '{COMMITTED}')"
 )
 _SAID = (
-    "case when s.outcome is null "
+    f"case when unrelated then if(s.outcome = '{COMMITTED}', '{UNRELATED}', null) when s.outcome is null "
     f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last, 'errant', null) "
     f"when coalesce({_UNLIKE}, false) then 'conflicts' "
     f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
@@ -51,13 +60,19 @@ def counted(spark: SparkSession, source: StreamLog, copy: StreamLog, origin: str
 
     theirs, mine = (_one_each(spark, log, origin).alias(name) for log, name in ((source, "s"), (copy, "c")))
     both = theirs.join(mine, "position").select(
-        F.col("s.place").alias("there"), F.col("c.place").alias("here"), F.col("c.outcome").alias("outcome")
+        F.col("s.place").alias("there"),
+        F.col("c.place").alias("here"),
+        F.col("c.outcome").alias("outcome"),
+        F.expr(f"if(s.outcome = '{COMMITTED}' and c.outcome = '{COMMITTED}', s.content = c.content, null)").alias(
+            "same"
+        ),
     )
     settled = F.when(F.col("outcome").isin(*SETTLED), F.col("there"))
     reach = both.agg(
         F.min("there").alias("begins"),
         F.coalesce(F.max(settled), F.lit(-1)).alias("covers"),
         F.struct(F.min("here").alias("first"), F.max("here").alias("last")).alias("ends"),
+        (F.count_if(~F.col("same")) > F.count_if("same")).alias("unrelated"),
     )
     places = spark.createDataFrame([(place,) for place in copy.lost], "place bigint")
     nearest = (
@@ -76,7 +91,9 @@ def counted(spark: SparkSession, source: StreamLog, copy: StreamLog, origin: str
         .crossJoin(F.broadcast(gaps))
         .withColumn("lost", F.lit(bool(copy.lost)))
     )
-    undecided = f"if(s.outcome is not null and c.outcome in ({_listed(NOT_HERE_YET)}), 'undecided', null)"
+    undecided = (
+        f"if(not unrelated and s.outcome is not null and c.outcome in ({_listed(NOT_HERE_YET)}), 'undecided', null)"
+    )
     words = whole.select(F.explode(F.expr(f"array({_SAID}, {undecided})")).alias("word")).where("word is not null")
     try:
         return Counter({row.word: row["count"] for row in words.groupBy("word").count().collect()})

@@ -26,6 +26,7 @@ from workbench.look import MISSING, PRESENT, UNKNOWN, worst
 from workbench.model import Problem
 from workbench.overview import LISTS, mesh_data, pair_of, suffixes
 from workbench.plan_page import journal_rows, page_of
+from workbench.report.streamed import streamed
 from workbench.standing import BEGINS, JOURNAL, half_done, state_of
 from workbench.systems import format_with
 from workbench.timeline import EVER, NEVER, Timeline
@@ -70,6 +71,7 @@ def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
         "topology": [mesh_data(incident, suffix) for suffix in suffixes(incident)],
         "missing": groups,
         "open": _open(incident),
+        "stream": streamed(incident, shown),
         "causes": [cause for one in groups for cause in _causes(incident, one)],
         "findings": [_finding(one) for one in found["findings"]],
         "plan": plan,
@@ -133,7 +135,7 @@ def _by_cause(rows: Sequence[Row]) -> list[tuple[str | None, list[Row]]]:
 
 
 def _reasons(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(reason for row in rows for reason in row["reasons"]))[:5]
+    return list(dict.fromkeys(reason for row in rows for reason in row.get("reasons") or ()))[:5]
 
 
 def _replaced_after(
@@ -157,7 +159,7 @@ def _proof(incident: Incident, row: Row) -> dict[str, Any]:
 
     Of the server that misses it the verdict is that of the diagnosis, which sees all changes at once.
     """
-    told = incident.story(row["position"])
+    told = incident.story(incident.written(row["origin"], row["position"]))
     servers = [
         {
             "server": one["server"],
@@ -570,6 +572,8 @@ def names_in(incident: Incident) -> Iterator[tuple[str, str]]:
                 yield kind, row[key]
     for server in incident.found["servers"]:
         yield "server", server["name"]
+    for log in incident.found["streams"]:
+        yield from (("target", table) for table in log["tables"])
     with suppress(Problem):  # of a damaged journal nothing is shown
         for record in records_of(case.folder / JOURNAL, BEGINS):
             by = record.get("by")

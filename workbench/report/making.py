@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import Secrets
+from workbench.by_stream import EVIDENT
 from workbench.codes import all_codes
 from workbench.incident import Incident
 from workbench.journal import Journal, owned
@@ -25,7 +26,8 @@ from workbench.report.redaction import (
     without_secrets,
 )
 from workbench.report.wording import worded
-from workbench.report.words import WORDS
+from workbench.report.words import OF_STREAMS, WORDS
+from workbench.rules.streams import WHY_UNKNOWN
 from workbench.rules.verdicts import SAYS
 from workbench.standing import by_whom
 from workbench.verdicts import NOT_COVERED
@@ -76,6 +78,8 @@ def _ours(incident: Incident) -> Iterator[str]:
     system = incident.system
     rule_sets = incident.topology.supplying.rule_sets.values() if system.supplying else ()
     sentences = [system.title, *system.milestones.values(), *SAYS.values(), *WORDS.values(), NOT_COVERED]
+    if system.streaming:
+        sentences += [*OF_STREAMS.values(), *WHY_UNKNOWN.values(), *EVIDENT.values()]
     sentences += [says for make in rule_sets for says in make().says.values()]
     yield from (one for one in sentences if one.count(" ") > 1)
 

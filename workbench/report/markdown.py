@@ -87,6 +87,7 @@ def _parts(report: Row) -> Iterator[str]:
         links = [_cells(one["supplier"], one["consumer"], one["name"], one["says"]) for one in drawn["links"]]
         yield from _table(("from", "to", "link", "what goes over it now"), links)
     yield from _missed(report)
+    yield from _stream(report["stream"])
     yield from _open(report["open"])
     yield from _causes(report)
     yield from _findings(report)
@@ -123,6 +124,46 @@ def _aside(value: Any) -> str:
 
 def _changes(count: int) -> str:
     return f"{count:,} {'change' if count == 1 else 'changes'}"
+
+
+def _stream(stream: Row) -> Iterator[str]:
+    if not stream["logs"]:
+        return
+    yield "\n## The stream of transactions"
+    heads = (
+        "server",
+        "origin",
+        "committed",
+        "others",
+        "rows seen",
+        "rows kept",
+        "rows taken back",
+        "behind",
+    )
+    keys = ("server", "origin", "committed", "others", "rows_seen", "rows_kept", "rows_cancelled", "behind")
+    yield from _table(heads, [_cells(*(one[key] for key in keys)) for one in stream["logs"]])
+    if stream["lacks"]:
+        yield "\n### What each log lacks of its source's"
+        lacks = [
+            (*_cells(one["server"], one["source"], one["says"], one["count"]), _positions(one))
+            for one in stream["lacks"]
+        ]
+        yield from _table(("server", "source", "what", "transactions", "which, in the order of commits"), lacks)
+    if stream["odd"]:
+        yield "\n### Transactions that are no plain commits, and the biggest ones"
+        said = ("outcome", "messages", "seen", "kept", "cancelled", "says")
+        odd = [
+            (escaped(one["server"]), _code(one["position"]), *_cells(*(one[key] for key in said)))
+            for one in stream["odd"]
+        ]
+        yield from _table(("server", "transaction", "outcome", "messages", "rows", "count", "taken back", "why"), odd)
+        if stream["more"]:
+            yield f"and {stream['more']:,} more: `workbench diagnose CASE --json FILE` has them.\n"
+
+
+def _positions(one: Row) -> str:
+    more = f" and {one['more']:,} more" if one["more"] else ""
+    return f"{', '.join(map(_code, one['positions']))}{more}"
 
 
 def _missed(report: Row) -> Iterator[str]:

@@ -173,6 +173,17 @@ COLUMN_RULES: Mapping[str, str] = {
     "text": DROPPED,
     "numbers": DROPPED,
     "number": DROPPED,  # a hash without a key of an id that has a pseudonym
+    "event": KEPT,
+    "why": KEPT,
+    "ddl": KEPT,
+    "missing": KEPT,
+    "unknown": KEPT,
+    "content": DROPPED,  # a hash of all values without a key: who guesses them can prove it
+    "transactions.rows": DROPPED,  # JSON, by table; elsewhere it is a number
+    "master": KEPT,
+    "part": KEPT,
+    "error": DROPPED,
+    "origin_uuid": ORIGIN,
     "reason": DROPPED,
     "excerpt": DROPPED,
     "format": KEPT,
@@ -180,7 +191,7 @@ COLUMN_RULES: Mapping[str, str] = {
     "consumer_port": DROPPED,  # no pseudonym fits into a number
     "supplier_port": DROPPED,
 }
-"""Column -> what becomes of it in an export. A column of text that is not here is dropped, one of numbers is kept."""
+"""Column, or table.column -> what becomes of it in an export. What is not here: text is dropped, a number kept."""
 
 TABLE_RULES: Mapping[str, str] = {
     "changes": KEPT,
@@ -191,6 +202,9 @@ TABLE_RULES: Mapping[str, str] = {
     "listed": KEPT,
     "states": KEPT,
     "entries": KEPT,
+    "segments": KEPT,
+    "transactions": KEPT,
+    "appliers": KEPT,
     "links": KEPT,
     "applied": KEPT,
     "operations": KEPT,
@@ -203,8 +217,8 @@ TABLE_RULES: Mapping[str, str] = {
 """Table -> kept in an export, or dropped. A table that is not here is dropped."""
 
 _OWN_WORDS = frozenset({"position", "min", "max", "generation", "sha256"})
-"""Kept columns that hold no words, of which every value differs: only what is no hexadecimal number is looked through."""
-_NUMBER = r"^[0-9A-Fa-f]{12,}$"
+"""Kept columns that hold no words, of which every value differs: only what is no number is looked through."""
+_NUMBER = r"^[0-9A-Fa-f]{12,}(?::[0-9]+)?$"
 
 _ROWS = 65_536
 _THEN = (1980, 1, 1, 0, 0, 0)
@@ -268,7 +282,9 @@ def _write_redacted(source: str, table: str, names: Pseudonyms, to: Path) -> Non
     schema = SCHEMAS[table]
     with pq.ParquetFile(source) as read, pq.ParquetWriter(to, schema, compression="zstd") as writer:
         for batch in read.iter_batches(_ROWS):
-            columns = [_redacted(batch.column(name), name, schema.field(name).type, names) for name in schema.names]
+            columns = [
+                _redacted(batch.column(name), table, name, schema.field(name).type, names) for name in schema.names
+            ]
             for name, column in zip(schema.names, columns, strict=True):
                 _check(column, name, f"{table}.{name}", names)
             writer.write_batch(pa.record_batch(columns, schema=schema))
@@ -284,9 +300,9 @@ def _check(column: pa.Array, name: str, where: str, names: Pseudonyms) -> None:
         names.check(text, where=where)
 
 
-def _redacted(column: pa.Array, name: str, kind: pa.DataType, names: Pseudonyms) -> pa.Array:
+def _redacted(column: pa.Array, table: str, name: str, kind: pa.DataType, names: Pseudonyms) -> pa.Array:
     texts = pa.types.is_string(kind) or pa.types.is_map(kind)
-    rule = COLUMN_RULES.get(name, DROPPED if texts else KEPT)
+    rule = COLUMN_RULES.get(f"{table}.{name}") or COLUMN_RULES.get(name, DROPPED if texts else KEPT)
     if rule == DROPPED or pa.types.is_map(kind):
         return pa.nulls(len(column), kind)
     if not texts:

@@ -26,6 +26,7 @@ from workbench.boundary import Secrets, printable
 from workbench.journal import write_whole
 from workbench.model import REMOVED, Naming, Problem
 from workbench.plain import one_cell
+from workbench.report.ordinary import ORDINARY
 
 NAME = "pseudonyms.json"
 _KEY = 32
@@ -74,6 +75,7 @@ _URL = re.compile(r"(\w{1,30}://)(?:[^/]*@)?(\[[^\]/]*\]|[^/]*?)(?::([0-9]+))?(/
 RULES = (
     Rule(SERVER, ("server", "supplier", "consumer", "on", "made_on", "held_by", "suppliers", "takes_from")),
     Rule(SERVER, ("servers", "servers.name")),
+    Rule(SERVER, ("streams.source", "fleet.source", "logs.source", "lacks.source")),
     Rule(LINK, ("link", "links.name"), why="links are named after servers, sites and customers"),
     Rule(HOST, ("host",)),
     Rule(HOST, pattern=rf"--(?:[a-z]+-)?host[= ]+({_HOST})"),
@@ -94,6 +96,7 @@ RULES = (
     Rule(ORIGIN, ("origin",), why="a number stays, drawn by lot or not; where origins are names, they are names"),
     Rule(DROPPED, ("text", "sends", "undo_sends", "value", "body", "raw", "excerpt"), why="free text may name anybody"),
     Rule(KEPT, ("verdict", "severity", "code", "kind", "format", "sha256", "decision", "does"), why="our own words"),
+    Rule(KEPT, ("odd.why", "odd.outcome", "others.outcome", "lacks.what")),
     Rule(KEPT, ("unknown.why", "verification.why", "plan.standing_state", "plan.of")),
     Rule(TIME, ("at", "first_at", "last_at", "from_at", "to_at", "made_at", "anchor_at", "oldest")),
     Rule(TIME, ("after", "by", "timeline.from", "timeline.to"), why="people name cases and snapshots by days"),
@@ -111,22 +114,6 @@ _TIMES = re.compile(rf"(?<![0-9])(?:{_MOMENT}|{_DAY}|{_CLOCK})(?![0-9])")
 _CLOSED = re.compile(r"[\w .:()/+-]{0,64}")
 """What may stand where words of the program are kept."""
 
-ORDINARY = frozenset(
-    re.findall(
-        r"\w+",
-        "add after again all and another any anybody are as at be because been before behind between both but by came can "
-        "case change changes claim claims client com consumer could data delete did do does domain during each earlier end "
-        "entries entry every example few file files first folder for found from go goes gone group groups had has have he "
-        "held hold holds host how hub if in incident into is it its last later link links log logs lost made mail make makes "
-        "many may missed missing modify more most much must name named needs net never new no nobody none nor not nothing now "
-        "of off old on once one only or origin other others out over own people port position positions present put reach "
-        "read reads replica report root same second see seen send sends sent server servers session sessions she show shown "
-        "shows since snapshot so some start state stays stranded such supplier suppliers takes test than that the their them "
-        "then there these they this those time times to today told took two under unit unknown until up upto us use user "
-        "users vector wait waits was way we were what when where which while who why will with without would you",
-    )
-)
-"""Names that are words of any sentence: they are replaced where a name stands, not wherever the word is used."""
 _QUOTED = frozenset("'\"\\")
 _ESCAPED = re.compile(r"\\(3[dD]|2[cC]|2[bB])|%(3[dD]|2[cC]|2[bB])")
 _ALREADY = re.compile(rf"(?<!{_WORD})(?:{'|'.join(KINDS)})-(?:[a-z2-7]{{10}}|[0-9]+)(?:\.[a-z_]+-[0-9]+)?(?!{_WORD})")
@@ -278,6 +265,8 @@ class Pseudonyms:
     def _seen(self, value: Any, kind: str, within: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(value, Mapping):
             for key, one in value.items():
+                if self._is_target(key, one, within):
+                    yield from self.parts_of(key)
                 yield from self._seen(one, _kind_under(within, key), key)
         elif isinstance(value, (list, tuple)):
             for one in value:
@@ -435,7 +424,12 @@ class Pseudonyms:
     def redacted(self, value: Any, kind: str = "", within: str = "") -> Any:
         """The data without names; learn from it first."""
         if isinstance(value, Mapping):
-            return {self._key(key): self.redacted(one, _kind_under(within, key), key) for key, one in value.items()}
+            return {
+                self.target(key) if self._is_target(key, one, within) else self._key(key): self.redacted(
+                    one, _kind_under(within, key), key
+                )
+                for key, one in value.items()
+            }
         if isinstance(value, (list, tuple)):
             return [self.redacted(one, kind, within) for one in value]
         if not isinstance(value, str):
@@ -454,8 +448,13 @@ class Pseudonyms:
             return self.of(kind, value)
         return self.text(value)
 
+    def _is_target(self, key: str, value: Any, within: str) -> bool:
+        """True for the key of what is counted by target: below `tables`, and below `rows`, there perhaps by position."""
+        counted = within in ("tables", "rows") or (bool(self.position(within)) and not _kind_under("", within))
+        return counted and isinstance(value, Mapping) and not self.position(key)
+
     def _key(self, key: str) -> str:
-        """Keys are words of the program, but for origins."""
+        """Keys are words of the program, but for origins, and targets of which something is counted."""
         return self.of(ORIGIN, key) if fold(key) in self.numbered.get(ORIGIN, {}) else key
 
     def check(self, value: Any, kind: str = "", within: str = "", where: str = "") -> None:

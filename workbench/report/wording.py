@@ -21,7 +21,9 @@ from workbench.report.gathering import (
     THIS,
     TOO_EARLY,
 )
+from workbench.report.streamed import stream_worded
 from workbench.report.words import glossary
+from workbench.rules.streams import WHY_UNKNOWN
 from workbench.rules.verdicts import SAYS
 from workbench.standing import FINISHED, GIVEN_UP, HALF_DONE
 
@@ -39,6 +41,7 @@ def worded(told: Row, system: System) -> dict[str, Any]:
                 `count`, `snapshot` (of a collection)
     topology    of each suffix: servers and links, with verdicts
     missing     of each server and origin: counts, who holds how many, the first changes, and of some the proof, server by server
+    stream      where servers replicate a stream of transactions: its logs, what each lacks of its source's, and more
     open        what is stranded, on its way, or cannot be told
     causes      why changes were missed, a row for each cause: its proof, the sessions played again, the records around
     findings    as in findings.json, without rows of evidence
@@ -56,10 +59,11 @@ def worded(told: Row, system: System) -> dict[str, Any]:
         "report": 1,
         "headline": verdict_line(told["summary"]),
         **kept,
-        "plain": list(_plain(told, says, several, "" if system.pulling else " in the log")),
+        "plain": list(_plain(told, says, several, system)),
         "timeline": {**told["timeline"], "events": [_event(one, several) for one in told["timeline"]["events"]]},
         "topology": [_drawn(one) for one in told["topology"]],
         "missing": [{**one, "about": _about(one, several)} for one in told["missing"]],
+        "stream": stream_worded(told["stream"]),
         "open": _open(told["open"]),
         "verification": [{**one, "why": _UNTOLD.get(one["why"], "")} for one in told["verification"]],
         "causes": [{**one, "about": _about(one, several), **_cause(one, says)} for one in told["causes"]],
@@ -76,8 +80,7 @@ def _about(group: Row, several: bool) -> str:
 # --- in plain words
 
 
-def _plain(told: Row, says: Mapping[str, str], several: bool, where: str) -> Iterator[str]:
-    """`where`: where those who have a change have it."""
+def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) -> Iterator[str]:
     if told["half_done"]:
         yield _half_done(told["plan"])
     for one in told["kept_by"]:
@@ -91,7 +94,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, where: str) -> Ite
     for one in told["missing"]:
         of.setdefault((one["server"], one["suffix"]), []).append(one)
     for groups in of.values():
-        yield from _missed(groups, says, several, where)
+        yield from _missed(groups, says, several, system)
     yield from _coming(told["summary"])
     if count := told["open"]["counts"]["stranded"]:
         on = _names(told["summary"]["stranded"]["on"])
@@ -122,8 +125,9 @@ def _silent(counts: Row) -> Iterator[str]:
             yield f"Of {which}{_names(one['on'])} {why}: what {has}, these files do not tell."
 
 
-def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool, where: str) -> Iterator[str]:
+def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool, system: System) -> Iterator[str]:
     """What one server misses of one suffix, why, and who has it."""
+    where = "" if system.pulling else " in the log"
     server, suffix = groups[0]["server"], groups[0]["suffix"]
     count, listed = sum(one["count"] for one in groups), sum(one["listed"] for one in groups)
     it, was = ("it", "was") if count == 1 else ("them", "were")
@@ -135,10 +139,8 @@ def _missed(groups: Sequence[Row], says: Mapping[str, str], several: bool, where
         what += f": {'; '.join(each)}"
     elif made[0]:
         what += f" that {was} made{made[0]}"
-    yield (
-        f"{server} does not have {what}. It reports having seen {it}, so the other servers will not send {it} again: "
-        "this does not heal by itself."
-    )
+    passed = f"Its log goes on behind {it}" if system.streaming else f"It reports having seen {it}"
+    yield f"{server} does not have {what}. {passed}, so the other servers will not send {it} again: this does not heal by itself."
     yield _why(groups, says)
     of = "it" if count == 1 else "all of them" if listed == count and not least else f"the first {listed:,} of them"
     held: dict[str, int] = {}
@@ -395,4 +397,4 @@ def _sentence(text: str) -> str:
 
 def _open(told: Row) -> dict[str, Any]:
     unknown: Sequence[Row] = told["unknown"]
-    return {**told, "unknown": [{**one, "why": SAYS[one["why"]]} for one in unknown]}
+    return {**told, "unknown": [{**one, "why": {**SAYS, **WHY_UNKNOWN}[one["why"]]} for one in unknown]}

@@ -27,6 +27,18 @@ WORDS = {
     "journal": "What was done of a plan, written down before and after every step.",
 }
 
+OF_STREAMS = {
+    "anchor": "The last transaction that two servers both have: what follows it is sent.",
+    "change": "A transaction: changes that count together, or not at all. A big one is sent in pieces while it still runs.",
+    "log": "The transactions that a server has done, in the order of their commits.",
+    "missing": "The server's log goes on behind the transaction and does not hold it, or holds a part. Nobody will send it.",
+    "pending": "The transaction has not arrived yet: normally it comes by itself.",
+    "position": "The name of one transaction: its origin numbers them as they begin; the order of commits is that of the log.",
+    "session": "One look of a consumer into its supplier's log: it asks for what follows the last transaction that it has.",
+    "vector": "What a server claims to have, as the highest position of each origin. It is a claim, not a proof.",
+}
+"""Words that mean something else where servers replicate a stream of transactions."""
+
 OF_LOGS = frozenset({"log", "anchor"})
 """Words of systems whose servers keep a log of changes."""
 
@@ -34,6 +46,7 @@ OF_LOGS = frozenset({"log", "anchor"})
 def glossary(system: System) -> list[dict[str, str]]:
     """Every word with its sentence, and what people of the system call it; not those of what the system has not."""
     words = {word: means for word, means in WORDS.items() if not (system.pulling and word in OF_LOGS)}
+    words |= OF_STREAMS if system.streaming else {}
     return [
         {"word": word, "means": means, "there": system.words.get(word, "")} for word, means in sorted(words.items())
     ]

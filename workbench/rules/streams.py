@@ -29,14 +29,22 @@ SETTLED = frozenset({COMMITTED, ROLLED_BACK, EVENT, INCOMPLETE, CORRUPT, CONFLIC
 
 NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 
-BEGINS_LATER, LOST, DAMAGED, NOT_READ, NOTHING_SHARED = (
-    *("copy_begins_later", "copy_lost_records", "copy_is_damaged", "copy_not_understood", "nothing_shared"),
+BEGINS_LATER, LOST, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED = (
+    *(
+        "copy_begins_later",
+        "copy_lost_records",
+        "copy_is_damaged",
+        "copy_not_understood",
+        "nothing_shared",
+        "unrelated",
+    ),
 )
 WHY_UNKNOWN = {
     BEGINS_LATER: "its log begins behind this transaction: whether it was applied before, the log cannot tell",
     LOST: "records of its log were lost just where this transaction would stand",
     DAMAGED: "it has the transaction, but a message of it does not fit its checksum",
     NOT_READ: "it has the transaction in a form that could not be understood",
+    UNRELATED: "most transactions that bear one number are not the same in both logs: two servers that run under one id",
     NOTHING_SHARED: "its log shares no transaction with that of the source: nothing shows where it stands",
 }
 
@@ -73,6 +81,7 @@ class Difference:
     undecided  what the copy has without an end -> what its source says of it
     errant     only the copy has committed them, between transactions that both have
     conflicts  both have them, with different contents or ends
+    unrelated  most of what bears one number in both is not the same: then nothing else is told
     """
 
     last: str | None
@@ -82,6 +91,7 @@ class Difference:
     undecided: dict[str, str] = field(default_factory=dict)
     errant: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
+    unrelated: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,9 +133,11 @@ def difference(source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[in
     order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
     theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
     both = shared(theirs, mine, lost)
-    if both is None:
+    unrelated = apart(theirs, mine)
+    if both is None or unrelated:
+        why = UNRELATED if unrelated else NOTHING_SHARED
         last_ones = [one for one in order if theirs[one.position] is one and one.outcome == COMMITTED]
-        return Difference(None, unknown=[(one.position, one.place, NOTHING_SHARED) for one in last_ones])
+        return Difference(None, unknown=[(one.position, one.place, why) for one in last_ones], unrelated=unrelated)
     found = Difference(both.last)
     for one in order:
         if theirs[one.position] is one:
@@ -135,6 +147,14 @@ def difference(source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[in
         if one.outcome == COMMITTED and one.position not in theirs and first < one.place < last:
             found.errant.append(one.position)
     return found
+
+
+def apart(source: Mapping[str, Entry], copy: Mapping[str, Entry]) -> bool:
+    """True if more of the commits that bear one number in both differ than not: a server id is 1 unless somebody changes it."""
+    pairs = [(source[position], mine) for position, mine in copy.items() if position in source]
+    whole = [(one, mine) for one, mine in pairs if one.outcome == mine.outcome == COMMITTED]
+    told = [one.content == mine.content for one, mine in whole if None not in (one.content, mine.content)]
+    return told.count(False) > told.count(True)
 
 
 def _judge(one: Entry, there: Entry | None, both: Shared, lost: bool, found: Difference) -> None:

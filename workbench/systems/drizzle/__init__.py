@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from workbench.model import Detectors, System
+from workbench.model import Detectors, Naming, System
 from workbench.systems.drizzle.codes import CODES
 from workbench.systems.drizzle.formats import FORMATS
 from workbench.systems.drizzle.ids import halves, order_key, origin_of, query_at_source, shown, typed
+
+
+def _naming() -> Naming:
+    from workbench.systems.drizzle.naming import NAMING  # readers of files need no names
+
+    return NAMING
 
 
 def _detectors() -> Detectors:
@@ -60,5 +66,6 @@ SYSTEM = System(
         "anchor": "the last commit that a slave has seen",
         "initialisation": "a copy of the data",
     },
+    naming=_naming,
     refill="provision",
 )

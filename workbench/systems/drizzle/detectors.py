@@ -22,6 +22,7 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
+from workbench.unpacking import PACKED
 
 if TYPE_CHECKING:
     from workbench.situation import Situation
@@ -215,12 +216,13 @@ def damaged(situation: Situation) -> Iterator[Finding]:
     for one in situation.inputs:
         end = one.facts.get("end_of_file", {})
         torn = end.get("state") == "truncated"
-        lost = [row for row in _rejects(situation, one.file) if not (torn and row["offset"] == end.get("offset"))]
+        rejects = [row for row in _rejects(situation, one.file) if not row["reason"].startswith(PACKED)]
+        lost = [row for row in rejects if not (torn and row["offset"] == end.get("offset"))]
         mine = [row for row in _streams(situation).odd_ones if row["outcome"] == CORRUPT]
         bad = [row for row in mine if row["server"] == one.server]
         if one.kind and one.kind.startswith("drizzle.transaction-log") and (lost or bad):
             what = [f"{len(bad):,} transactions have a message that does not fit its checksum"] if bad else []
-            what += [f"{len(lost):,} places of it are no records that can be read"] if lost else []
+            what += [f"no records that can be read: in {len(lost):,} places"] if lost else []
             evidence = [{name: row[name] for name in ("position", "outcome", "offset")} for row in bad]
             yield Finding(
                 "RECORD_CORRUPT",

@@ -46,7 +46,6 @@ LONGEST = 64 << 20
 _MOST = (1 << 31) - 1
 _LEAST = 10
 _WINDOW = 4 << 20
-_STRANGEST = 1 << 16
 _LONGEST_OPAQUE = 1 << 20
 _BEGINS = re.compile(rb"\x01\x00\x00\x00[\s\S]{4}\x0a[\s\S]\x08|\x02\x00\x00\x00[\s\S]{2}[\x00-\x10]\x00")
 """A transaction begins with its context, and that with the server id: every writer puts fields in the order of their numbers."""
@@ -127,34 +126,26 @@ class _Framing:
         if left < HEAD.size:
             return self._size, f"{TORN} in its header: {left} bytes of it are there"
         kind, length = HEAD.unpack(self._bytes(at, HEAD.size))
-        last = at + length + AROUND
-        if not kind or length > _MOST:
-            return self._lost(at, at + 1)
+        last, stored = at + length + AROUND, None
         if last <= self._size:
             (stored,) = _WORD.unpack(self._bytes(last - 4, 4))
             if stored and self._sum(at + 8, last - 4) == stored:
                 return last, SUM_FITS
-            if not stored and kind < _STRANGEST and self._may_begin(last) and (length or kind in KNOWN_KINDS):
+            if stored == 0 and self._may_begin(last) and (length >= _LEAST or kind in KNOWN_KINDS):
                 return last, NO_SUM if self._sum(at + 8, last - 4) else SUM_FITS
-        if kind == OPAQUE and last <= self._size and self._may_begin(last):
-            return last, SUM_WRONG
-        if kind == TRANSACTION:
-            end, fits = self._own_end(at, length)
-            if end is not None and end != last:
-                return self._lost(at, end)
-            if last > self._size and fits:
-                return self._size, self._torn(at, length)
-            if last <= self._size and stored and (fits or self._may_begin(last)):
+            if kind == OPAQUE and self._may_begin(last):
                 return last, SUM_WRONG
-            if (
-                last <= self._size
-                and not stored
-                and length <= LONGEST
-                and whole("Transaction", self._bytes(at + 8, length))
-            ):
+        end, fits = self._own_end(at, length)
+        if end is not None and end != last:
+            return self._lost(at, end)
+        if kind == TRANSACTION and last <= self._size:
+            if stored and (fits or self._may_begin(last)):
+                return last, SUM_WRONG
+            if not stored and length <= LONGEST and whole("Transaction", self._bytes(at + 8, length)):
                 return last, NO_SUM
-        if kind in KNOWN_KINDS and last > self._size and self.next_good(at + 1) >= self._size:
-            return self._size, self._torn(at, length)
+        if kind in KNOWN_KINDS and last > self._size and length <= _MOST:
+            if (kind == TRANSACTION and fits) or self.next_good(at + 1) >= self._size:
+                return self._size, self._torn(at, length)
         return self._lost(at, at + 1)
 
     def _torn(self, at: int, length: int) -> str:

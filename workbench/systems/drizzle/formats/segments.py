@@ -108,13 +108,17 @@ class Messages:
                 last += 1
             light.read(range(first, last), many)
             first = last
-        for number in light.finish():
-            self.segments += [(number, one) for one in segments_of(message_of(self.body[number]))]
+        for number in sorted(light.finish()):
+            try:
+                self.segments += [(number, one) for one in segments_of(message_of(self.body[number]))]
+            except Unreadable as error:  # a row of it is damaged: its light form does not look into rows
+                self._refuse(number, str(error))
         wrong = {number for number, said in self.row.items() if not self._fits(number, said)}
         self.row.clear()
         if wrong:
             self.segments = [one for one in self.segments if one[0] not in wrong]
-            self.segments += [(number, Segment()) for number in wrong]
+            for number in sorted(wrong):
+                self._refuse(number, "the message is not the one that its row says")
 
     def _fits(self, number: int, said: tuple[int, int]) -> bool:
         """Hold a message against its row. A filter takes the numbers out of messages, and leaves them in the rows."""
@@ -126,9 +130,22 @@ class Messages:
             self.ended[number] = self.commit[number] is not None
         if (int(position[:20]), segment) == said:
             return True
-        self.rejects.append(Reject(self.offset[number], "the message is not the one that its row says"))
-        self.origin[number] = self.position[number] = None
         return False
+
+    def _refuse(self, number: int, why: str) -> None:
+        """A message that was thought to be readable is not."""
+        self.rejects.append(Reject(self.offset[number], why))
+        for column in (
+            self.origin,
+            self.position,
+            self.segment,
+            self.ended,
+            self.event,
+            self.started_at,
+            self.ended_at,
+        ):
+            column[number] = None  # type: ignore[call-overload]
+        self.segments.append((number, Segment()))
 
     def read_one(self, number: int) -> None:
         """Read one message by itself."""
@@ -403,4 +420,5 @@ def _read(piece: Piece, many: bool) -> Parsed:
     messages.read(many)
     made = {"segments": messages.table()} if messages.offset else {}
     facts = {"end_of_file": end_of_file(piece.frames[-1])} if piece.ended and piece.frames else {}
-    return Parsed(len(piece.frames), [*rejects, *messages.rejects], made, facts | messages.times())
+    bad = sorted([*rejects, *messages.rejects], key=lambda reject: reject.offset)
+    return Parsed(len(piece.frames), bad, made, facts | messages.times())
