@@ -85,6 +85,7 @@ def named_case(folder: Path) -> Path:
 
 def test_no_name_of_a_table_or_server_leaves_the_case(tmp_path: Path) -> None:
     folder = named_case(tmp_path)
+    assert CliRunner().invoke(main, ["plan", str(folder)]).exit_code in (0, 1)
     files = {name: tmp_path / name for name in ("page.html", "report.json", "report.md", "export.zip")}
     words = ["--out", files["page.html"], "--json", files["report.json"], "--markdown", files["report.md"]]
     done = CliRunner().invoke(

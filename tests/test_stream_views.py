@@ -10,7 +10,9 @@ import pytest
 from incident_samples import incident_of
 from stream_files import bulk, bulk_incident, case_of_logs, history, log_of, without
 
+from widgets import FleetDifference, TransactionLanes
 from workbench import stream_lanes, stream_views
+from workbench.case import Case
 from workbench.incident import Incident
 from workbench.model import NotOfThisSystem, Problem
 from workbench.stream_lanes import Wanted, lanes
@@ -175,3 +177,18 @@ def test_what_a_replica_may_do_is_said() -> None:
     assert "must undo all of it: 6 rows. One that waited for the end has nothing to undo." in said["3"]
     assert "must undo what its statements that failed had changed: 5 rows" in said["5"]
     assert "may have to undo 7 rows: nothing tells yet what counts" in said["6"]
+
+
+def test_a_table_of_a_master_tells_no_order_of_pieces(tmp_path: Path) -> None:
+    folder = tmp_path / "now"
+    folder.mkdir()
+    packed = next((SAMPLES / "innodb_log").glob("sys_replication_log*"))
+    (folder / f"master.{packed.name}").write_bytes(packed.read_bytes())
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    incident = Incident(case)
+    page = lanes(incident, Wanted())
+    assert (page["in_order"], {one["meanwhile"] for one in page["lanes"]}) == (False, {None})
+    assert lanes(bulk_incident(), Wanted("main"))["in_order"]
+    assert TransactionLanes(incident).text().startswith("master: ")
+    assert "none to compare it with" in FleetDifference(incident).text()

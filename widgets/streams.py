@@ -11,6 +11,10 @@ from workbench.stream_lanes import WHICH, Wanted, lane_says, lanes
 from workbench.stream_views import fleet_grid, heat
 
 _ROWS_SHOWN = 50
+_ALIKE, _ONE_LOG = (
+    "no log lacks anything of its source's",
+    "of each origin one log was collected: there is none to compare it with",
+)
 _PIECES_SHOWN = 40
 
 
@@ -73,7 +77,10 @@ class TransactionLanes(OfIncident, drawn_by="story+turns+transactions"):
             "MEANWHILE",
         )
         keys = ("messages", "seen", "kept", "ahead", "undo", "at_risk", "meanwhile")
-        rows = [(one["position"], one["outcome"], *(f"{one[key]:,}" for key in keys)) for one in self.data["lanes"]]
+        rows = [
+            (one["position"], one["outcome"], *("" if one[key] is None else f"{one[key]:,}" for key in keys))
+            for one in self.data["lanes"]
+        ]
         title = f"{self.data['server']}: {self.data['which']}"
         return f"{title}\n\n{aligned([heads, *rows], right=range(2, 9))}" if rows else f"{title}: none"
 
@@ -87,13 +94,14 @@ class FleetDifference(OfIncident, drawn_by="story+fleet"):
         about = [{key: one[key] for key in ("origin", "source", "servers")} for one in grids]
         self._all = [{**row, **of} for one, of in zip(grids, about, strict=True) for row in one["rows"]]
         self._names = list(dict.fromkeys(name for row in self._all for name in row["servers"]))
-        self._first = 0
+        self._first, self._compared = 0, any(one["servers"] for one in grids)
         return self._page(None)
 
     def _page(self, story: Any, chosen: int = -1) -> dict[str, Any]:
         rows = self._all[self._first : self._first + _ROWS_SHOWN]
         return {
             "servers": self._names,
+            "compared": self._compared,
             "first": self._first,
             "total": len(self._all),
             "rows": [
@@ -122,7 +130,7 @@ class FleetDifference(OfIncident, drawn_by="story+fleet"):
     def as_text(self) -> str:
         """The grid as aligned text."""
         if not self.data["rows"]:
-            return "no log lacks anything of its source's"
+            return _ALIKE if self.data["compared"] else _ONE_LOG
         heads = ["TRANSACTION", "ORIGIN", "AT THE SOURCE", "ROWS", *self.data["servers"]]
         rows = [
             [

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from workbench.engine.assembly import message_of
 from workbench.engine.reading import Part
 from workbench.engine.rows import rows_where
+from workbench.engine.streams import StreamLog
 from workbench.incident import Incident
 from workbench.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN
 from workbench.model import Problem
@@ -84,10 +85,11 @@ class Wanted(NamedTuple):
 def lanes(incident: Incident, wanted: Wanted, after: Sequence[int] | None = None, size: int = PAGE) -> dict[str, Any]:
     """A page of transactions, each with its pieces as they reached the log: those behind the mark `after`.
 
-    Keys: server, which, more, mark (of the next page), pieces (how many messages), first and last (bytes), from and to (times),
-    lanes. A lane has what the output says of its transaction, and `verdict`, `ahead` (rows that came before its end: a replica
-    can apply them in advance), `undo` (rows that one which did so must take back), `at_risk` (rows that it may have to, as
-    nothing tells what counts), `open` (seconds), `meanwhile` (commits between its first piece and its last) and `marks`.
+    Keys: server, which, in_order (the log holds the pieces in the order in which they came), more, mark (of the next page),
+    pieces (how many messages), first and last (bytes), from and to (times), lanes. A lane has what the output says of its
+    transaction, and `verdict`, `ahead` (rows that came before its end: a replica can apply them in advance), `undo` (rows that
+    one which did so must take back), `at_risk` (rows that it may have to, as nothing tells what counts), `open` (seconds),
+    `meanwhile` (commits between its first piece and its last; None: the log does not tell) and `marks`.
 
     A mark stands for one message, or for several of the transaction one after the other: count, rows, kept, state, back (what it
     takes back), segment, offset, last, at, and where it stands on each axis of AXES, 0 to 1.
@@ -100,7 +102,9 @@ def lanes(incident: Incident, wanted: Wanted, after: Sequence[int] | None = None
     keys = _first_keys(log.transactions, where, big, after, size + 1)
     rows = {row["offset"]: row for row in _rows(log, keys[:size, 1])}
     shown = [rows[offset] for offset in keys[:size, 1].tolist()]
-    held = _meanwhile(log, shown)
+    # The table of a master is in the order of numbers: it tells when each was committed, and not how the pieces came.
+    in_order = not StreamLog(log.server, "", log.transactions, ()).by_commit
+    held = _meanwhile(log, shown) if in_order else [None] * len(shown)
     messages = _messages(log, shown)
     found = [_lane(incident, log, row, messages, held[at]) for at, row in enumerate(shown)]
     _place(found)
@@ -109,6 +113,7 @@ def lanes(incident: Incident, wanted: Wanted, after: Sequence[int] | None = None
     return {
         "server": log.server,
         "which": WHICH[wanted.which] if not wanted.position else f"around {wanted.position}",
+        "in_order": in_order,
         "more": len(keys) > size,
         "mark": keys[size - 1].tolist() if len(keys) > size else None,
         "pieces": sum(mark["count"] for mark in every),
@@ -141,7 +146,9 @@ def lane_says(lane: Row) -> list[str]:
         found.append(f"A replica that applies these in advance has {left} left to apply at the commit.")
     elif lane["at_risk"]:
         risk = _rows_are(lane["at_risk"])
-        found.append(f"A replica that applied pieces in advance may have to undo {risk}: nothing tells yet what counts.")
+        found.append(
+            f"A replica that applied pieces in advance may have to undo {risk}: nothing tells yet what counts."
+        )
     if held := lane["meanwhile"]:
         others = "1 other transaction was" if held == 1 else f"{held:,} other transactions were"
         found.append(f"{others} committed between its first message and its last.")
@@ -242,7 +249,7 @@ def _folded(messages: pa.Table, by: list[str]) -> pa.Table:
 
 
 def _lane(
-    incident: Incident, log: KeptLog, row: Row, messages: Mapping[str, list[dict[str, Any]]], held: int
+    incident: Incident, log: KeptLog, row: Row, messages: Mapping[str, list[dict[str, Any]]], held: int | None
 ) -> dict[str, Any]:
     mine = [one for one in messages.get(row["position"], []) if row["offset"] <= one["offset"] <= row["last"]]
     outcome, partly = row["outcome"], row["outcome"] == COMMITTED and row["kept"] < row["seen"]

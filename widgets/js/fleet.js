@@ -3,7 +3,8 @@
 function draw(body, data, send) {
   const rows = data.rows || [];
   if (!rows.length) {
-    body.append(make("p", "", verdict("present", "No log lacks anything of its source's.")));
+    body.append(make("p", "", data.compared ? verdict("present", "No log lacks anything of its source's.")
+      : verdict("unknown", "Of each origin one log was collected: there is none to compare it with.")));
     return;
   }
   const head = make("tr", "", ["transaction", "origin", "at its source", "ended (UTC)"].map((one) => make("th", "", one)));

@@ -29,6 +29,7 @@ function draw(body, data, send) {
       make("span", "", "taller: more rows")]));
     body.append(numbers(lanes, send));
   }
+  if (!data.in_order) body.append(make("p", "wb-faint", "This log is in the order of numbers: it tells when each transaction was committed, and not how the pieces came."));
   if (data.number > 1 || data.more) body.append(turns(data, send));
   if (data.picked) body.append(about(data.picked));
   else if (lanes.length) body.append(make("p", "wb-faint", "Click a transaction for its pieces, what a replica may do with them, and who has it."));
