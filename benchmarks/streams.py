@@ -1,7 +1,8 @@
 """Loading a transaction.log, beside plain readers of protobuf, in one run: `make bench` or `python -m benchmarks.streams -h`.
 
 The log is mixed: half of its bytes are small transactions, half bulk ones in messages of a mebibyte. The plain reader is what
-one writes first: framing, checksum, `FromString`, and a walk over all rows; it uses one core. `protoc --decode` is C++, and
+one writes first: framing, checksum, `FromString`, and a walk over all rows; it uses one core. Another one asks of each row what
+the workbench asks, too: has it as many values as its header has columns? `protoc --decode` is C++, and
 prints what it reads: its time is that of decoding and of printing, and it knows neither framing nor checksums, so it is given
 the messages of a part of the log as fields of one.
 
@@ -114,6 +115,41 @@ def plain_reader(path: Path) -> tuple[int, int]:
     return count, rows
 
 
+def checking_reader(path: Path) -> tuple[int, int]:
+    """The same with what the workbench asks of each row: are there as many values as columns? And of each transaction: its end."""
+    count = rows = ragged = 0
+    read = messages.Transaction.FromString
+    ended: dict[tuple[int, int], bool] = {}
+    with open(path, "rb", buffering=1 << 22) as file:
+        while head := file.read(8):
+            _, length = _HEAD.unpack(head)
+            body = file.read(length)
+            (stored,) = struct.unpack("<I", file.read(4))
+            assert not stored or zlib.crc32(body) == stored
+            message = read(body)
+            about = message.transaction_context
+            ended[about.server_id, about.transaction_id] = message.end_segment
+            for statement in message.statement:
+                width = len(statement.insert_header.field_metadata)
+                for inserted in statement.insert_data.record:
+                    ragged += len(inserted.insert_value) != width
+                    rows += 1
+                keys, width = (
+                    len(statement.update_header.key_field_metadata),
+                    len(statement.update_header.set_field_metadata),
+                )
+                for updated in statement.update_data.record:
+                    ragged += len(updated.key_value) != keys or len(updated.after_value) != width
+                    rows += 1
+                keys = len(statement.delete_header.key_field_metadata)
+                for deleted in statement.delete_data.record:
+                    ragged += len(deleted.key_value) != keys
+                    rows += 1
+            count += 1
+    assert not ragged and all(ended.values())
+    return count, rows
+
+
 def decoded(path: Path, where: Path) -> tuple[int, float] | None:
     """(bytes, seconds) of `protoc --decode` of the first messages; None where there is no protoc."""
     if not shutil.which("protoc"):
@@ -168,6 +204,9 @@ def by_step(log: Path) -> dict[str, float]:
         plain_reader(log)
         found["plain reader"] = time.process_time() - started
         started = time.process_time()
+        checking_reader(log)
+        found["plain reader that checks rows"] = time.process_time() - started
+        started = time.process_time()
         results = list(read_shares(shares_of(0, log, source, "drizzle.transaction-log"), Path(where)))
         found["reading, writing segments"] = time.process_time() - started
         parts = [part for result in results for part in result["parts"] if part["table"] == "segments"]
@@ -209,6 +248,9 @@ def main() -> None:
             started = time.perf_counter()
             count, rows = plain_reader(log)
             best["plain reader, one core"] = min(best.get("plain reader, one core", 1e9), time.perf_counter() - started)
+            started = time.perf_counter()
+            assert checking_reader(log) == (count, rows)
+            best["one that checks rows"] = min(best.get("one that checks rows", 1e9), time.perf_counter() - started)
             records, seconds = workbench(folder, spark)
             best["workbench, two cores"] = min(best.get("workbench, two cores", 1e9), seconds)
     assert records == count, "the readers disagree"
