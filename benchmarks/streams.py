@@ -116,7 +116,7 @@ def plain_reader(path: Path) -> tuple[int, int]:
 
 
 def checking_reader(path: Path) -> tuple[int, int]:
-    """The same with what the workbench asks of each row: are there as many values as columns? And of each transaction: its end."""
+    """The same with what the workbench asks: has each row as many values as columns, has each transaction an end?"""
     count = rows = ragged = 0
     read = messages.Transaction.FromString
     ended: dict[tuple[int, int], bool] = {}
