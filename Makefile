@@ -4,6 +4,7 @@
 # make bench    the headline figures, measured here
 # make lint     style and types
 # make docs     the pages under docs/ that are made from the program
+# make proto    the code that is made from messages.proto
 #
 # Needs make and Python 3.11 or newer with venv, nothing else: Java comes with the packages if the machine has none.
 # The first target that runs installs everything into .venv (a minute or two, 1.3 GB); after that, nothing is asked for.
@@ -22,7 +23,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # tools that no lock names. Compiling to bytecode is left to the first import.
 INSTALL := $(PIP) install --no-deps --no-compile --no-build-isolation
 
-.PHONY: venv demo test test-slow lab bench lint docs lock clean
+.PHONY: venv demo test test-slow lab bench lint docs proto lock clean
 .DELETE_ON_ERROR:
 
 venv: $(READY)
@@ -69,6 +70,7 @@ bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.pairs
 	$(BIN)/python -m benchmarks.missed
 	$(BIN)/python -m benchmarks.entries --entries 100000
+	$(BIN)/python -m benchmarks.streams
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -77,6 +79,14 @@ lint: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m workbench.docs
+
+# In a venv of its own: the compiler is no part of what runs. Its code needs a protobuf of its own version or later.
+PROTO := workbench/systems/drizzle/formats
+
+proto: $(READY)
+	test -x $(VENV)/proto/bin/python || { $(BIN)/python -m venv $(VENV)/proto && \
+	$(VENV)/proto/bin/pip install --quiet grpcio-tools; }
+	$(VENV)/proto/bin/python -m grpc_tools.protoc -I $(PROTO) --python_out=$(PROTO) --pyi_out=$(PROTO) messages.proto
 
 # The locks hold for Python 3.11 and newer on Linux and macOS, and name no package index.
 WANTED := import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); e = p["project"]["optional-dependencies"]

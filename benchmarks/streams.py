@@ -4,6 +4,9 @@ The log is mixed: half of its bytes are small transactions, half bulk ones in me
 one writes first: framing, checksum, `FromString`, and a walk over all rows; it uses one core. `protoc --decode` is C++, and
 prints what it reads: its time is that of decoding and of printing, and it knows neither framing nor checksums, so it is given
 the messages of a part of the log as fields of one.
+
+A load does more than read: it hashes the input, writes the evidence and puts the transactions together. `--reading` shows
+what each of these takes of one core, in processor time, which other work on the machine hardly changes.
 """
 
 from __future__ import annotations
@@ -153,12 +156,34 @@ def workbench(folder: Path, spark: SparkSession) -> tuple[int, float]:
         return loaded.rows, time.perf_counter() - started
 
 
+def by_step(log: Path) -> dict[str, float]:
+    """Seconds of processor time, in this process: the plain reader; reading and writing segments; putting them together."""
+    from workbench.engine.assembling import assemble
+    from workbench.engine.parts import read_shares, shares_of
+    from workbench.model import Source
+
+    source, found = Source(log.name, "snapshot", "primary"), {}
+    with tempfile.TemporaryDirectory() as where:
+        started = time.process_time()
+        plain_reader(log)
+        found["plain reader"] = time.process_time() - started
+        started = time.process_time()
+        results = list(read_shares(shares_of(0, log, source, "drizzle.transaction-log"), Path(where)))
+        found["reading, writing segments"] = time.process_time() - started
+        parts = [part for result in results for part in result["parts"] if part["table"] == "segments"]
+        started = time.process_time()
+        assemble(parts, Path(where), source, lost=False)
+        found["putting transactions together"] = time.process_time() - started
+    return found
+
+
 def main() -> None:
     """Generate the log, run all readers in turn, print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--megabytes", type=int, default=256)
     options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--data", type=Path, default=ROOT / "bench-data", help="where the generated log is kept")
+    options.add_argument("--reading", action="store_true", help="measure the steps of a load instead, on one core")
     asked = options.parse_args()
     folder = asked.data / f"stream-{asked.megabytes}"
     log = folder / "primary.log"
@@ -167,6 +192,11 @@ def main() -> None:
         print(f"generating {asked.megabytes:,} MB in {folder} ...")
         generate(log, asked.megabytes * 1_000_000)
     size = log.stat().st_size / 1e6
+    if asked.reading:
+        by_step(log)  # warm
+        for name, seconds in by_step(log).items():
+            print(f"{name:32}{seconds:9.2f} s{size / seconds:8.0f} MB/s")
+        return
 
     from workbench import spark_session
 

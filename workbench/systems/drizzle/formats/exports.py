@@ -101,7 +101,6 @@ def _read(of: _Exported, rows: Iterator[tuple[int, Any]]) -> Parsed:
             _add(messages, of, offset, row)
         except ValueError as error:
             rejects.append(Reject(offset, str(error)))
-            messages.read()
             messages.add_lost(offset, None, 0)
     messages.read()
     made = {"segments": messages.table()} if messages.offset else {}

@@ -96,23 +96,30 @@ class _Framing:
         """See `frames`."""
         at = start if known else self.next_good(start)
         crc32, head, word = zlib.crc32, HEAD.unpack_from, _WORD.unpack_from
-        while at < min(end, self._size):
-            here = self._window(at, 8)
-            data, state = self._data, ""
-            if here + 8 <= len(data):
+        base, data, size, view = 0, b"", 0, memoryview(b"")
+        stop = min(end, self._size)
+        while at < stop:
+            here = at - base
+            if not 0 <= here <= size - 8:
+                self._window(at, 8)
+                base, data = self._base, self._data
+                size, view, here = len(data), memoryview(data), at - base
+            state = ""
+            if here + 8 <= size:
                 kind, length = head(data, here)
-                if length <= LONGEST:
-                    if here + length + AROUND + 8 > len(data):
-                        here = self._window(at, length + AROUND + 8)
-                        data = self._data
+                behind = here + length + AROUND
+                if behind + 8 > size and length <= LONGEST:
+                    self._window(at, length + AROUND + 8)
+                    base, data = self._base, self._data
+                    size, view, here = len(data), memoryview(data), at - base
                     behind = here + length + AROUND
-                    if behind <= len(data):
-                        (stored,) = word(data, behind - 4)
-                        if stored:
-                            if kind and crc32(memoryview(data)[here + 8 : behind - 4]) == stored:
-                                state = SUM_FITS
-                        elif behind + 8 <= len(data) and length and kind in KNOWN_KINDS:
-                            state = NO_SUM if head(data, behind)[0] in KNOWN_KINDS else ""
+                if behind <= size:
+                    (stored,) = word(data, behind - 4)
+                    if stored:
+                        if kind and crc32(view[here + 8 : behind - 4]) == stored:
+                            state = SUM_FITS
+                    elif behind + 8 <= size and length and kind in KNOWN_KINDS:
+                        state = NO_SUM if head(data, behind)[0] in KNOWN_KINDS else ""
             if state:
                 last = at + length + AROUND
             else:
@@ -143,9 +150,9 @@ class _Framing:
                 return last, SUM_WRONG
             if not stored and length <= LONGEST and whole("Transaction", self._bytes(at + 8, length)):
                 return last, NO_SUM
-        if kind in KNOWN_KINDS and last > self._size and length <= _MOST:
-            if (kind == TRANSACTION and fits) or self.next_good(at + 1) >= self._size:
-                return self._size, self._torn(at, length)
+        cut = kind in KNOWN_KINDS and last > self._size and length <= _MOST
+        if cut and ((kind == TRANSACTION and fits) or self.next_good(at + 1) >= self._size):
+            return self._size, self._torn(at, length)
         return self._lost(at, at + 1)
 
     def _torn(self, at: int, length: int) -> str:
