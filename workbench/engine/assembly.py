@@ -63,40 +63,66 @@ def assembled(segments: pa.Table, lost: bool, starts: Starts | None = None) -> p
     `lost` says that parts of the stream could not be read; `starts` is that of the whole stream. They come in the order of
     their first messages.
     """
-    segments = segments.select(READ).filter(segments["origin"].is_valid())
-    segments = segments.take(pc.sort_indices(segments, [("offset", "ascending"), ("number", "ascending")]))
+    segments = _in_order(segments.select(READ).filter(segments["origin"].is_valid()))
     starts = starts_of(segments) if starts is None else starts
     if not len(segments):
         return _SCHEMA.empty_table()
     plain = _plain(segments, lost)
-    chosen = segments.filter(pa.array(plain))
-    parts = [_commits(chosen, starts)] if len(chosen) else []
-    rest = segments.filter(pa.array(~plain))
-    if len(rest):
+    parts = []
+    if plain.any():
+        parts.append(_commits(segments if plain.all() else segments.filter(pa.array(plain)), starts))
+    if not plain.all():
+        rest = segments.filter(pa.array(~plain))
         parts.append(table("transactions", _by_rule(rest, lost, starts)).select(_SCHEMA.names))
     whole = pa.concat_tables([part.cast(_SCHEMA) for part in parts])
-    return whole.take(pc.sort_indices(whole, [("offset", "ascending"), ("origin", "ascending")]))
+    return whole if len(parts) == 1 and plain.all() else _ordered(whole, "offset", "origin")
+
+
+def _in_order(segments: pa.Table) -> pa.Table:
+    """The rows by place and number, as most streams have them."""
+    offset, number = segments["offset"].to_numpy(), pc.fill_null(segments["number"], 0).to_numpy()
+    later = offset[1:] > offset[:-1]
+    if (later | ((offset[1:] == offset[:-1]) & (number[1:] > number[:-1]))).all():
+        return segments.combine_chunks()
+    return _ordered(segments, "offset", "number").combine_chunks()
+
+
+def _ordered(rows: pa.Table, *by: str) -> pa.Table:
+    return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in by]))
 
 
 def _truth(column: Any, null: bool) -> np.ndarray:
-    return np.asarray(pc.fill_null(column, null).combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
+    filled = pc.fill_null(column, null)
+    filled = filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _firsts(offset: Numbers) -> Numbers:
+    """Which rows are the first of their records."""
+    return np.flatnonzero(np.append(True, offset[1:] != offset[:-1]))
 
 
 def _plain(segments: pa.Table, lost: bool) -> np.ndarray:
-    """Which rows are all of a transaction that is a commit in one message of one statement, seen once."""
+    """Which rows are of a transaction that is a commit in one message, seen once, of statements that are whole."""
     operation = segments["operation"]
     numbered = pc.and_(pc.equal(segments["segment"], 1), segments["ended"])
     unnumbered = pc.and_(segments["segment"].is_null(), segments["ended"].is_null())
     decided = _truth(numbered, False) | (_truth(unnumbered, False) & (not lost))
     whole = pc.or_(segments["piece"].is_null(), pc.and_(pc.equal(segments["piece"], 1), segments["piece_ended"]))
     plain = decided & _truth(whole, False) & _truth(segments["sound"], True) & _truth(segments["event"].is_null(), True)
-    odd = pc.or_(pc.is_in(operation, pa.array([ROLLBACK, ROLLBACK_STATEMENT])), pc.starts_with(operation, UNKNOWN_KIND))
-    plain &= ~_truth(odd, True)  # a message without a statement is odd, too
+    kinds = operation.combine_chunks().dictionary_encode()
+    odd_kinds = np.array([one is None or _is_odd(one) for one in kinds.dictionary.to_pylist()] + [True])
+    plain &= ~odd_kinds[pc.fill_null(kinds.indices, len(odd_kinds) - 1).to_numpy()]  # nor without any statement
+    firsts = _firsts(segments["offset"].to_numpy())
     key = segments["position"].combine_chunks()
     codes = key.indices if pa.types.is_dictionary(key.type) else key.dictionary_encode().indices
-    numbers = np.asarray(codes)
-    counts = np.bincount(numbers)
-    return plain & (counts[numbers] == 1)
+    numbers = np.asarray(codes)[firsts]
+    once = np.logical_and.reduceat(plain, firsts) & (np.bincount(numbers)[numbers] == 1)
+    return np.repeat(once, np.diff(np.append(firsts, len(segments))))
+
+
+def _is_odd(operation: str) -> bool:
+    return operation in (ROLLBACK, ROLLBACK_STATEMENT) or operation.startswith(UNKNOWN_KIND)
 
 
 def _lives(origin: pa.Array, offset: Numbers, starts: Starts) -> np.ndarray:
@@ -104,51 +130,90 @@ def _lives(origin: pa.Array, offset: Numbers, starts: Starts) -> np.ndarray:
     lives = np.zeros(len(offset), np.int64)
     plain = origin.cast(pa.string())
     for server, places in starts.items():
-        here = _truth(pa.chunked_array([pc.equal(plain, server)]), False)
+        here = _truth(pc.equal(plain, server), False)
         lives[here] = np.searchsorted(places, offset[here], "right")
     return lives
 
 
 def _commits(rows: pa.Table, starts: Starts) -> pa.Table:
-    """Rows each of which is a whole transaction."""
-    count = len(rows)
-    operation = rows["operation"].combine_chunks().cast(pa.string())
-    word: Any = pa.nulls(count, pa.string())
-    for statement, name in ROW_STATEMENTS.items():
-        word = pc.if_else(pc.equal(operation, statement), name, word)
-    number = pc.fill_null(rows["rows"].combine_chunks(), 0)
-    changes = pc.and_(word.is_valid(), pc.greater(number, 0))
-    target = rows["target"].combine_chunks().cast(pa.string()).dictionary_encode()
-    names = pa.array([json.dumps(one) for one in target.dictionary.to_pylist()], pa.string()).take(target.indices)
-    told = pc.binary_join_element_wise("{", names, ': {"', word, '": ', number.cast(pa.string()), "}}", "")
+    """Rows of which those of one record are a whole transaction."""
+    firsts = _firsts(rows["offset"].to_numpy())
+    count, record = len(firsts), np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(rows))))
+    number = pc.fill_null(rows["rows"].combine_chunks(), 0).to_numpy()
+    word = _words(rows["operation"].combine_chunks().cast(pa.string()))
+    kept = np.where(_truth(word.is_valid(), False), number, 0)
+    sums, ragged = np.add.reduceat(kept, firsts), np.add.reduceat(pc.fill_null(rows["ragged"], 0).to_numpy(), firsts)
+    head = rows.take(pa.array(firsts))
+    offset = head["offset"]
     zeros, ones = pa.array(np.zeros(count, np.int64)), pa.array(np.ones(count, np.int64))
-    kept = pc.if_else(word.is_valid(), number, 0)
-    offset = rows["offset"]
     columns: dict[str, Any] = {
         "offset": offset,
-        "origin": rows["origin"],
-        "position": rows["position"],
-        "life": pa.array(_lives(rows["origin"].combine_chunks(), offset.to_numpy(), starts)),
+        "origin": head["origin"],
+        "position": head["position"],
+        "life": pa.array(_lives(head["origin"].combine_chunks(), offset.to_numpy(), starts)),
         "outcome": pa.array([COMMITTED]).take(zeros),
         "why": pa.nulls(count, pa.string()),
         "event": pa.nulls(count, pa.string()),
-        "ddl": pc.if_else(word.is_valid(), None, operation),
+        "ddl": _joined_by(record, count, rows["operation"].combine_chunks(), _truth(word.is_null(), False), "+", None),
         "messages": ones,
         "repeated": zeros,
-        "ended": rows["ended"],
+        "ended": head["ended"],
         "missing": pa.nulls(count, pa.string()),
-        "bytes": rows["length"],
-        "rows": pc.if_else(changes, told, "{}"),
-        "seen": kept,
-        "kept": kept,
-        "ragged": pc.fill_null(rows["ragged"], 0),
-        "content": rows["content"],
-        "commit": rows["commit"],
+        "bytes": head["length"],
+        "rows": _told(record, count, rows["target"].combine_chunks(), word, kept),
+        "seen": pa.array(sums),
+        "kept": pa.array(sums),
+        "ragged": pa.array(ragged),
+        "content": head["content"],
+        "commit": head["commit"],
         "last": offset,
-        "started_at": rows["started_at"],
-        "ended_at": rows["ended_at"],
+        "started_at": head["started_at"],
+        "ended_at": head["ended_at"],
     }
     return pa.table({name: columns[name] for name in _SCHEMA.names})
+
+
+def _words(operation: pa.Array) -> pa.Array:
+    """What the statements that change rows are called; null for the others."""
+    word: Any = pa.nulls(len(operation), pa.string())
+    for statement, name in ROW_STATEMENTS.items():
+        word = pc.if_else(pc.equal(operation, statement), name, word)
+    return word
+
+
+def _told(record: Numbers, count: int, target: pa.Array, word: pa.Array, kept: Numbers) -> pa.Array:
+    """Of each record its rows by table and operation, as JSON."""
+    coded = target.cast(pa.string()).dictionary_encode()
+    names = pa.array([json.dumps(one) for one in coded.dictionary.to_pylist()], pa.string())
+    changes = pa.table({"record": record, "target": coded.indices, "word": word, "rows": kept}).filter(
+        pc.greater(pa.array(kept), 0)
+    )
+    if len(np.unique(changes["record"].to_numpy())) < len(changes):
+        changes = changes.group_by(["record", "target", "word"]).aggregate([("rows", "sum")])
+        changes = _ordered(changes.rename_columns(["record", "target", "word", "rows"]), "record", "target", "word")
+    number = changes["rows"].cast(pa.string())
+    text = pc.binary_join_element_wise('"', changes["word"], '": ', number, "")
+    numbers, targets = changes["record"].to_numpy(), changes["target"].to_numpy()
+    first = np.flatnonzero(
+        np.append(True, (numbers[1:] != numbers[:-1]) | (targets[1:] != targets[:-1]))[: len(numbers)]
+    )
+    groups = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(numbers))))
+    of_table = _joined_by(groups, len(first), text.combine_chunks(), np.ones(len(groups), bool), ", ", "")
+    told = pc.binary_join_element_wise(names.take(pa.array(targets[first])), ": {", of_table, "}", "")
+    whole = _joined_by(numbers[first], count, told, np.ones(len(first), bool), ", ", "")
+    return pc.binary_join_element_wise("{", whole, "}", "")
+
+
+def _joined_by(
+    group: Numbers, count: int, texts: pa.Array, which: np.ndarray, mark: str, empty: str | None
+) -> pa.Array:
+    """The chosen texts of each of so many groups, joined; `group` ascends. `empty` stands for a group without any."""
+    chosen = texts if which.all() else texts.filter(pa.array(which))
+    many = np.bincount(group[which], minlength=count)
+    ends = np.append(0, np.cumsum(many)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(ends), chosen.cast(pa.string()))
+    joined = pc.binary_join(lists, mark)
+    return joined if empty == "" else pc.if_else(pa.array(many > 0), joined, pa.scalar(empty, pa.string()))
 
 
 def _by_rule(rows: pa.Table, lost: bool, starts: Starts) -> Iterator[dict[str, Any]]:
