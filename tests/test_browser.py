@@ -286,6 +286,24 @@ def test_the_pending_list(jupyter: Lab) -> None:
     done(jupyter, page, "24_pending_list")
 
 
+def test_pieces_of_transactions_by_mouse_and_keyboard(jupyter: Lab) -> None:
+    shutil.copytree(case_of("drizzle-fleet").folder, jupyter.folder / "stream")
+    page = ran(jupyter, "32_transactions", case_folder=str(jupyter.folder / "stream"), server="replica2")
+    page.locator('[data-key="lane-0"]').click()
+    page.get_by_text("transaction 789 of origin 1, as replica2 has it").wait_for()
+    page.get_by_text("may have to undo 27 rows").wait_for()
+    page.locator('[data-key="lane-1"]').focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("125 rows came, and no end.").wait_for()
+    page.get_by_text("rolled back at its source: to be discarded").wait_for()
+    page.locator('[data-key="table-0"]').click()
+    page.locator("h3", has_text="test.person").wait_for()
+    page.get_by_label("which").select_option(index=2)
+    page.locator("h3 .wb-plain", has_text="all, in the order in which they began").wait_for()
+    assert clipped(page) == []
+    done(jupyter, page, "32_transactions")
+
+
 def test_the_checks(jupyter: Lab) -> None:
     page = ran(jupyter, "50_checks")
     page.get_by_text("0 of 1 clean").wait_for()

@@ -264,7 +264,7 @@ _ABOUT = """A case of the replication workbench without names, for a support tic
 report.json      what the report says
 findings.json    the diagnosis
 evidence/        the tables it rests on (Parquet), without values, modifications, ports and free text; also without the
-                 table `alike`, of which values could be guessed
+                 table `alike` and the hashes of messages, by which values could be guessed
 
 Servers, hosts, links and files have numbers, entries have codes; the same name has the same one everywhere. What they
 stand for stays with those who have the case. Names of attributes, positions and times are as they were.
