@@ -1,45 +1,25 @@
-"""Recorded transaction logs of Drizzle with what a correct reader finds in them, and a plain walk over their records."""
+"""A plain walk over the records of a transaction log of Drizzle: which transactions it holds, and where their rows stand."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import struct
 import zlib
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
+
+from drizzle_samples import SAMPLES
 
 from workbench.rules.segments import COMMITTED, Message, Piece, Stream, Transaction, kept_pieces, transactions
 from workbench.systems.drizzle.formats import messages_pb2
 from workbench.systems.drizzle.ids import content_of
 from workbench.systems.drizzle.rows import Place
 
-STREAMS = Path(__file__).parent / "samples" / "drizzle"
 _HEAD = struct.Struct("<II")
-
-
-@cache
-def expected() -> Any:
-    """What a correct reader finds, by the name of the file."""
-    return json.loads(gzip.decompress((STREAMS / "expected.json.gz").read_bytes()))
 
 
 def log_of(name: str) -> Path:
     """The packed sample of a log."""
-    return STREAMS / f"{name}.gz"
-
-
-def bytes_of(name: str) -> bytes:
-    """The log as its server wrote it."""
-    return gzip.decompress(log_of(name).read_bytes())
-
-
-def record(message: messages_pb2.Transaction | bytes, checksum: bool = True) -> bytes:
-    """A message as a record of a log."""
-    body = message if isinstance(message, bytes) else message.SerializeToString()
-    return _HEAD.pack(1, len(body)) + body + struct.pack("<I", zlib.crc32(body) if checksum else 0)
+    return SAMPLES / f"{name}.gz"
 
 
 def records(data: bytes) -> Iterator[tuple[int, messages_pb2.Transaction, bytes, bool]]:

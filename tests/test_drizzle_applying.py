@@ -15,10 +15,12 @@ from typing import Any
 
 import pymysql
 import pytest
+from drizzle_samples import expected
+from drizzle_samples import sample as bytes_of
 from pymysql.converters import encoders
 from sql_server import PASSWORD, USER, Database
 from stream_messages import F, create, delete, insert, message, update
-from stream_samples import bytes_of, committed, expected, log_of
+from stream_samples import committed, log_of
 
 from workbench.collecting import Access, Address
 from workbench.model import Problem

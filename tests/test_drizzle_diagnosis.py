@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stream_samples import STREAMS, bytes_of, expected, log_of, record, records
+from drizzle_samples import SAMPLES as STREAMS
+from drizzle_samples import expected, record
+from drizzle_samples import sample as bytes_of
+from stream_samples import log_of, records
 
 from workbench.case import Case
 from workbench.change_story import story

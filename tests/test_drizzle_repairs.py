@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from drizzle_samples import SAMPLES as STREAMS
+from drizzle_samples import expected, record
+from drizzle_samples import sample as bytes_of
 from sql_server import PASSWORD, USER, Database
 from stream_messages import F, create, delete, insert, message, update
-from stream_samples import STREAMS, bytes_of, expected, record, records
+from stream_samples import records
 from test_drizzle_applying import Killed, Mortal, apply_all, contents, todos
 
 from workbench import Case

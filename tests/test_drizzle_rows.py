@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 import zstandard
-from stream_samples import bytes_of, committed, expected, log_of, record, records
+from drizzle_samples import expected, record
+from drizzle_samples import sample as bytes_of
+from stream_samples import committed, log_of, records
 
 from workbench.model import Problem
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Table, Transaction

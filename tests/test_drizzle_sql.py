@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from drizzle_samples import sample as bytes_of
 from sql_server import Database
 from stream_messages import F, create, delete, insert, message, update
-from stream_samples import bytes_of, committed, records
+from stream_samples import committed, records
 
 from workbench.model import Problem
 from workbench.systems.drizzle.definitions import defined

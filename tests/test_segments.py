@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stream_histories import Sent, Source
 
-from tests.stream_histories import Sent, Source
 from workbench.engine.assembly import assembled
 from workbench.rules import segments
 from workbench.rules.segments import Message, Piece, Stream, Transaction, transactions

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stream_histories import Source as StreamSource
+from test_segments import rows_of
 
-from tests.stream_histories import Source as StreamSource
-from tests.test_segments import rows_of
 from workbench.engine import assembling, streams_compared
 from workbench.engine.assembling import assemble
 from workbench.engine.parts import write_part

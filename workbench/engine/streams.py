@@ -113,9 +113,12 @@ class StreamLog:
         big = (pc.field("messages") >= BIG_MESSAGES) | (pc.field("bytes") >= BIG_BYTES) | (pc.field("seen") >= BIG_ROWS)
         rows = self._first(big & (pc.field("outcome") != EVENT), "bytes", BIGGEST, "descending")
         held = np.zeros(len(rows), np.int64)
-        for batch in self._batches(["last"]) if rows else ():
-            lasts = batch["last"].to_numpy()
-            held += np.array([np.count_nonzero((lasts > row["offset"]) & (lasts < row["last"])) for row in rows])
+        # An exported table stands in the order of numbers: there only the times tell what came in between.
+        begin, end = ("started_at", "ended_at") if self.by_commit else ("offset", "last")
+        spans = [(_number(row[begin]), _number(row[end])) for row in rows]
+        for batch in self._batches([end]) if rows else ():
+            ends = pc.fill_null(batch[end].cast(pa.int64()), 0).to_numpy()
+            held += np.array([np.count_nonzero((ends > low) & (ends < high)) for low, high in spans])
         return [row | {"held": int(count)} for row, count in zip(rows, held, strict=True)]
 
     @property
@@ -158,6 +161,11 @@ class StreamLog:
     def _batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part in self.parts:
             yield from stream_part(part["path"], list(columns))
+
+
+def _number(value: Any) -> int:
+    """A place, or a time in microseconds since 1970; 0 where nothing tells."""
+    return value if isinstance(value, int) else 0 if value is None else round(value.timestamp() * 1e6)
 
 
 def _add(sums: Sums, batch: pa.RecordBatch) -> None:
