@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from workbench.engine.assembly import READ, STARTUP, assembled, starts_of
+from workbench.engine.assembly import READ, STARTUP, UNKNOWN_KIND, assembled, starts_of
 from workbench.engine.parts import ROWS_PER_PART, write_part
 from workbench.model import Problem, Source, merge_facts
-from workbench.rules.segments import COMMITTED
+from workbench.rules.segments import COMMITTED, ROLLBACK, ROLLBACK_STATEMENT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,8 @@ def assemble(
 ) -> list[dict[str, Any]]:
     """Write the transactions of one stream; `parts` are those of its segments under `staging`.
 
-    `lost` says that something of the stream could not be read. With a session given, and many rows, Spark does it.
+    `lost` says that something of the stream could not be read. With a session given, and many rows, Spark does it. A part holds
+    whole records: a reader gives those of a piece of the file at once.
     """
     paths = [str(staging / "segments" / part["name"]) for part in parts]
     if spark is not None and sum(part["rows"] for part in parts) > HERE:
@@ -51,6 +52,15 @@ def _written(transactions: pa.Table, staging: Path, source: Source) -> Iterator[
         yield write_part(staging, "transactions", transactions.slice(at, ROWS_PER_PART), source)
 
 
+_ODD = (
+    "event is not null or sound = false or operation is null or operation in ('{rollback}', '{rollback_statement}') "
+    "or startswith(operation, '{unknown}') or not (coalesce(segment = 1 and ended, false) "
+    "or (segment is null and ended is null and not {lost})) "
+    "or not (piece is null or coalesce(piece = 1 and piece_ended, false))"
+)
+"""Rows of transactions that are no plain commit in one message, as `workbench.engine.assembly` tells these."""
+
+
 def _by_spark(
     spark: SparkSession, paths: list[str], rows: int, staging: Path, source: Source, lost: bool
 ) -> list[dict[str, Any]]:
@@ -60,6 +70,7 @@ def _by_spark(
     from workbench.engine.evidence import cause_of
 
     segments = spark.read.parquet(*paths).select(*READ).where("origin is not null")
+    segments = segments.withColumn("key", F.xxhash64("origin", "position"))
     (staging / "transactions").mkdir(exist_ok=True)
     try:
         # A handful, however long the log is: a server starts now and then.
@@ -72,15 +83,24 @@ def _by_spark(
                     yield pa.RecordBatch.from_pydict({"part": [json.dumps(part)]})
 
         tasks = max(_FEWEST_TASKS, -(-rows // _TASK_ROWS))
-        keyed = segments.repartition(tasks, "origin", "position")
+        names = {"rollback": ROLLBACK, "rollback_statement": ROLLBACK_STATEMENT, "unknown": UNKNOWN_KIND}
+        odd_row = F.expr(_ODD.format(**names, lost=str(lost).lower()))
+        by_key = segments.groupBy("key").agg(
+            (F.min("offset") != F.max("offset")).alias("several"), F.bool_or(odd_row).alias("odd")
+        )
+        odd = by_key.where("several or odd").select("key")
+        # Most stand in one record, and are put together where they were read; only the others have to be brought together.
+        alone = segments.join(odd, "key", "left_anti")
+        keyed = segments.join(odd, "key", "left_semi").repartition(tasks, "origin", "position")
         ordered = keyed.sortWithinPartitions("origin", "position", "offset", "number")
-        return [json.loads(row.part) for row in ordered.mapInArrow(work, "part string").collect()]
+        found = [one.drop("key").mapInArrow(work, "part string").collect() for one in (alone, ordered)]
+        return [json.loads(row.part) for rows_of in found for row in rows_of]
     except PySparkException as error:
         raise Problem(f"the transactions could not be put together: {cause_of(error)}", str(staging.parent)) from None
 
 
 def _whole_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Sorted rows as tables of whole keys, some hundred thousand rows at a time."""
+    """Rows of which those of one key stand together, as tables of whole keys, some hundred thousand rows at a time."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -98,7 +118,7 @@ def _whole_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _last_border(table: pa.Table) -> int:
-    """Where the last key of sorted rows begins; 0 if all rows are of one."""
+    """Where the last key begins; 0 if all rows are of one."""
     last = table.slice(len(table) - 1)
     same = pc.and_(
         pc.equal(table["position"], last["position"][0]),

@@ -184,10 +184,12 @@ def _words(operation: pa.Array) -> pa.Array:
 def _told(record: Numbers, count: int, target: pa.Array, word: pa.Array, kept: Numbers) -> pa.Array:
     """Of each record its rows by table and operation, as JSON."""
     coded = target.cast(pa.string()).dictionary_encode()
-    names = pa.array([json.dumps(one) for one in coded.dictionary.to_pylist()], pa.string())
-    changes = pa.table({"record": record, "target": coded.indices, "word": word, "rows": kept}).filter(
-        pc.greater(pa.array(kept), 0)
-    )
+    tables = sorted(coded.dictionary.to_pylist())
+    rank = np.searchsorted(np.array(tables, object), np.array(coded.dictionary.to_pylist(), object))
+    names = pa.array([json.dumps(one) for one in tables], pa.string())
+    codes = pa.array(rank.astype(np.int64)).take(coded.indices)
+    changes = pa.table({"record": record, "target": codes, "word": word, "rows": kept})
+    changes = changes.filter(pc.greater(pa.array(kept), 0))
     if len(np.unique(changes["record"].to_numpy())) < len(changes):
         changes = changes.group_by(["record", "target", "word"]).aggregate([("rows", "sum")])
         changes = _ordered(changes.rename_columns(["record", "target", "word", "rows"]), "record", "target", "word")
