@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import drizzle_samples as made
 import pytest
 from drizzle_samples import SAMPLES as STREAMS
 from drizzle_samples import expected, record
@@ -228,3 +230,100 @@ def test_two_servers_that_run_under_one_id(tmp_path: Path) -> None:
     assert {row["why"] for row in found["unknown"]} == {"unrelated"}
     assert {row["decision"] for row in found["pairs"]} == {"refused"}
     assert "UNRELATED_DATA" in {one["code"] for one in found["findings"]}
+
+
+def plain(*numbers: int) -> dict[int, bytes]:
+    return {number: made.record(made.transaction(number, made.insert((b"%d" % number, b"x")))) for number in numbers}
+
+
+def test_a_damaged_number_makes_no_transaction_missing(tmp_path: Path) -> None:
+    whole = plain(*range(100, 108))
+    other = whole[104].replace(b"\x10\x68", b"\x10\x48", 1)
+    copy = b"".join(whole.values()).replace(whole[104], other)
+    found = diagnosed(tmp_path, {"a.log": b"".join(whole.values()), "b.log": copy})
+    assert not found["missing"]
+    assert [(row["from"], row["to"], row["why"]) for row in found["unknown"]] == [("104", "104", "copy_lost_records")]
+
+
+def test_what_the_source_lost_is_not_only_at_the_copy(tmp_path: Path) -> None:
+    whole = plain(*range(100, 110))
+    holes = {"a": (103,), "b": (106,)}
+    logs = {
+        f"{name}.log": b"".join(bytes(len(part)) if at in lost else part for at, part in whole.items())
+        for name, lost in holes.items()
+    }
+    found = diagnosed(tmp_path, logs)
+    assert not found["stranded"] and not found["missing"]
+    assert [(row["server"], row["from"], row["to"]) for row in found["unknown"]] == [("b", "106", "106")]
+
+
+def test_a_source_that_lost_records_does_not_tell_what_was_taken_back(tmp_path: Path) -> None:
+    first, second = (
+        made.record(made.transaction(120, made.insert((b"%d" % at, b"x")), segment=at, ended=at == 2)) for at in (1, 2)
+    )
+    before, behind = (b"".join(plain(*numbers).values()) for numbers in (range(100, 105), range(130, 133)))
+    start = made.record(made.event(125))
+    logs = {
+        "a.log": before + first + bytes(len(second)) + start + behind,
+        "b.log": before[: len(before) // 5] + first + second + behind,
+        "c.log": before + first + behind,
+    }
+    found = diagnosed(tmp_path, logs)
+    (row,) = (row for row in found["fleet"] if row["server"] == "c")
+    assert (row["source"], row["undecided"], row["discard"]) == ("a", {"120": "unfinished"}, [])
+    assert not any("were taken back" in one["summary"] for one in found["findings"])
+    logs["a.log"] = before + first + start + behind  # whole: it was never ended
+    (tmp_path / "whole").mkdir()
+    (row,) = (row for row in diagnosed(tmp_path / "whole", logs)["fleet"] if row["server"] == "c")
+    assert (row["undecided"], row["discard"]) == ({"120": "aborted"}, ["120"])
+
+
+def exported(numbers: range, damaged: int | None = None) -> bytes:
+    """Rows of SYS_REPLICATION_LOG; the commits in the order of the numbers, the rows in another one."""
+    rows = []
+    for number in sorted(numbers, key=lambda number: number % 3):
+        body = made.transaction(number, made.insert((b"%d" % number, b"x"))).SerializeToString()
+        message = "?" if number == damaged else base64.b64encode(body).decode()
+        rows.append({"ID": number, "SEGID": 1, "COMMIT_ID": number - 100, "MESSAGE_LEN": len(body), "MESSAGE": message})
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def test_a_row_of_an_exported_log_that_cannot_be_read_may_be_any(tmp_path: Path) -> None:
+    logs = {"a.jsonl": exported(range(101, 121)), "b.jsonl": exported(range(101, 119), damaged=110)}
+    found = diagnosed(tmp_path, logs)
+    assert not found["missing"] and not found["stranded"]
+    assert [(row["from"], row["to"], row["why"]) for row in found["unknown"]] == [("110", "110", "copy_lost_records")]
+    assert [(row["first"], row["last"]) for row in found["pending"]] == [("119", "120")]
+
+
+def waiting(numbers: range, master: int = 1, damaged: int | None = None) -> bytes:
+    """Rows of a queue."""
+    rows = []
+    for number in numbers:
+        text = str(made.transaction(number, made.insert((b"%d" % number, b"x")), server=master))
+        about = {"trx_id": number, "seg_id": 1, "commit_order": number - 100, "master_id": master}
+        rows.append(json.dumps(about | {"msg": "?" if number == damaged else text}))
+    return "".join(row + "\n" for row in rows).encode()
+
+
+def appliers(**commits: int) -> bytes:
+    """The state of a slave; how far it came with each of its masters."""
+    rows = [
+        {"master_id": int(name[1:]), "status": "RUNNING", "last_applied_commit_id": at} for name, at in commits.items()
+    ]
+    return json.dumps({"io_state": [], "applier_state": rows}).encode()
+
+
+def test_commits_that_are_not_in_a_queue(tmp_path: Path) -> None:
+    def told(name: str, queue: bytes, state: bytes) -> list[str]:
+        (tmp_path / name).mkdir()
+        logs = {"m.jsonl": exported(range(101, 121)), "s.queue.jsonl": queue, "s.state.json": state}
+        found = diagnosed(tmp_path / name, logs)
+        return [position for one in found["findings"] if one["code"] == "QUEUE_GAP" for position in one["items"]]
+
+    assert told("one", waiting(range(112, 118, 5)), appliers(m1=10)) == ["111", "113", "114", "115", "116"]
+    # A row of the queue that cannot be read may be the one that seems not to be there.
+    assert told("damaged", waiting(range(111, 118), damaged=113), appliers(m1=10)) == []
+    # Nothing tells which of two masters the log is of, and both count their commits from 1.
+    queue = waiting(range(111, 113)) + waiting(range(500, 502), master=2)
+    assert told("two", queue, appliers(m1=10, m2=3)) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from drizzle_samples import expected, insert, logs, record, sample, transaction, update
+from drizzle_samples import event, expected, insert, logs, record, sample, transaction, update
 
 from workbench.cli import main
 from workbench.files import inspect, inspect_file
@@ -98,3 +98,26 @@ def test_the_command_shows_values_only_when_asked(tmp_path: Path) -> None:
     assert json.loads(asked.output)[0]["detail"]["final_rows"] == {"test.t": {"1": {"id": "1", "c1": "topsecret"}}}
     shown = CliRunner().invoke(main, ["inspect", str(path)])
     assert "transactions: 1 committed" in shown.output
+
+
+def test_a_damaged_message_may_have_been_of_another_transaction(tmp_path: Path) -> None:
+    def made(number: int, value: bytes, at: int = 0) -> bytes:
+        return record(transaction(number, insert((value, b"x")), segment=None, ended=None, at=at))
+
+    second = made(5, b"2", at=1).replace(b"\x10\x05", b"\x10\x07", 1)  # of 5, and says 7
+    path = tmp_path / "server.log"
+    path.write_bytes(made(5, b"1") + second + made(5, b"3", at=2))
+    detail = inspect_file(path, rows=True)["detail"]
+    assert detail["counts"] == {"unknown": 1, "corrupt": 1}
+    assert detail["final_rows"] == {}
+
+
+def test_a_damaged_event_tells_nothing(tmp_path: Path) -> None:
+    first, second = (
+        record(transaction(8, insert((b"%d" % number, b"x")), segment=number, ended=number == 2)) for number in (1, 2)
+    )
+    stop = bytearray(record(event(9, "SHUTDOWN")))
+    stop[stop.index(b"\x08\x01", 20) + 1] = 0  # now it says STARTUP
+    path = tmp_path / "server.log"
+    path.write_bytes(first + stop + second)
+    assert inspect_file(path)["detail"]["counts"] == {"committed": 1, "corrupt": 1}

@@ -35,6 +35,8 @@ def judged(late: list[tuple[int, Any]], done: list[tuple[int, Any]]) -> bool:
     return bool(overtaken(mine, [Read(f"done {place}", place, read) for place, read in done]))
 
 
+DROP_SCHEMA = statement("DROP_SCHEMA")
+DROP_SCHEMA.drop_schema_statement.schema_name = "test"
 TRUNCATE = statement("TRUNCATE_TABLE")
 TRUNCATE.truncate_table_statement.table_metadata.schema_name = "test"
 TRUNCATE.truncate_table_statement.table_metadata.table_name = "t"
@@ -56,6 +58,10 @@ TRUNCATE.truncate_table_statement.table_metadata.table_name = "t"
         (update((b"1", b"x")), TRUNCATE, True),
         (TRUNCATE, insert((b"1", b"y")), True),
         (TRUNCATE, insert((b"1", b"y"), table="u"), False),
+        (insert((b"1", b"x")), statement("RAW_SQL", sql="RENAME TABLE test.t TO test.u", raw_sql_schema="test"), True),
+        (TRUNCATE, DROP_SCHEMA, True),
+        (insert((b"1", b"x")), statement("CREATE_SCHEMA"), False),
+        (DROP_SCHEMA, insert((b"1", b"x")), True),
     ],
 )
 def test_a_row_that_was_changed_since(late: Any, done: Any, harmed: bool) -> None:
@@ -134,3 +140,15 @@ def test_what_the_replica_did_by_itself_counts_as_well(tmp_path: Path, key: byte
     made = fleet(tmp_path, begin, missed, later, lacks=2, own=(of_its_own,))
     assert ("transaction 70 of 7, which is there, changed rows of test.t later" in str(made)) == harmed
     assert [step.repair for step in made.steps if step.repair == "apply"] == ([] if harmed else ["apply"])
+
+
+@pytest.mark.parametrize("missed", [TRUNCATE, DROP_SCHEMA])
+@pytest.mark.parametrize("own", [False, True])
+def test_what_empties_a_table_takes_nothing_with_it_that_came_later(missed: Any, own: bool, tmp_path: Path) -> None:
+    begin, late = transaction(1, insert((b"1", b"a"))), transaction(2, missed)
+    new, last = transaction(3, insert((b"5", b"new"))), transaction(4, insert((b"9", b"c"), table="u"))
+    # Under the number of the source, behind all that both have: nothing but the replica's log tells of it.
+    of_its_own = (transaction(70, insert((b"6", b"new"))),)
+    made = fleet(tmp_path, begin, late, *(() if own else (new,)), last, lacks=2, own=of_its_own if own else ())
+    assert "which is there, changed test." in str(made)
+    assert all(step.repair != "apply" for step in made.steps)

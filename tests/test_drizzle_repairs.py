@@ -318,6 +318,13 @@ def test_a_statement_that_is_never_run_stops_it(tmp_path: Path) -> None:
     assert "RAW_SQL is not done" in courses(plan(case_of(tmp_path, streams(3, change={3: raw}))))["apply"]
 
 
+def test_what_is_not_understood_is_not_applied(tmp_path: Path) -> None:
+    newer = insert(message(3), "s.t", COLUMNS, [[b"3", b"x"]])
+    newer.statement[0].insert_data.record[0].MergeFromString(b"\xa2\x06\x01?")  # a field 100
+    made = plan(case_of(tmp_path, streams(3, change={3: newer})))
+    assert "transaction 3 of 1 holds what this tool does not know" in courses(made)["apply"]
+
+
 def test_another_content_asks_for_all_data_anew(tmp_path: Path) -> None:
     logs = streams(5)
     other = streams(5, change={3: insert(message(3), "s.t", COLUMNS, [[b"3", b"OTHER"]])})

@@ -58,6 +58,7 @@ def test_one_message_with_its_end_is_a_commit() -> None:
         ([message(0, 1, LAST), message(9, 2, LAST)], "conflict", None),
         ([message(0, 1, LAST), message(9, 2, LAST, ROLLBACK)], "conflict", None),
         ([message(0, 1, LAST, sound=False)], "corrupt", None),
+        ([message(0, None, MORE)], "unfinished", None),
         ([message(0, 1, LAST, known=False)], "unknown", None),
         ([message(0, 1, MORE, insert(1, MORE)), message(9, 2, LAST, insert(1))], "unknown", None),
         ([message(0, None, None), message(9, None, None)], "committed", None),

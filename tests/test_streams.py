@@ -161,3 +161,9 @@ def test_two_servers_under_one_id_are_not_held_against_each_other() -> None:
     assert {why for *_, why in found.unknown} == {"unrelated"}
     # Two of one content, two of another: a conflict to be told, and no reason to believe nothing any more.
     assert not difference(source, [*copy[1:], *source[3:]]).unrelated
+
+
+def test_what_the_source_may_have_lost_is_not_only_at_the_copy() -> None:
+    source, copy = commits("1", "2", "5", "6"), commits("1", "2", "3", "5", "x", "6")
+    assert difference(source, copy, lost_there=[source[1].place]).errant == ["x"]
+    assert difference(source, copy).errant == ["3", "x"]

@@ -21,7 +21,7 @@ from workbench.engine.streams_compared import compared
 from workbench.engine.streams_counted import counted
 from workbench.model import Source
 from workbench.rules.segments import OUTCOMES
-from workbench.rules.streams import difference
+from workbench.rules.streams import ANYWHERE, difference
 from workbench.tables import COLUMNS
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def two_logs(folder: Path, seed: int, most: int = HOW_MANY) -> tuple[StreamLog, 
                 a_row(chance.choice(numbers), place * 10 + 1, "committed", 77, True, place + 500 if by_commit else None)
             )
     lost = [chance.randrange(8 * most) for _ in range(chance.randrange(4))]
-    return a_log(folder, "a", source, [], chance.randrange(1, 4)), a_log(
+    lost = [ANYWHERE] if seed % 11 == 0 else lost
+    lost_there = [chance.randrange(10 * most) for _ in range(chance.randrange(3))]
+    return a_log(folder, "a", source, lost_there, chance.randrange(1, 4)), a_log(
         folder, "b", copy, lost, chance.randrange(1, 4)
     )
 
@@ -100,7 +102,7 @@ def test_cuts_make_no_difference_and_the_rule_says_the_same(
         folder = tmp_path / str(seed)
         folder.mkdir()
         source, copy = two_logs(folder, seed)
-        by_rule = difference(source.entries("1"), copy.entries("1"), copy.lost)
+        by_rule = difference(source.entries("1"), copy.entries("1"), copy.lost, source.lost)
         found = compared(source, copy, "1", HOW_MANY * 2)
         assert found.difference == by_rule, seed
         unrelated += found.difference.unrelated

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,9 @@ from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared, compared
 from workbench.inputs import Input
 from workbench.model import Problem
-from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS
+from workbench.rules.segments import ABORTED, ASK, COMMITTED, ROLLED_BACK, SAYS, UNFINISHED
 from workbench.rules.sending import NOTHING, SEND, SENT
-from workbench.rules.streams import NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
+from workbench.rules.streams import ANYWHERE, NOTHING_SHARED, UNRELATED, WHY_UNKNOWN, Difference, judged
 from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN
 from workbench.systems import format_with
 from workbench.topology import Topology
@@ -39,6 +39,8 @@ LOG, APPLIED = "log", "applied"
 
 CAME_IN_PART = {"incomplete": "TXN_INCOMPLETE", "unfinished": "TXN_UNFINISHED", "aborted": "TXN_ABORTED"}
 """What a server has of a transaction that it lacks -> the code that tells how it was missed."""
+
+_VOID = (ROLLED_BACK, ABORTED)
 
 LISTED = 10_000
 """So many transactions of a kind are told one by one."""
@@ -60,6 +62,7 @@ class Applied:
 
     commit   the last commit that it applied; None: it does not say
     queued   commits that wait in its queue
+    whole    all rows of its queue could be read
     stopped  parts of it that stand still -> the last error
     """
 
@@ -69,6 +72,7 @@ class Applied:
     commit: int | None
     queued: tuple[int, ...]
     stopped: Mapping[str, str | None] = field(default_factory=dict)
+    whole: bool = True
 
 
 Commit = tuple[int, str]
@@ -104,10 +108,14 @@ class Streams:
         lost = rows_where([{"path": path} for path in places], ["offset"], pc.field("offset") >= 0)[
             "offset"
         ].to_pylist()
-        unread = rows_where(self.case.parts("segments", one), ["offset"], pc.field("origin").is_null())[
-            "offset"
-        ].to_pylist()
-        return StreamLog(server, one.file, self.case.parts("transactions", one), tuple(sorted({*lost, *unread})))
+        # What a damaged message says of itself cannot be trusted: it may have been of another transaction than it says.
+        unread = rows_where(
+            self.case.parts("segments", one),
+            ["offset"],
+            pc.field("origin").is_null() | (pc.field("sound") == False),  # noqa: E712
+        )["offset"].to_pylist()
+        log = StreamLog(server, one.file, self.case.parts("transactions", one), tuple(sorted({*lost, *unread})))
+        return replace(log, lost=(ANYWHERE,) * len(log.lost)) if log.lost and log.by_commit else log
 
     @cached_property
     def origins(self) -> list[str]:
@@ -160,20 +168,26 @@ class Streams:
         """What the replicas of the snapshot say of themselves, for each of their masters."""
         label = self.shown.snapshot
         rows = [row for row in self.case.arrow("appliers").to_pylist() if row["snapshot"] == label]
-        queues: dict[tuple[str, str], set[int]] = {}
+        queues: dict[str, set[int]] = {}
+        cut: set[str] = set()
         for one in self.case.inputs:
             if one.kind and one.snapshot == label and not format_with(one.kind).is_log:
+                cut |= {one.server} if one.rejected else set()
                 for part in self.case.parts("segments", one):
                     held = rows_where([part], ["commit"], pc.field("commit").is_valid())["commit"].to_pylist()
-                    queues.setdefault((one.server, ""), set()).update(held)
+                    queues.setdefault(one.server, set()).update(held)
         found = []
         for server, master in sorted({(row["server"], row["master"]) for row in rows}):
             mine = [row for row in rows if (row["server"], row["master"]) == (server, master)]
             commits = [row["commit"] for row in mine if row["commit"] is not None]
             stopped = {row["part"]: row["error"] for row in mine if (row["status"] or "").upper() == "STOPPED"}
-            queued = tuple(sorted(queues.get((server, ""), ())))
-            source = self._master(server)
-            found.append(Applied(server, master, source, max(commits, default=None), queued, stopped))
+            queued = tuple(sorted(queues.get(server, ())))
+            # Each master numbers commits by itself, and nothing tells which of several the log that is there belongs to.
+            alone = {row["master"] for row in rows if row["server"] == server} == {master}
+            source = self._master(server) if alone else None
+            found.append(
+                Applied(server, master, source, max(commits, default=None), queued, stopped, server not in cut)
+            )
         return found
 
     def _master(self, server: str) -> str | None:
@@ -200,7 +214,11 @@ class Streams:
                 commits = list(zip(rows["commit"].to_pylist(), rows["position"].to_pylist(), strict=True))
                 count, first, last = waits.get(origin, (0, commits[0], commits[0]))
                 waits[origin] = count + len(commits), min(first, *commits), max(last, *commits)
-                lacking = [(commit, origin) for commit in commits if commit[0] <= fetched and commit[0] not in queued]
+                lacking = [
+                    (commit, origin)
+                    for commit in commits
+                    if commit[0] <= fetched and commit[0] not in queued and one.whole
+                ]
                 lacks += len(lacking)
                 gaps = sorted([*gaps, *lacking])[: self.limit]
         return Behind(one, waits, gaps, lacks)
@@ -209,6 +227,13 @@ class Streams:
         """Server -> the row of one transaction in its log; None: it has none."""
         origin = self.shown.system.origin_of(position)
         return {name: log.rows_of(origin, [position]).get(position) for name, log in self.logs.items()}
+
+    def at_source(self, server: str, origin: str, position: str) -> str | None:
+        """What its source says of a transaction that a log has without an end; None: nothing that settles it."""
+        found = self.differences.get((server, origin))
+        told = found.difference.undecided.get(position) if found else None
+        # Where the source's log lost records, the end of what seems cut off may have been among them.
+        return None if told == ABORTED and self.logs[self.source_of(origin) or ""].lost else told
 
     # --- as rows of the output
 
@@ -254,7 +279,7 @@ class Streams:
         found = []
         for (server, origin), both in sorted(self.differences.items()):
             one, source = both.difference, self.source_of(origin) or ""
-            void = [position for position, outcome in one.undecided.items() if outcome in (ROLLED_BACK, ABORTED)]
+            void = [position for position in one.undecided if self.at_source(server, origin, position) in _VOID]
             apply = sorted((*one.inside, *one.behind), key=lambda lack: lack.place)
             rows = self.logs[source].rows_of(origin, [lack.position for lack in apply])
             found.append(
@@ -267,7 +292,10 @@ class Streams:
                     "incomplete": [show(lack.position) for lack in one.inside if lack.outcome is not None],
                     "behind": [show(lack.position) for lack in one.behind],
                     "unknown": [show(position) for position, _, _ in one.unknown],
-                    "undecided": {show(position): outcome for position, outcome in one.undecided.items()},
+                    "undecided": {
+                        show(position): self.at_source(server, origin, position) or UNFINISHED
+                        for position in one.undecided
+                    },
                     "errant": [show(position) for position in one.errant],
                     "conflicts": [show(position) for position in one.conflicts],
                     "apply": [show(lack.position) for lack in apply],
@@ -328,7 +356,6 @@ class Streams:
     def transaction(self, server: str, row: Row) -> dict[str, Any]:
         """One transaction of a log as a row of the output."""
         why = row["why"]
-        resolved = self.differences.get((server, row["origin"]))
         return {
             "server": server,
             "origin": row["origin"],
@@ -339,7 +366,7 @@ class Streams:
             "says": SAYS.get(why or ""),
             "ask": ASK.get(why or ""),
             "query": self._query(row) if why in ASK else None,
-            "at_source": resolved.difference.undecided.get(row["position"]) if resolved else None,
+            "at_source": self.at_source(server, row["origin"], row["position"]),
             "offset": row["offset"],
             "last": row["last"],
             "messages": row["messages"],
@@ -553,24 +580,6 @@ _SENDS = {
     MISSING: "the consumer is past it: a replica asks for later commits only",
     PRESENT: "the consumer has it",
 }
-
-
-def reached_before(streams: Streams, source: str, copy: str, origin: str, places: Sequence[int]) -> list[int]:
-    """For each of these ascending places of the source: the last place in the copy of what the source had committed before.
-
-    What stands behind it in the copy was done there later; -1 is before all of it.
-    """
-    theirs, mine = streams.logs[source], streams.logs[copy]
-    there = theirs.last_before(origin, places[0], LISTED) if places else []
-    there += list(theirs.commits(places[0] - 1, places[-1], origin)) if places else []
-    held = mine.rows_of(origin, sorted({row["position"] for row in there}))
-    both = sorted((row[theirs.order], held[row["position"]][mine.order]) for row in there if row["position"] in held)
-    found, last, at = [], -1, 0
-    for place in places:
-        while at < len(both) and both[at][0] < place:
-            last, at = max(last, both[at][1]), at + 1
-        found.append(last)
-    return found
 
 
 def purge_below(streams: Streams, master: str) -> int | None:

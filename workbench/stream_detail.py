@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from workbench.engine.assembly import READ, assembled, message_of, starts_of
+from workbench.engine.assembly import READ, assembled, damaged, message_of, starts_of
 from workbench.model import Format, Parsed, Piece, Problem, System
 from workbench.rules.segments import COMMITTED, TAIL, Stream, kept_pieces, transactions
 
@@ -82,7 +82,7 @@ class StreamDetail:
         """(offset, length, statements that count, content) of the messages of each committed transaction, in their order."""
         segments = self._all()
         segments = segments.filter(segments["origin"].is_valid())
-        starts = starts_of(segments)
+        starts, lost = starts_of(segments), lost or damaged(segments)
         keyed: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
         for row in segments.to_pylist():
             if not row["event"]:

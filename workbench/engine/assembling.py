@@ -74,8 +74,11 @@ def _by_spark(
     (staging / "transactions").mkdir(exist_ok=True)
     try:
         # A handful, however long the log is: a server starts now and then.
-        told = segments.where(F.col("event") == STARTUP).select("event", "origin", "offset").distinct().toArrow()
+        told = (
+            segments.where(F.col("event") == STARTUP).select("event", "origin", "offset", "sound").distinct().toArrow()
+        )
         starts = starts_of(told)
+        lost = lost or not segments.where("not sound").isEmpty()
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for group in _whole_keys(batches):

@@ -49,12 +49,17 @@ Starts = Mapping[str, Numbers]
 
 
 def starts_of(segments: pa.Table) -> dict[str, Numbers]:
-    """Where the servers of a stream started."""
-    told = segments.filter(pc.equal(segments["event"], STARTUP))
+    """Where the servers of a stream started. A damaged record may tell it of another server, or have told a SHUTDOWN."""
+    told = segments.filter(pc.and_(pc.equal(segments["event"], STARTUP), pc.fill_null(segments["sound"], True)))
     places: dict[str, list[int]] = {}
     for origin, offset in zip(told["origin"].to_pylist(), told["offset"].to_pylist(), strict=True):
         places.setdefault(origin, []).append(offset)
     return {origin: np.array(sorted(set(found)), np.int64) for origin, found in places.items()}
+
+
+def damaged(segments: pa.Table) -> bool:
+    """True if a message does not fit its checksum: not even its number can be trusted, so another's may be lost with it."""
+    return bool(pc.any(pc.invert(segments["sound"])).as_py())
 
 
 def assembled(segments: pa.Table, lost: bool, starts: Starts | None = None) -> pa.Table:
@@ -64,7 +69,7 @@ def assembled(segments: pa.Table, lost: bool, starts: Starts | None = None) -> p
     their first messages.
     """
     segments = _in_order(segments.select(READ).filter(segments["origin"].is_valid()))
-    starts = starts_of(segments) if starts is None else starts
+    starts, lost = starts_of(segments) if starts is None else starts, lost or damaged(segments)
     if not len(segments):
         return _SCHEMA.empty_table()
     plain = _plain(segments, lost)
@@ -233,7 +238,7 @@ def of_one(
     messages = []
     for offset, rows in records.items():
         life = int(np.searchsorted(starts, offset, "right"))
-        if rows[0]["event"]:
+        if rows[0]["event"] and rows[0]["sound"] is not False:
             yield _row(
                 rows[0], offset, records, outcome=EVENT, event=rows[0]["event"], life=life, ended=rows[0]["ended"]
             )

@@ -18,6 +18,7 @@ from workbench.engine.reading import opened, stream_part
 from workbench.engine.streams import StreamLog
 from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, INCOMPLETE, OUTCOMES, REPEATED, ROLLED_BACK, UNKNOWN
 from workbench.rules.streams import (
+    ANYWHERE,
     BEGINS_LATER,
     DAMAGED,
     LOST,
@@ -188,7 +189,7 @@ class _Reach:
         order = np.argsort(mine, kind="stable")
         theirs, mine = theirs[order], mine[order]
         at = np.searchsorted(mine, self.lost, "right")
-        before, behind = at > 0, at < len(mine)
+        before, behind = at > 0, (at < len(mine)) & (self.lost != ANYWHERE)
         nearer = before & (mine[np.maximum(at - 1, 0)] > self.before)
         self.before[nearer], self.low[nearer] = mine[at[nearer] - 1], theirs[at[nearer] - 1]
         nearer = behind & (mine[np.minimum(at, len(mine) - 1)] < self.behind)
@@ -228,17 +229,18 @@ def compared(source: StreamLog, copy: StreamLog, origin: str, limit: int) -> Com
     logs, cuts = (source, copy), list(_cuts((source, copy)))
     # Of logs that fit into one cut nothing is read twice.
     kept = _read(logs, origin, cuts[0]) if len(cuts) == 1 else None
-    reach, found = _Reach(copy.lost), _Found(limit)
+    reach, back, found = _Reach(copy.lost), _Reach(source.lost), _Found(limit)
     for cut in cuts:
         theirs, mine = kept or _read(logs, origin, cut)
         reach.add(theirs, mine)
+        back.add(mine, theirs)
     for cut in cuts:
         theirs, mine = kept or _read(logs, origin, cut)
-        _judge(theirs, mine, reach, found)
+        _judge(theirs, mine, reach, back, found)
     return found.compared(reach)
 
 
-def _judge(source: _Rows, copy: _Rows, reach: _Reach, found: _Found) -> None:
+def _judge(source: _Rows, copy: _Rows, reach: _Reach, back: _Reach, found: _Found) -> None:
     if reach.unrelated:
         found.add(source, np.where(source.outcome == _CODE[COMMITTED], _WORD[UNRELATED], 0), source.outcome)
         return
@@ -276,6 +278,7 @@ def _judge(source: _Rows, copy: _Rows, reach: _Reach, found: _Found) -> None:
     found.add(source, np.where(unlike, _WORD["conflicts"], 0), there)
     errant = (copy.outcome == _CODE[COMMITTED]) & ~np.isin(copy.number, source.number)
     errant &= (copy.place > reach.ends[0]) & (copy.place < reach.ends[1])
+    errant &= ~back.in_gap(copy.place)  # there the source lost records: it may have had them, too
     found.add(copy, np.where(errant, _WORD["errant"], 0), copy.outcome)
 
 

@@ -12,6 +12,7 @@ from workbench.engine.streams import StreamLog
 from workbench.model import Problem
 from workbench.rules.segments import COMMITTED, CONFLICT, CORRUPT, INCOMPLETE, REPEATED, ROLLED_BACK, UNKNOWN
 from workbench.rules.streams import (
+    ANYWHERE,
     BEGINS_LATER,
     DAMAGED,
     LOST,
@@ -38,7 +39,8 @@ _UNLIKE = (
 )
 _SAID = (
     f"case when unrelated then if(s.outcome = '{COMMITTED}', '{UNRELATED}', null) when s.outcome is null "
-    f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last, 'errant', null) "
+    f"then if(c.outcome = '{COMMITTED}' and c.place > ends.first and c.place < ends.last "
+    f"and not exists(holes, x -> x.low < c.place and c.place < x.high), 'errant', null) "
     f"when coalesce({_UNLIKE}, false) then 'conflicts' "
     f"when s.outcome != '{COMMITTED}' or coalesce(c.outcome = '{COMMITTED}', false) then null "
     f"when begins is null then '{NOTHING_SHARED}' "
@@ -74,21 +76,29 @@ def counted(spark: SparkSession, source: StreamLog, copy: StreamLog, origin: str
         F.struct(F.min("here").alias("first"), F.max("here").alias("last")).alias("ends"),
         (F.count_if(~F.col("same")) > F.count_if("same")).alias("unrelated"),
     )
-    places = spark.createDataFrame([(place,) for place in copy.lost], "place bigint")
-    nearest = (
-        F.broadcast(places)
-        .crossJoin(both)
-        .groupBy("place")
-        .agg(
-            F.expr("coalesce(max_by(there, here) filter (where here <= place), -1)").alias("low"),
-            F.expr("coalesce(min_by(there, here) filter (where here > place), 9223372036854775807)").alias("high"),
+
+    def gaps(name: str, lost: tuple[int, ...], of: str, other: str) -> DataFrame:
+        """Between which places of the other log records of this one were lost."""
+        places = spark.createDataFrame([(place,) for place in lost], "place bigint")
+        nearest = (
+            F.broadcast(places)
+            .crossJoin(both)
+            .groupBy("place")
+            .agg(
+                F.expr(f"coalesce(max_by({other}, {of}) filter (where {of} <= place), -1)").alias("low"),
+                F.expr(
+                    f"coalesce(min_by({other}, {of}) filter (where {of} > place and place != {ANYWHERE}), "
+                    "9223372036854775807)"
+                ).alias("high"),
+            )
         )
-    )
-    gaps = nearest.agg(F.collect_set(F.struct("low", "high")).alias("gaps"))
+        return nearest.agg(F.collect_set(F.struct("low", "high")).alias(name))
+
     whole = (
         theirs.join(mine, F.col("s.position") == F.col("c.position"), "full")
         .crossJoin(F.broadcast(reach))
-        .crossJoin(F.broadcast(gaps))
+        .crossJoin(F.broadcast(gaps("gaps", copy.lost, "here", "there")))
+        .crossJoin(F.broadcast(gaps("holes", source.lost, "there", "here")))
         .withColumn("lost", F.lit(bool(copy.lost)))
     )
     undecided = (

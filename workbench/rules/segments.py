@@ -270,6 +270,8 @@ def _by_statements(once: Sequence[Message], stream: Stream) -> tuple[str, str | 
     """Of a stream that does not number its messages. A cut fell inside a statement, so the pieces of these tell the end."""
     if any(message.number is not None for message in once):
         return UNKNOWN, UNFIT, None
+    if once[-1].ended is False:
+        return _without_end(once, once, stream, ())
     if not _fits(once, to_the_end=False):
         return INCOMPLETE, GAPS, None
     if _left_open(once):

@@ -27,6 +27,9 @@ from workbench.rules.segments import (
 SETTLED = frozenset({COMMITTED, ROLLED_BACK, EVENT, INCOMPLETE, CORRUPT, CONFLICT})
 """Outcomes of which the copy has the end."""
 
+ANYWHERE = -1
+"""A place at which records were lost, where a log tells the order of commits by numbers: what was lost has none."""
+
 NOT_HERE_YET = frozenset({UNFINISHED, ABORTED})
 
 BEGINS_LATER, LOST, DAMAGED, NOT_READ, NOTHING_SHARED, UNRELATED = (
@@ -120,6 +123,9 @@ def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterabl
     places = [place for place, _, _ in both]
     gaps = set()
     for place in lost:
+        if place == ANYWHERE:
+            gaps.add((ANYWHERE, float("inf")))
+            continue
         at = bisect_right(places, place)
         # What both had first or last is no border: the copy may begin, or end, with the loss.
         gaps.add((both[at - 1][1] if at else -1, both[at][1] if at < len(both) else float("inf")))
@@ -128,8 +134,13 @@ def shared(source: Mapping[str, Entry], copy: Mapping[str, Entry], lost: Iterabl
     return Shared(min(theirs for _, theirs, _ in both), covers, last, tuple(sorted(gaps)), (places[0], places[-1]))
 
 
-def difference(source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[int] = ()) -> Difference:
-    """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts."""
+def difference(
+    source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[int] = (), lost_there: Sequence[int] = ()
+) -> Difference:
+    """What the copy lacks of the source's stream, and has beyond it. Of a number used twice the last one counts.
+
+    `lost` are places in the copy at which records could not be read, `lost_there` those in the source.
+    """
     order, there = (sorted(stream, key=lambda one: (one.place, one.position)) for stream in (source, copy))
     theirs, mine = ({one.position: one for one in stream} for stream in (order, there))
     both = shared(theirs, mine, lost)
@@ -143,8 +154,11 @@ def difference(source: Sequence[Entry], copy: Sequence[Entry], lost: Sequence[in
         if theirs[one.position] is one:
             _judge(one, mine.get(one.position), both, bool(lost), found)
     first, last = both.ends
+    back = shared(mine, theirs, lost_there)
+    holes = back.gaps if back else ()
     for one in there:
-        if one.outcome == COMMITTED and one.position not in theirs and first < one.place < last:
+        in_hole = any(low < one.place < high for low, high in holes)  # the source may have had it, too
+        if one.outcome == COMMITTED and one.position not in theirs and first < one.place < last and not in_hole:
             found.errant.append(one.position)
     return found
 

@@ -35,7 +35,10 @@ def overtaken(late: Sequence[Read], later: Sequence[Read]) -> str:
     hashes: dict[Named, array[int]] = {}
     places: dict[Named, array[int]] = {}
     whole: dict[Named, Read] = {}
+    dropped: dict[str, Read] = {}
     for one in late:
+        if (first := _wide(one)) and first.kind == "DROP_SCHEMA":
+            dropped.setdefault(first.statement.drop_schema_statement.schema_name, one)
         defined, rows = _touches(one, keys)
         whole |= dict.fromkeys(defined, one)
         for table, mine in rows.items():
@@ -43,10 +46,15 @@ def overtaken(late: Sequence[Read], later: Sequence[Read]) -> str:
             places.setdefault(table, array("q")).extend([one.place] * len(mine))
     touched = {table: _Touched(hashes[table], places[table]) for table in hashes}
     for one in later:
+        if wide := _wide(one):
+            if any(before.place < one.place for before in late):
+                return f"{one.name}, which is there, did a {wide.kind} later, and nobody can tell to which tables"
+            continue
         defined, rows = _touches(one, keys)
         for table in (*defined, *rows):
-            if table in whole and whole[table].place < one.place:
-                return f"{one.name}, which is there, changed {printable(str(table))} after {whole[table].name}"
+            before = whole.get(table) or dropped.get(table.schema)
+            if before and before.place < one.place:
+                return f"{one.name}, which is there, changed {printable(str(table))} after {before.name}"
         for table in defined:
             if table in touched and touched[table].first < one.place:
                 return f"{one.name}, which is there, changed the whole table {printable(str(table))} later"
@@ -55,6 +63,14 @@ def overtaken(late: Sequence[Read], later: Sequence[Read]) -> str:
                 what = f"{one.name}, which is there, changed rows of {printable(str(table))} later"
                 return f"{what}: applied now, what was missed would take them back"
     return ""
+
+
+def _wide(one: Read) -> Definition | None:
+    """What it does to a whole schema, or to tables that it does not name; None: nothing of the kind."""
+    first = next(iter(one.operations()), None)
+    if isinstance(first, Definition) and first.table is None and first.kind not in (SET_VARIABLE, "CREATE_SCHEMA"):
+        return first
+    return None
 
 
 class _Touched:

@@ -15,13 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.by_stream import reached_before
 from workbench.model import Problem
 from workbench.plans import ALL, SENT, Draft, Need, Repairs, Step, View
 from workbench.rules.mending import Model
 from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
 from workbench.rules.streamed import StreamModel
-from workbench.stream_records import Record, committed_between, committed_elsewhere, records_of
+from workbench.stream_records import (
+    Record,
+    committed_between,
+    committed_elsewhere,
+    not_understood,
+    reached_before,
+    records_of,
+)
 from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Logs, Operation, Place
@@ -109,7 +115,7 @@ def _wanted(view: View, origin: str, lots: Sequence[int], logs: Logs) -> tuple[l
     model = view.model
     assert isinstance(model, StreamModel) and streams is not None
     found: list[Wanted] = []
-    holders = _readable(view)
+    holders, odd = _readable(view), dict[str, frozenset[str]]()
     for number in lots:
         position = model.lots[number].last
         name = f"transaction {show(position)} of {origin}"
@@ -126,6 +132,13 @@ def _wanted(view: View, origin: str, lots: Sequence[int], logs: Logs) -> tuple[l
             return found, (
                 f"{name} has {row['ragged']:,} rows that cannot be read safely: whoever applies what follows, to these "
                 "tables or others, applies it to other rows than its source did"
+            )
+        if source not in odd:
+            odd[source] = not_understood(streams, source, [model.lots[one].last for one in lots])
+        if position in odd[source]:
+            return (
+                found,
+                f"{name} holds what this tool does not know (RECORD_UNKNOWN): it may change what the rest means",
             )
         records = records_of(streams, source, {position: row}).get(position, [])
         one = Wanted(
@@ -146,7 +159,9 @@ def _overtaken(view: View, server: str, origin: str, wanted: Sequence[Wanted], l
     if not late or source is None or both.shared is None:
         return ""
     first = model.places[late[0].lot]
-    tables = {table for one in late for table in json.loads(one.rows)}
+    counted = [json.loads(one.rows) for one in late]
+    # What changes a table or schema as a whole has no rows that would tell its name.
+    tables = {table for rows in counted for table in rows} if all(counted) else None
     found = committed_between(streams, source, origin, first, both.shared.covers, tables)
     lacked = {lack.position for lack in (*both.difference.inside, *both.difference.behind)}
     there = {position: row for position, row in found.items() if position not in lacked}
@@ -207,8 +222,10 @@ def _step(view: View, server: str, origin: str, wanted: Sequence[Wanted], logs: 
     show = view.situation.topology.system.show
     streams = view.situation.verdicts.streams
     assert streams is not None
-    both = streams.differences[server, origin].difference
-    void = {show(at): outcome for at, outcome in both.undecided.items() if outcome in (ROLLED_BACK, ABORTED)}
+    undecided = {
+        at: streams.at_source(server, origin, at) for at in streams.differences[server, origin].difference.undecided
+    }
+    void = {show(at): outcome for at, outcome in undecided.items() if outcome in (ROLLED_BACK, ABORTED)}
     numbers = ", ".join(one.position for one in wanted[:20]) + (
         f" and {len(wanted) - 20:,} more" if len(wanted) > 20 else ""
     )
