@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,14 @@ def test_a_damaged_event_tells_nothing(tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     path.write_bytes(first + stop + second)
     assert inspect_file(path)["detail"]["counts"] == {"committed": 1, "corrupt": 1}
+
+
+@pytest.mark.parametrize("packs", [bytes, gzip.compress])
+@pytest.mark.parametrize("hole", [(64 << 10) - 3, 64 << 10, 5 << 20])
+def test_a_log_that_begins_with_a_hole_of_zeros(hole: int, packs: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes(packs(bytes(hole) + b"".join(record(transaction(at, insert((b"1", b"x")))) for at in (7, 8))))
+    seen = inspect_file(path)
+    assert seen["format"] == "drizzle.transaction-log"
+    assert seen["detail"]["resync"] == [{"damaged_offset": 0, "next_good_offset": hole}]
+    assert seen["detail"]["counts"] == {"committed": 2}

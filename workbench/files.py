@@ -53,18 +53,31 @@ _MANY = 200
 LARGEST_DOCUMENT = 256 << 20
 _WINDOW = 64 << 10
 _HEAD = 64 << 10
+_ZEROS = 64
+
+
+def _hole(data: bytes) -> int:
+    return len(data) - len(data.lstrip(b"\0"))
 
 
 def head(path: Path) -> tuple[bytes, str]:
-    """The first 64 KiB, decompressed, and why there are no more of them if the packing is damaged."""
+    """The first 64 KiB, decompressed, and why there are no more of them if the packing is damaged.
+
+    Of a hole of zeros that is longer only the end: what stands behind it tells what the file is.
+    """
     if not packed(path):
         with open(path, "rb") as file:
-            return file.read(_HEAD), ""
+            start = file.read(_HEAD)
+            while len(start) == _HEAD and (hole := _hole(start)) > _HEAD // 2:
+                start = start[hole - _ZEROS :] + file.read(hole - _ZEROS)
+            return start, ""
     start = b""
     try:
         for chunk in unpacked(path):
             start += chunk
-            if len(start) >= _HEAD:
+            if (hole := _hole(start)) > _HEAD // 2:
+                start = start[hole - _ZEROS :]
+            elif len(start) >= _HEAD:
                 break
     except Broken as error:
         return start[:_HEAD], str(error)
