@@ -188,7 +188,7 @@ def _words(operation: pa.Array) -> pa.Array:
 
 def _told(record: Numbers, count: int, target: pa.Array, word: pa.Array, kept: Numbers) -> pa.Array:
     """Of each record its rows by table and operation, as JSON."""
-    coded = target.cast(pa.string()).dictionary_encode()
+    coded = pc.fill_null(target.cast(pa.string()), "").dictionary_encode()
     tables = sorted(coded.dictionary.to_pylist())
     rank = np.searchsorted(np.array(tables, object), np.array(coded.dictionary.to_pylist(), object))
     names = pa.array([json.dumps(one) for one in tables], pa.string())
@@ -200,7 +200,8 @@ def _told(record: Numbers, count: int, target: pa.Array, word: pa.Array, kept: N
         changes = _ordered(changes.rename_columns(["record", "target", "word", "rows"]), "record", "target", "word")
     number = changes["rows"].cast(pa.string())
     text = pc.binary_join_element_wise('"', changes["word"], '": ', number, "")
-    numbers, targets = changes["record"].to_numpy(), changes["target"].to_numpy()
+    # Of no rows at all the columns have no chunks, and no type either.
+    numbers, targets = (np.asarray(changes[name].to_numpy(), np.int64) for name in ("record", "target"))
     first = np.flatnonzero(
         np.append(True, (numbers[1:] != numbers[:-1]) | (targets[1:] != targets[:-1]))[: len(numbers)]
     )
