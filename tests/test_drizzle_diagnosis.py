@@ -327,3 +327,11 @@ def test_commits_that_are_not_in_a_queue(tmp_path: Path) -> None:
     # Nothing tells which of two masters the log is of, and both count their commits from 1.
     queue = waiting(range(111, 113)) + waiting(range(500, 502), master=2)
     assert told("two", queue, appliers(m1=10, m2=3)) == []
+
+
+def test_a_damaged_row_of_an_exported_log_is_told(tmp_path: Path) -> None:
+    rows = bytes_of("innodb_log/sys_replication_log.jsonl").splitlines(keepends=True)
+    rows[5] = rows[5][:40] + b"\n"
+    found = diagnosed(tmp_path, {"primary.replication-log.jsonl": b"".join(rows)})
+    (one,) = (one for one in found["findings"] if one["code"] == "RECORD_CORRUPT")
+    assert one["server"] == "primary" and "in 1 place" in one["summary"]

@@ -218,11 +218,13 @@ def damaged(situation: Situation) -> Iterator[Finding]:
         torn = end.get("state") == "truncated"
         rejects = [row for row in _rejects(situation, one.file) if not row["reason"].startswith(PACKED)]
         lost = [row for row in rejects if not (torn and row["offset"] == end.get("offset"))]
-        mine = [row for row in _streams(situation).odd_ones if row["outcome"] == CORRUPT]
-        bad = [row for row in mine if row["server"] == one.server]
-        if one.kind and one.kind.startswith("drizzle.transaction-log") and (lost or bad):
+        log = _streams(situation).logs.get(one.server)
+        mine = _streams(situation).odd_ones if log and log.file == one.file else []
+        bad = [row for row in mine if row["server"] == one.server and row["outcome"] == CORRUPT]
+        if lost or bad:
             what = [f"{len(bad):,} transactions have a message that does not fit its checksum"] if bad else []
-            what += [f"no records that can be read: in {len(lost):,} places"] if lost else []
+            places = f"{len(lost):,} place{'s' * (len(lost) != 1)}"
+            what += [f"what is no record that can be read, in {places}"] if lost else []
             evidence = [{name: row[name] for name in ("position", "outcome", "offset")} for row in bad]
             yield Finding(
                 "RECORD_CORRUPT",
