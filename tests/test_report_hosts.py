@@ -119,5 +119,5 @@ def test_in_a_column_of_names_a_word_of_any_sentence_is_a_name(column: str, text
     names = Pseudonyms(b"k" * 32, None, NAMING)
     names.learn("host", ["mail"])
     names.learn("server", ["hub"])
-    shown = packing._redacted(pa.array([text, None]), column, pa.string(), names).to_pylist()
+    shown = packing._redacted(pa.array([text, None]), "links", column, pa.string(), names).to_pylist()
     assert shown == [{"url": "ldap://host-1:port-1", "consumer_host": "host-1", "holder": "server-1"}[column], None]
