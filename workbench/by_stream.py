@@ -112,7 +112,7 @@ class Streams:
         unread = rows_where(
             self.case.parts("segments", one),
             ["offset"],
-            pc.field("origin").is_null() | (pc.field("sound") == False),  # noqa: E712
+            pc.field("origin").is_null() | ~pc.field("sound"),
         )["offset"].to_pylist()
         log = StreamLog(server, one.file, self.case.parts("transactions", one), tuple(sorted({*lost, *unread})))
         return replace(log, lost=(ANYWHERE,) * len(log.lost)) if log.lost and log.by_commit else log
