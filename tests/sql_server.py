@@ -41,7 +41,7 @@ class Database:
         with connected(self.address, self.access) as server:
             yield server
 
-    def run(self, *statements: str, modes: str = "") -> list[tuple]:  # type: ignore[type-arg]
+    def run(self, *statements: str, modes: str = "") -> list[tuple[object, ...]]:
         """Statements of a test, over a connection that the workbench did not make; the rows of the last one."""
         raw = pymysql.connect(
             unix_socket=str(self.socket),

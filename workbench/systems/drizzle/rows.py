@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 from workbench.boundary import printable
 from workbench.model import Problem
 from workbench.systems.drizzle.formats.exports import message_in_line
-from workbench.systems.drizzle.formats.messages_pb2 import Statement, Table, Transaction
+from workbench.systems.drizzle.formats.messages_pb2 import FieldMetadata, Statement, Table, TableMetadata, Transaction
 from workbench.systems.drizzle.ids import content_of
 from workbench.unpacking import opened
 
@@ -240,16 +240,16 @@ def _operations(statement: Statement, where: str) -> Iterator[Operation]:
         yield Definition(kind, _defined(statement), statement)
 
 
-def _named(metadata: object) -> Named:
-    return Named(metadata.schema_name, metadata.table_name, _catalog(metadata.catalog_name))  # type: ignore[attr-defined]
+def _named(metadata: TableMetadata) -> Named:
+    return Named(metadata.schema_name, metadata.table_name, _catalog(metadata.catalog_name))
 
 
 def _catalog(text: str) -> str:
     return "" if text.lower() == "local" else text
 
 
-def _columns(metadata: Iterable[object]) -> Columns:
-    return tuple(Column(one.name, one.type) for one in metadata)  # type: ignore[attr-defined]
+def _columns(metadata: Iterable[FieldMetadata]) -> Columns:
+    return tuple(Column(one.name, one.type) for one in metadata)
 
 
 def _inserts(statement: Statement, where: str) -> Iterator[Insert]:

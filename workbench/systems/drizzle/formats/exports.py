@@ -141,7 +141,9 @@ def _array(piece: Piece) -> Iterator[tuple[int, Any]]:
     decode, blank = json.JSONDecoder().raw_decode, re.compile(r"[\s,]*")
     at, place, behind = text.index("[") + 1, 0, 0
     while True:
-        at = blank.match(text, at).end()  # type: ignore[union-attr]
+        found = blank.match(text, at)
+        assert found is not None  # no blanks at all fit, too
+        at = found.end()
         place, behind = place + len(text[behind:at].encode()), at
         if text.startswith("]", at):
             return
