@@ -23,7 +23,7 @@ from workbench.plans import ASKED_FOR, Plan, Step
 from workbench.systems import system_named
 
 PASSWORD = "WORKBENCH_PASSWORD"  # noqa: S105 - the name of a variable, not a password
-_FORMERLY = {PASSWORD: "WORKBENCH_LDAP_PASSWORD"}
+_FORMERLY = {PASSWORD: ("WORKBENCH_LDAP_PASSWORD",)}
 """Names of variables that were given before, and still count."""
 
 REPLICATION_PASSWORD = "WORKBENCH_REPLICATION_PASSWORD"  # noqa: S105 - the name of a variable, not a password
@@ -138,7 +138,7 @@ class Reach:
                     raise Problem("the password is no text in UTF-8", printable(str(file)), "write it anew") from None
                 except OSError as error:
                     raise Problem(f"no password: {error.strerror}", printable(str(file)), "give another file") from None
-            elif set_as := next((one for one in (variable, _FORMERLY.get(variable)) if one in os.environ), None):
+            elif set_as := next((one for one in (variable, *_FORMERLY.get(variable, ())) if one in os.environ), None):
                 given = os.environ[set_as]
             elif self.ask:
                 given = self.ask(whose)
