@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from stream_histories import Source as StreamSource
 from test_segments import rows_of
 
@@ -140,6 +144,7 @@ def test_transactions_put_together_by_spark_are_the_same(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(assembling, "_AT_ONCE", 7)
+    monkeypatch.setattr(assembling, "_HASHES", 50)
     for seed in range(2):
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -147,16 +152,37 @@ def test_transactions_put_together_by_spark_are_the_same(
         history.run(200)
         rows, where = rows_of(history), Source("a.log", "now", "a")
         offsets = rows["offset"].to_pylist()
-        middle = offsets.index(offsets[len(rows) // 2])  # a part never divides a record
-        halves = [rows.slice(0, middle), rows.slice(middle)]
-        parts = [write_part(folder, "segments", half, where) for half in halves]
-        here = read_all(folder, assemble(parts, folder, where, seed == 1))
-        monkeypatch.setattr(assembling, "HERE", 0)
-        there = read_all(folder, assemble(parts, folder, where, seed == 1, spark))
-        monkeypatch.undo()
-        monkeypatch.setattr(assembling, "_AT_ONCE", 7)
-        assert here == there
+        # A part never divides a record; a transaction may stand in several parts.
+        borders = sorted({offsets.index(offsets[len(rows) * part // 5]) for part in range(1, 5)})
+        cuts = zip([0, *borders], [*borders, len(rows)], strict=True)
+        parts = [write_part(folder, "segments", rows.slice(begin, end - begin), where) for begin, end in cuts]
+        alone = assemble(parts, folder, where, seed == 1)
+        here = read_all(folder, alone["parts"])
+        for most in (0, len(rows) - 1):  # what stands in several parts is brought together by Spark, or in this process
+            monkeypatch.setattr(assembling, "HERE", most)
+            there = assemble(parts, folder, where, seed == 1, spark)
+            assert read_all(folder, there["parts"]) == here and there["by_origin"] == alone["by_origin"]
+        monkeypatch.setattr(assembling, "HERE", len(rows))
         assert len({row["outcome"] for row in here}) > 2
+        assert sum(one["count"] for one in alone["by_origin"].values()) == sum(
+            row["outcome"] == "committed" for row in here
+        )
+        assert max(row["messages"] for row in here) > 1
+        assert {each.name for each in folder.iterdir()} == {"segments", "transactions"}
+
+
+@given(st.lists(st.lists(st.one_of(st.integers(0, 5), st.integers(2**64 - 5, 2**64 - 1), st.integers(0, 2**64 - 1)))))
+def test_hashes_in_several_files_are_found(each: list[list[int]]) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(assembling, "_HASHES", 3)
+        files = [Path(folder) / f"{number}.npy" for number in range(len(each))]
+        for file, hashes in zip(files, each, strict=True):
+            np.save(file, np.unique(np.array(hashes, np.uint64)))
+        many = Counter(one for hashes in each for one in set(hashes))
+        found = assembling._in_several(files)
+    assert found.tolist() == sorted(one for one, count in many.items() if count > 1)
+    asked = sorted(many)
+    assert assembling._within(np.array(asked, np.uint64), found).tolist() == [many[one] > 1 for one in asked]
 
 
 def read_all(folder: Path, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

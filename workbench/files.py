@@ -211,18 +211,19 @@ def _framed(
             return data
 
         kept: list[Frame] = []
-        at = start
+        full, at = start, start
         try:
             for frame in frames(read, size, start, size if end is None else end, known):
-                if kept and frame[1] - kept[0][0] > PIECE:  # so one that is longer than this comes alone
-                    yield _piece_of(source, read, kept, size)
-                    kept = []
-                at = frame[1]
+                if frame[1] > full:  # so a frame that is longer than a piece comes alone
+                    if kept:
+                        yield _piece_of(source, read, kept, size)
+                        at = kept[-1][1]
+                    kept, full = [], frame[0] + PIECE
                 kept.append(frame)
             if kept:
                 yield _piece_of(source, read, kept, size)
         except Broken as error:
-            yield Reject(at, str(error))
+            yield Reject(kept[-1][1] if kept else at, str(error))
     finally:
         os.close(descriptor)
 

@@ -195,13 +195,13 @@ def _assembled(one: Input, staging: Path, spark: SparkSession | None) -> None:
     segments = [part for part in one.parts if part["table"] == "segments"]
     if not segments:
         return
-    from workbench.engine.assembling import assemble, committed_in
+    from workbench.engine.assembling import assemble
 
     # What a cut end will hold is not there yet; before it nothing is lost.
     torn = one.facts.get("end_of_file", {}).get("state") == "truncated"
     made = assemble(segments, staging, one.source, one.rejected > torn, spark)
-    one.parts += made
-    one.facts["by_origin"] = committed_in([staging / part["table"] / part["name"] for part in made])
+    one.parts += made["parts"]
+    one.facts["by_origin"] = made["by_origin"]
 
 
 def _time(text: str | None) -> datetime | None:

@@ -1,12 +1,15 @@
-"""The transactions of a loaded stream, as parts of the table `transactions`: in this process, or by Spark.
+"""The transactions of a loaded stream, as parts of the table `transactions`: in this process, or on the workers of Spark.
 
-Spark brings the segments of one server and number together, sorted, and a worker goes through them as they come: of a
-transaction of any size it holds the rows of `segments`, one for each piece of a statement, and never a value.
+A part of the table `segments` holds whole records, and most transactions stand in one record, or in several near each other. So
+each worker puts together what stands in its part alone; only the rows of transactions that stand in several parts have to be
+brought together. Which ones these are is told by hashes of their numbers. Of a transaction of any size a worker holds the rows
+of `segments`, one for each piece of a statement, and never a value.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from workbench.engine.assembly import READ, STARTUP, UNKNOWN_KIND, assembled, starts_of
+from workbench.engine.assembly import READ, Starts, assembled, damaged, starts_of
 from workbench.engine.parts import ROWS_PER_PART, write_part
 from workbench.model import Problem, Source, merge_facts
-from workbench.rules.segments import COMMITTED, ROLLBACK, ROLLBACK_STATEMENT
+from workbench.rules.segments import COMMITTED
+from workbench.tables import Numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,74 +34,158 @@ HERE = 1_000_000
 _AT_ONCE = 200_000
 _FEWEST_TASKS = 4
 _TASK_ROWS = 2_000_000
+_HASHES = 16_000_000
+"""Hashes that are held at once: 128 MB."""
 
 
 def assemble(
     parts: Sequence[Mapping[str, Any]], staging: Path, source: Source, lost: bool, spark: SparkSession | None = None
-) -> list[dict[str, Any]]:
+) -> dict[str, Any]:
     """Write the transactions of one stream; `parts` are those of its segments under `staging`.
 
-    `lost` says that something of the stream could not be read. With a session given, and many rows, Spark does it. A part holds
-    whole records: a reader gives those of a piece of the file at once.
+    Returns the `parts` of transactions, and `by_origin` how many of them were committed, the lowest and the highest. `lost`
+    says that something of the stream could not be read. With a session given, and many rows, Spark does it.
     """
-    paths = [str(staging / "segments" / part["name"]) for part in parts]
+    paths = [staging / "segments" / part["name"] for part in parts]
     if spark is not None and sum(part["rows"] for part in parts) > HERE:
-        return _by_spark(spark, paths, sum(part["rows"] for part in parts), staging, source, lost)
-    tables = [pq.ParquetFile(path).read(READ) for path in paths]
-    return list(_written(assembled(pa.concat_tables(tables), lost), staging, source)) if tables else []
+        return _by_spark(spark, paths, staging, source, lost)
+    return _written(assembled(_read(paths), lost), staging, source) if paths else _NOTHING
 
 
-def _written(transactions: pa.Table, staging: Path, source: Source) -> Iterator[dict[str, Any]]:
-    for at in range(0, len(transactions), ROWS_PER_PART):
-        yield write_part(staging, "transactions", transactions.slice(at, ROWS_PER_PART), source)
+_NOTHING: dict[str, Any] = {"parts": [], "by_origin": {}}
 
 
-_ODD = (
-    "event is not null or sound = false or operation is null or operation in ('{rollback}', '{rollback_statement}') "
-    "or startswith(operation, '{unknown}') or not (coalesce(segment = 1 and ended, false) "
-    "or (segment is null and ended is null and not {lost})) "
-    "or not (piece is null or coalesce(piece = 1 and piece_ended, false))"
-)
-"""Rows of transactions that are no plain commit in one message, as `workbench.engine.assembly` tells these."""
+def _read(paths: Sequence[Path]) -> pa.Table:
+    return pa.concat_tables([pq.ParquetFile(path).read(READ) for path in paths])
 
 
-def _by_spark(
-    spark: SparkSession, paths: list[str], rows: int, staging: Path, source: Source, lost: bool
+def _written(transactions: pa.Table, staging: Path, source: Source) -> dict[str, Any]:
+    slices = [transactions.slice(at, ROWS_PER_PART) for at in range(0, len(transactions), ROWS_PER_PART)]
+    parts = [write_part(staging, "transactions", one, source) for one in slices]
+    which = pc.equal(transactions["outcome"], COMMITTED)
+    committed = transactions.select(["origin", "position"]).filter(which)
+    of = committed.group_by("origin").aggregate([("position", "count"), ("position", "min"), ("position", "max")])
+    each = zip(
+        *(of[name].to_pylist() for name in ("origin", "position_count", "position_min", "position_max")), strict=True
+    )
+    return {
+        "parts": parts,
+        "by_origin": {origin: {"count": count, "min": low, "max": high} for origin, count, low, high in each},
+    }
+
+
+def _by_spark(spark: SparkSession, paths: Sequence[Path], staging: Path, source: Source, lost: bool) -> dict[str, Any]:
+    from workbench.engine.evidence import on_workers
+
+    aside = staging / ".assembling"
+    aside.mkdir()
+    count = max(_FEWEST_TASKS, len(paths) // 16)
+    tasks = [range(task, len(paths), count) for task in range(min(count, len(paths)))]
+
+    def tell(task: int) -> Iterator[dict[str, Any]]:
+        for number in tasks[task]:
+            segments = pq.ParquetFile(paths[number]).read(["origin", "position", "offset", "event", "sound"])
+            segments = segments.filter(segments["origin"].is_valid())  # what is lost has none
+            np.save(aside / f"{number}.npy", np.unique(_hashes(segments)))
+            starts = {origin: places.tolist() for origin, places in starts_of(segments).items()}
+            yield {"starts": starts, "damaged": damaged(segments)}
+
+    told = on_workers(spark, len(tasks), tell, staging)
+    lost = lost or any(one["damaged"] for one in told)
+    found: dict[str, list[int]] = {}
+    for one in told:
+        for origin, places in one["starts"].items():
+            found.setdefault(origin, []).extend(places)
+    starts = {origin: np.unique(np.array(places, np.int64)) for origin, places in found.items()}
+    spread = aside / "in-several.npy"
+    np.save(spread, _in_several([aside / f"{number}.npy" for number in range(len(paths))]))
+
+    def put_together(task: int) -> Iterator[dict[str, Any]]:
+        others = np.load(spread, mmap_mode="r")
+        for number in tasks[task]:
+            segments = _read([paths[number]])
+            waits = _within(_hashes(segments), others)
+            if waits.any():
+                pq.write_table(segments.filter(pa.array(waits)), aside / f"{number}.parquet")
+                segments = segments.filter(pa.array(~waits))
+            yield _written(assembled(segments, lost, starts), staging, source) | {"wait": int(waits.sum())}
+
+    made = on_workers(spark, len(tasks), put_together, staging)
+    wait, waiting = sum(one.pop("wait") for one in made), sorted(aside.glob("*.parquet"))
+    if wait > HERE:
+        made += _brought_together(spark, waiting, wait, staging, source, lost, starts)
+    elif waiting:
+        made.append(_written(assembled(_read(waiting), lost, starts), staging, source))
+    shutil.rmtree(aside)
+    return _NOTHING | merge_facts(made)
+
+
+def _hashes(segments: pa.Table) -> Numbers:
+    """Of each row a hash of its server and the number of its transaction. Two of one hash are taken for spread, and no more."""
+    return _mixed(_text_hashes(segments["origin"]), _text_hashes(segments["position"]))
+
+
+def _text_hashes(texts: pa.ChunkedArray) -> Numbers:
+    """Hashes of texts, eight bytes at each step."""
+    whole = pa.array(texts.cast(pa.large_string()).combine_chunks())
+    ends, data = np.frombuffer(whole.buffers()[1], np.int64), bytes(whole.buffers()[2] or b"")
+    ends = ends[whole.offset : whole.offset + len(whole) + 1]
+    words: Numbers = np.ndarray(len(data) + 1, "<u8", data + bytes(8), strides=(1,))
+    place, left = ends[:-1].copy(), np.diff(ends)
+    found = left.astype(np.uint64)
+    longer = np.flatnonzero(left > 0)
+    while len(longer):
+        beyond = np.maximum(8 - left[longer], 0).astype(np.uint64) * np.uint64(8)
+        found[longer] = _mixed(found[longer], words[place[longer]] << beyond)
+        place[longer] += 8
+        left[longer] -= 8
+        longer = longer[left[longer] > 0]
+    return found
+
+
+def _mixed(hashes: Numbers, others: Numbers) -> Numbers:
+    mixed = (hashes ^ others) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+def _in_several(files: Sequence[Path]) -> Numbers:
+    """The hashes that stand in several of these files, ascending; each file holds its own once, ascending."""
+    each = [np.load(file, mmap_mode="r") for file in files]
+    shares = -(-sum(map(len, each)) // _HASHES)
+    borders = [np.uint64((1 << 64) * share // shares) for share in range(1, shares)]
+    cuts = [[0, *np.searchsorted(one, borders).tolist(), len(one)] for one in each]
+    found = [np.zeros(0, np.uint64)]
+    for share in range(shares):
+        here = np.concatenate([one[cut[share] : cut[share + 1]] for one, cut in zip(each, cuts, strict=True)])
+        here.sort()
+        found.append(np.unique(here[1:][here[1:] == here[:-1]]))
+    return np.concatenate(found)
+
+
+def _within(hashes: Numbers, others: Numbers) -> np.ndarray[Any, Any]:
+    """Which hashes are among the others, which ascend."""
+    place = np.searchsorted(others, hashes)
+    return np.append(others, np.uint64(0))[place] == hashes if len(others) else np.zeros(len(hashes), bool)
+
+
+def _brought_together(
+    spark: SparkSession, paths: Sequence[Path], rows: int, staging: Path, source: Source, lost: bool, starts: Starts
 ) -> list[dict[str, Any]]:
+    """The same of rows that stand apart. Spark sorts them, and a worker goes through them as they come."""
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
 
     from workbench.engine.evidence import cause_of
 
-    segments = spark.read.parquet(*paths).select(*READ).where("origin is not null")
-    segments = segments.withColumn("key", F.xxhash64("origin", "position"))
-    (staging / "transactions").mkdir(exist_ok=True)
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for group in _whole_keys(batches):
+            made = _written(assembled(group, lost, starts), staging, source)
+            yield pa.RecordBatch.from_pydict({"made": [json.dumps(made)]})
+
     try:
-        # A handful, however long the log is: a server starts now and then.
-        told = (
-            segments.where(F.col("event") == STARTUP).select("event", "origin", "offset", "sound").distinct().toArrow()
-        )
-        starts = starts_of(told)
-        lost = lost or not segments.where("not sound").isEmpty()
-
-        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for group in _whole_keys(batches):
-                for part in _written(assembled(group, lost, starts), staging, source):
-                    yield pa.RecordBatch.from_pydict({"part": [json.dumps(part)]})
-
-        tasks = max(_FEWEST_TASKS, -(-rows // _TASK_ROWS))
-        names = {"rollback": ROLLBACK, "rollback_statement": ROLLBACK_STATEMENT, "unknown": UNKNOWN_KIND}
-        odd_row = F.expr(_ODD.format(**names, lost=str(lost).lower()))
-        by_key = segments.groupBy("key").agg(
-            (F.min("offset") != F.max("offset")).alias("several"), F.bool_or(odd_row).alias("odd")
-        )
-        odd = by_key.where("several or odd").select("key")
-        # Most stand in one record, and are put together where they were read; only the others have to be brought together.
-        alone = segments.join(odd, "key", "left_anti")
-        keyed = segments.join(odd, "key", "left_semi").repartition(tasks, "origin", "position")
+        segments = spark.read.parquet(*map(str, paths)).select(*READ)
+        keyed = segments.repartition(max(_FEWEST_TASKS, -(-rows // _TASK_ROWS)), "origin", "position")
         ordered = keyed.sortWithinPartitions("origin", "position", "offset", "number")
-        found = [one.drop("key").mapInArrow(work, "part string").collect() for one in (alone, ordered)]
-        return [json.loads(row.part) for rows_of in found for row in rows_of]
+        return [json.loads(row.made) for row in ordered.mapInArrow(work, "made string").collect()]
     except PySparkException as error:
         raise Problem(f"the transactions could not be put together: {cause_of(error)}", str(staging.parent)) from None
 
@@ -129,16 +217,3 @@ def _last_border(table: pa.Table) -> int:
     )
     others = np.flatnonzero(~np.asarray(same.combine_chunks().to_numpy(zero_copy_only=False), dtype=bool))
     return int(others[-1]) + 1 if len(others) else 0
-
-
-def committed_in(paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
-    """Origin -> how many of its transactions were committed, the lowest of them and the highest."""
-    found: dict[str, dict[str, Any]] = {}
-    for path in paths:
-        rows = pq.ParquetFile(path).read(["origin", "position", "outcome"])
-        rows = rows.filter(pc.equal(rows["outcome"], COMMITTED))
-        of = rows.group_by("origin").aggregate([("position", "count"), ("position", "min"), ("position", "max")])
-        for row in of.to_pylist():
-            ends = {"count": row["position_count"], "min": row["position_min"], "max": row["position_max"]}
-            found[row["origin"]] = merge_facts([found.get(row["origin"], {}), ends])
-    return found

@@ -68,7 +68,10 @@ def assembled(segments: pa.Table, lost: bool, starts: Starts | None = None) -> p
     `lost` says that parts of the stream could not be read; `starts` is that of the whole stream. They come in the order of
     their first messages.
     """
-    segments = _in_order(segments.select(READ).filter(segments["origin"].is_valid()))
+    segments = segments.select(READ)
+    if segments["origin"].null_count:
+        segments = segments.filter(segments["origin"].is_valid())
+    segments = _in_order(segments)
     starts, lost = starts_of(segments) if starts is None else starts, lost or damaged(segments)
     if not len(segments):
         return _SCHEMA.empty_table()
@@ -103,8 +106,8 @@ def _truth(column: Any, null: bool) -> np.ndarray:
 
 
 def _firsts(offset: Numbers) -> Numbers:
-    """Which rows are the first of their records."""
-    return np.flatnonzero(np.append(True, offset[1:] != offset[:-1]))
+    """Which rows are the first of their records, or of whatever else stands together."""
+    return np.flatnonzero(np.append(True, offset[1:] != offset[:-1])[: len(offset)])
 
 
 def _plain(segments: pa.Table, lost: bool) -> np.ndarray:
@@ -192,23 +195,26 @@ def _told(record: Numbers, count: int, target: pa.Array, word: pa.Array, kept: N
     tables = sorted(coded.dictionary.to_pylist())
     rank = np.searchsorted(np.array(tables, object), np.array(coded.dictionary.to_pylist(), object))
     names = pa.array([json.dumps(one) for one in tables], pa.string())
-    codes = pa.array(rank.astype(np.int64)).take(coded.indices)
-    changes = pa.table({"record": record, "target": codes, "word": word, "rows": kept})
-    changes = changes.filter(pc.greater(pa.array(kept), 0))
-    if len(np.unique(changes["record"].to_numpy())) < len(changes):
-        changes = changes.group_by(["record", "target", "word"]).aggregate([("rows", "sum")])
-        changes = _ordered(changes.rename_columns(["record", "target", "word", "rows"]), "record", "target", "word")
-    number = changes["rows"].cast(pa.string())
-    text = pc.binary_join_element_wise('"', changes["word"], '": ', number, "")
-    # Of no rows at all the columns have no chunks, and no type either.
-    numbers, targets = (np.asarray(changes[name].to_numpy(), np.int64) for name in ("record", "target"))
-    first = np.flatnonzero(
-        np.append(True, (numbers[1:] != numbers[:-1]) | (targets[1:] != targets[:-1]))[: len(numbers)]
+    changed = np.flatnonzero(kept > 0)
+    targets = rank[coded.indices.to_numpy()[changed]]
+    kinds = sorted(ROW_STATEMENTS.values())
+    words = pc.index_in(word, pa.array(kinds)).fill_null(0).to_numpy()[changed]
+    # One number for each record, table and operation, so that what belongs together is counted in their order.
+    keys = (record[changed] * len(tables) + targets) * len(kinds) + words
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    each = _firsts(keys)
+    rows = np.add.reduceat(kept[changed][order], each) if len(each) else each
+    pairs, words = np.divmod(keys[each], len(kinds))
+    text = pc.binary_join_element_wise(
+        '"', pa.array(kinds).take(pa.array(words)), '": ', pa.array(rows).cast(pa.string()), ""
     )
-    groups = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(numbers))))
-    of_table = _joined_by(groups, len(first), text.combine_chunks(), np.ones(len(groups), bool), ", ", "")
-    told = pc.binary_join_element_wise(names.take(pa.array(targets[first])), ": {", of_table, "}", "")
-    whole = _joined_by(numbers[first], count, told, np.ones(len(first), bool), ", ", "")
+    first = _firsts(pairs)
+    groups = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(pairs))))
+    numbers, targets = np.divmod(pairs[first], max(len(tables), 1))
+    of_table = _joined_by(groups, len(first), text, np.ones(len(groups), bool), ", ", "")
+    told = pc.binary_join_element_wise(names.take(pa.array(targets)), ": {", of_table, "}", "")
+    whole = _joined_by(numbers, count, told, np.ones(len(first), bool), ", ", "")
     return pc.binary_join_element_wise("{", whole, "}", "")
 
 

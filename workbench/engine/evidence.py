@@ -33,7 +33,9 @@ def _tasks(shares: Iterable[Share]) -> list[list[Share]]:
     """Shares spread over tasks of like size; no stream is divided."""
     weighed = sorted(streams(shares), key=lambda stream: -sum(share.size for share in stream))
     total = sum(share.size for stream in weighed for share in stream)
-    tasks: list[list[Share]] = [[] for _ in range(min(len(weighed), max(_FEWEST_TASKS, -(-total // TASK))))]
+    # Of tasks of like size that do not come out even, the last would keep one worker busy and the others waiting.
+    count = -(-max(total, 1) // (_FEWEST_TASKS * TASK)) * _FEWEST_TASKS
+    tasks: list[list[Share]] = [[] for _ in range(min(len(weighed), count))]
     weights = [0] * len(tasks)
     for stream in weighed:
         lightest = weights.index(min(weights))
@@ -47,23 +49,44 @@ def read_files(
 ) -> list[dict[str, Any]]:
     """Read the shares on the workers; each answers with counts, facts and the parts it wrote under `staging`.
 
-    The answers are a few hundred bytes for each share. `watch` is told now and then how many bytes are read and how many rows
-    they held. If this raises, tasks may live on for some seconds: Spark tells them to end and does not wait. Take
-    `staging` away then, and they can write nothing more.
+    `watch` is told now and then how many bytes are read and how many rows they held.
     """
     tasks = _tasks(shares)
-    if not tasks:
-        return []
     progress = staging / ".progress"
-    progress.mkdir()
+    progress.mkdir(exist_ok=True)
+
+    def read(task: int) -> Iterator[dict[str, Any]]:
+        for share, result in zip(tasks[task], read_shares(tasks[task], staging), strict=True):
+            with suppress(OSError):  # only a progress bar hangs on it
+                (progress / f"{share.number}-{share.start}-{share.size}-{result['rows']}").touch()
+            yield result
+
+    def look() -> None:
+        if watch:
+            done = [mark.name.split("-") for mark in progress.iterdir()]
+            watch(sum(int(size) for *_, size, _ in done), sum(int(rows) for *_, rows in done))
+
+    return on_workers(spark, len(tasks), read, staging, look)
+
+
+def on_workers(
+    spark: SparkSession,
+    tasks: int,
+    work: Callable[[int], Iterator[dict[str, Any]]],
+    staging: Path,
+    look: Callable[[], None] = lambda: None,
+) -> list[dict[str, Any]]:
+    """What `work` answers for each number below `tasks`, on the workers: some hundred bytes each. It writes under `staging`.
+
+    `look` is called now and then. If this raises, tasks may live on for some seconds: Spark tells them to end and does not
+    wait. Take `staging` away then, and they can write nothing more.
+    """
     tag = f"load-{uuid.uuid4().hex}"
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                for share, result in zip(tasks[task], read_shares(tasks[task], staging), strict=True):
-                    with suppress(OSError):  # only a progress bar hangs on it
-                        (progress / f"{share.number}-{share.start}-{share.size}-{result['rows']}").touch()
+                for result in work(task):
                     yield pa.RecordBatch.from_pydict({"result": [json.dumps(result)]})
 
     add, remove, interrupt = tagging(spark)
@@ -75,15 +98,15 @@ def read_files(
         finally:
             remove(tag)
 
-    job = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "result string")
+    if not tasks:
+        return []
+    job = spark.range(0, tasks, 1, tasks).mapInArrow(each, "result string")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(collect)
         try:
             while not running.done():
                 wait_for([running], timeout=0.3)
-                if watch:
-                    done = [mark.name.split("-") for mark in progress.iterdir()]
-                    watch(sum(int(size) for *_, size, _ in done), sum(int(rows) for *_, rows in done))
+                look()
         except BaseException:  # Ctrl-C: without this the pool would wait for the whole job
             # Again and again, because Spark may not have begun yet and then there is nothing to interrupt; by its tag,
             # because other jobs of a notebook's session are none of our business.
