@@ -20,10 +20,14 @@ from unittest.mock import patch
 from benchmarks.mesh_data import SERVERS, SUFFIX, made, up_to_date
 from benchmarks.missed import OUTAGE, SCATTERED, lost
 from widgets import Inputs, MeshMap, MissedChanges, Stepper, TimeLine, VectorGrid, View
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
 
 ROOT = Path(__file__).parent.parent
-TOPOLOGY = ("workbench.diagnosis.topology", "workbench.incident.topology", "workbench.change_story.topology")
+TOPOLOGY = (
+    "workbench.diagnosing.diagnosis.topology",
+    "workbench.diagnosing.incident.topology",
+    "workbench.diagnosing.change_story.topology",
+)
 AT_ONCE, READING = 0.050, 2.0
 
 

@@ -99,11 +99,11 @@ def by_spark(case: Case) -> Callable[[], Found]:
 
 def by_diagnosis(case: Case) -> Callable[[], Found]:
     """The workbench, all that `diagnose` does once the case is open: what each lost change did, twins, causes, findings."""
-    from workbench.causes import name_causes
-    from workbench.detectors import detected
-    from workbench.diagnosis import logs_of, pair_matrix
-    from workbench.situation import Situation
-    from workbench.verdicts import verdicts
+    from workbench.diagnosing.causes import name_causes
+    from workbench.diagnosing.detectors import detected
+    from workbench.diagnosing.diagnosis import logs_of, pair_matrix
+    from workbench.diagnosing.situation import Situation
+    from workbench.diagnosing.verdicts import verdicts
 
     def ask() -> Found:
         shown = up_to_date(case)

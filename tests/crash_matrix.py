@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from workbench import journal, repairing
+from workbench import journal
 from workbench.journal import Journal
 from workbench.model import Problem
-from workbench.plans import Plan, Step, Vectors
-from workbench.repairing import Site
-from workbench.standing import FINISHED, HALF_DONE, state_of
+from workbench.repairs import repairing
+from workbench.repairs.plans import Plan, Step, Vectors
+from workbench.repairs.repairing import Site
+from workbench.repairs.standing import FINISHED, HALF_DONE, state_of
 
 Fault = tuple[int, str]
 """Which moment of a run, counted from 0, and what happens there."""

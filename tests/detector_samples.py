@@ -9,9 +9,9 @@ from typing import Any
 
 from mesh_samples import case_of
 
-from workbench.codes import codes_of
-from workbench.diagnosis import diagnose
-from workbench.output_keys import undocumented
+from workbench.diagnosing.codes import codes_of
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.output_keys import undocumented
 from workbench.systems import system_named
 
 Finding = dict[str, Any]

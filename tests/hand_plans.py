@@ -28,7 +28,7 @@ from memory_servers import (
     switch,
 )
 
-from workbench.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
+from workbench.repairs.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
 from workbench.systems.ds389.repairs import data

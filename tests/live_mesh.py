@@ -25,7 +25,7 @@ from urllib.parse import quote
 from click.testing import CliRunner, Result
 
 from workbench.cli import main
-from workbench.reaching import PASSWORD
+from workbench.repairs.reaching import PASSWORD
 
 SUFFIX = "dc=example,dc=com"
 REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"

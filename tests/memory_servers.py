@@ -17,9 +17,9 @@ from typing import Any
 from crash_matrix import Killed
 from ldap3.core.exceptions import LDAPSocketReceiveError
 
-from workbench.collecting import Access, Address
+from workbench.collected.collecting import Access, Address
 from workbench.model import Problem
-from workbench.plans import Plan
+from workbench.repairs.plans import Plan
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.site import DirectorySite
 from workbench.systems.ds389.native import REFRESH, agreement_dn, keep_alive_dn, replica_dn

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench.plans import Plan, Step, Vectors
-from workbench.repairing import EndedBadly
+from workbench.repairs.plans import Plan, Step, Vectors
+from workbench.repairs.repairing import EndedBadly
 
 SUFFIX = "dc=x"
 ORIGINS = {"a": "1", "b": "2", "c": "3"}

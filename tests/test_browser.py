@@ -25,8 +25,8 @@ from view_samples import LAGS, LOST, all_views, states
 from benchmarks.changelog_data import generate
 from widgets.view import script, style
 from workbench import Case
-from workbench.incident import Incident
-from workbench.matrix_text import OUTCOMES
+from workbench.diagnosing.incident import Incident
+from workbench.diagnosing.matrix_text import OUTCOMES
 from workbench.rules.sending import DELIVERED, Bound, Session, SortedLog, replay
 from workbench.systems.ds389.rules.sending import Sending
 

@@ -21,10 +21,10 @@ from spark_application import Application
 from strategies import CANARY
 
 from workbench import Case, Problem
-from workbench.case import LAYOUT
+from workbench.cases.case import LAYOUT
+from workbench.collected.files import inspect_file
 from workbench.engine import evidence, parts
 from workbench.engine.likeness import likeness
-from workbench.files import inspect_file
 from workbench.journal import owned
 from workbench.systems.ds389.csn import order_key
 from workbench.systems.ds389.rules.proving import PROVING
@@ -279,7 +279,7 @@ def test_a_case_of_thousands_of_files_opens_again(tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")
     folder = tmp_path / "now"
     folder.mkdir()
-    from workbench.inputs import identify
+    from workbench.collected.inputs import identify
 
     (folder / "s1.changelog.ldif").write_text(
         "changetype: delete\ncsn: 6b005c13000000010000\nnsuniqueid: 1\ndn: cn=x\n\n"

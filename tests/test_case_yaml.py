@@ -7,11 +7,12 @@ from pathlib import Path
 
 from case_samples import SNAPSHOTS, about
 
-from workbench import Case, inputs
+from workbench import Case
 from workbench.boundary import strict_yaml
-from workbench.case_yaml import renewed
-from workbench.case_yaml import told as case_told
-from workbench.inputs import Input
+from workbench.cases.case_yaml import renewed
+from workbench.cases.case_yaml import told as case_told
+from workbench.collected import inputs
+from workbench.collected.inputs import Input
 
 
 def test_case_yaml_tells_what_the_evidence_says(case: Case) -> None:

@@ -22,7 +22,7 @@ from test_runs import FACTS, STAND_IN
 
 from workbench import journal
 from workbench.boundary import to_yaml
-from workbench.case import LAYOUT
+from workbench.cases.case import LAYOUT
 from workbench.journal import owned
 from workbench.runs import checking, running
 from workbench.runs.running import runs_in

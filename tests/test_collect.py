@@ -22,10 +22,10 @@ from live_mesh import ROOT_DN, asked
 
 from workbench.boundary import strict_yaml
 from workbench.cli.collect import _moment
-from workbench.collecting import Access, Gathered, Survey, Wanted, collect
-from workbench.inputs import look_into, named_in
+from workbench.collected.collecting import Access, Gathered, Survey, Wanted, collect
+from workbench.collected.inputs import look_into, named_in
 from workbench.model import REMOVED, Piece, Problem, Source
-from workbench.reaching import PASSWORD
+from workbench.repairs.reaching import PASSWORD
 from workbench.systems.ds389.formats.changelog import read_exactly
 from workbench.systems.ds389.live import instances, scrubbed, servers
 from workbench.systems.ds389.live.connection import Place, place_of, starts_tls

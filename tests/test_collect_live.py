@@ -17,10 +17,10 @@ from live_mesh import MANAGER_PASSWORD, REPLICA, ROOT_DN, ROOT_PASSWORD, SUFFIX,
 from workbench import Case, diagnose
 from workbench.boundary import strict_yaml
 from workbench.cli import main
-from workbench.collecting import Access, Address, Wanted, collect
-from workbench.files import inspect_file
+from workbench.collected.collecting import Access, Address, Wanted, collect
+from workbench.collected.files import inspect_file
 from workbench.model import REMOVED, Problem
-from workbench.reaching import PASSWORD
+from workbench.repairs.reaching import PASSWORD
 from workbench.systems.ds389.live import reached, servers
 
 pytestmark = pytest.mark.live

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from incident_samples import EVERY, LOST, case_of, incident_of
 
 from workbench import Case
-from workbench.case_facts import CUT, NOT_WHOLE
-from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check_all, oldest_evidence
-from workbench.diagnosis import LIMIT
-from workbench.incident import Incident
+from workbench.diagnosing.diagnosis import LIMIT
+from workbench.diagnosing.incident import Incident
 from workbench.model import SEVERITIES, Problem
 from workbench.runs import checking
+from workbench.runs.case_facts import CUT, NOT_WHOLE
 from workbench.runs.checking import Demands, accept, baseline_of, checked, demands_of, last_runs, read_baseline
+from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check_all, oldest_evidence
 from workbench.runs.comparing import (
     BETTER,
     CLEARED,

@@ -19,17 +19,17 @@ from repair_samples import Toy, check_done_once, plan_of
 from widgets import ConfirmPanel, JournalView, PlanView
 from widgets.confirm import NOTHING_WAS_CHANGED
 from workbench import Case
-from workbench.case_plan import keep, plan_for
 from workbench.cli import main
-from workbench.incident import RECORD
+from workbench.diagnosing.incident import RECORD
 from workbench.journal import owned
 from workbench.model import Problem
-from workbench.planning import models_of
-from workbench.plans import NAME, Plan, as_json, read_plan
-from workbench.reaching import PASSWORD, REPLICATION_PASSWORD, Reach
-from workbench.rehearsal import Rehearsal
-from workbench.repairing import FINISHED, apply
-from workbench.standing import JOURNAL, state_of
+from workbench.repairs.case_plan import keep, plan_for
+from workbench.repairs.planning import models_of
+from workbench.repairs.plans import NAME, Plan, as_json, read_plan
+from workbench.repairs.reaching import PASSWORD, REPLICATION_PASSWORD, Reach
+from workbench.repairs.rehearsal import Rehearsal
+from workbench.repairs.repairing import FINISHED, apply
+from workbench.repairs.standing import JOURNAL, state_of
 
 URLS = [f"{name}=ldap://{name}.test:389" for name in ("s1", "s2", "s3", "c1")]
 SECRET = "correct horse battery"

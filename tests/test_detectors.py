@@ -12,14 +12,14 @@ from detector_samples import BEGAN, agreement_line, findings, of, stamp, status,
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench import Case
-from workbench.codes import all_codes
-from workbench.detectors import DETECTORS, detected
-from workbench.diagnosis import diagnose
+from workbench.diagnosing.codes import all_codes
+from workbench.diagnosing.detectors import DETECTORS, detected
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.verdicts import Verdicts
+from workbench.fleet.topology import topology
 from workbench.model import SEVERITIES, STAGES, Problem
-from workbench.situation import Situation
 from workbench.systems import systems
-from workbench.topology import topology
-from workbench.verdicts import Verdicts
 
 Files = dict[str, Any]
 GREEN = "Replica acquired successfully: Incremental update succeeded"
@@ -241,7 +241,9 @@ def test_detectors_run_in_the_order_of_the_stages(tmp_path: Path, monkeypatch: p
     def asked(name: str) -> Any:
         return lambda situation: ran.append(name) or ()
 
-    monkeypatch.setattr("workbench.detectors.DETECTORS", {stage: (asked(stage),) for stage in reversed(STAGES)})
+    monkeypatch.setattr(
+        "workbench.diagnosing.detectors.DETECTORS", {stage: (asked(stage),) for stage in reversed(STAGES)}
+    )
     list(detected(situation(case_of(tmp_path, equal_servers()))))
     assert ran == list(STAGES)
     theirs = [dict(one.detectors()) for one in systems()]

@@ -16,10 +16,10 @@ from drizzle_samples import expected, record
 from drizzle_samples import sample as bytes_of
 from stream_samples import log_of, records
 
-from workbench.case import Case
-from workbench.change_story import story
-from workbench.diagnosis import diagnose
-from workbench.output_keys import undocumented
+from workbench.cases.case import Case
+from workbench.diagnosing.change_story import story
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.output_keys import undocumented
 
 MEANT = {
     "segment_missing": "TXN_INCOMPLETE",

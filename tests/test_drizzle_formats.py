@@ -25,9 +25,9 @@ from drizzle_samples import (
 )
 
 from workbench import Case
+from workbench.collected.files import inspect_file, recognise
 from workbench.engine import parts
 from workbench.engine.parts import RANGE, out_of_step, read_shares, shares_of
-from workbench.files import inspect_file, recognise
 from workbench.model import Parsed, Source
 from workbench.systems.drizzle.formats.framing import SUMS
 from workbench.systems.drizzle.formats.segments import read_exactly

@@ -12,9 +12,9 @@ from drizzle_samples import delete, insert, record, statement, transaction, upda
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.case import Case
-from workbench.planning import plan
-from workbench.plans import Plan
+from workbench.cases.case import Case
+from workbench.repairs.planning import plan
+from workbench.repairs.plans import Plan
 from workbench.systems.drizzle.formats import messages_pb2
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Operation, operations

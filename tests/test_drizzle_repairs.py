@@ -21,14 +21,14 @@ from stream_samples import records
 from test_drizzle_applying import Killed, Mortal, apply_all, contents, todos
 
 from workbench import Case
-from workbench.bundles import write_bundle
-from workbench.case_plan import keep, rehearse
 from workbench.cli import main
-from workbench.collecting import Access, Address
+from workbench.collected.collecting import Access, Address
 from workbench.model import Problem
-from workbench.planning import plan
-from workbench.plans import Plan
-from workbench.repairing import FAILED, FINISHED, Outcome, apply
+from workbench.repairs.bundles import write_bundle
+from workbench.repairs.case_plan import keep, rehearse
+from workbench.repairs.planning import plan
+from workbench.repairs.plans import Plan
+from workbench.repairs.repairing import FAILED, FINISHED, Outcome, apply
 from workbench.rules.mending import Lack, Link, Lot, Server, achieved
 from workbench.rules.streamed import StreamModel
 from workbench.systems.drizzle.formats.messages_pb2 import Statement, Transaction

@@ -11,12 +11,12 @@ from entry_histories import AGE, CLOCK_WINDOW, Change, History, Server
 from kanidm_samples import START, entry_id, origin, text_of
 
 from workbench import Case
-from workbench.by_entry import verdicts_by_entry
-from workbench.diagnosis import diagnose
+from workbench.diagnosing.by_entry import verdicts_by_entry
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.fleet.topology import topology
 from workbench.rules.verdicts import MISSING, PRESENT
 from workbench.systems.kanidm.rules.merging import Live
 from workbench.systems.kanidm.rules.ranges import ranges_of, reply
-from workbench.topology import topology
 
 SHORT = range(12)
 """Histories of losses, restored servers, clocks ahead and refreshes, that are played in every run."""

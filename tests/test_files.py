@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench import files, unpacking
-from workbench.files import CarefulReader, inspect, inspect_file, packed, pieces, recognise, server_of
+from workbench.collected import files, unpacking
+from workbench.collected.files import CarefulReader, inspect, inspect_file, packed, pieces, recognise, server_of
 from workbench.model import ITEMS, LINES, RECORDS, WHOLE, Format, Parsed, Piece, Reject, Source
 from workbench.systems import system_named, systems
 from workbench.systems.ds389.formats import changelog_fast

@@ -13,9 +13,9 @@ from fleet_histories import Fleet, History, origin_of
 from slow_verdicts import MISSING, UNKNOWN, SlowVerdicts
 
 from workbench import Case
-from workbench.diagnosis import logs_of, pair_matrix
-from workbench.topology import topology
-from workbench.verdicts import verdicts
+from workbench.diagnosing.diagnosis import logs_of, pair_matrix
+from workbench.diagnosing.verdicts import verdicts
+from workbench.fleet.topology import topology
 
 Row = dict[str, Any]
 

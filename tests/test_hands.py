@@ -46,10 +46,10 @@ from memory_servers import (
 
 from workbench.journal import OWNER
 from workbench.model import REMOVED, Problem
-from workbench.plans import DEAD, HIDDEN, READ_THERE, Need, Plan, as_json
-from workbench.repairing import FAILED, FINISHED, STOPPED, apply
+from workbench.repairs.plans import DEAD, HIDDEN, READ_THERE, Need, Plan, as_json
+from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, apply
+from workbench.repairs.standing import state_of
 from workbench.rules.sending import SEND
-from workbench.standing import state_of
 from workbench.systems.ds389.repairs import data, links
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

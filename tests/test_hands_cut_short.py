@@ -23,8 +23,8 @@ from memory_servers import (
 )
 
 from workbench.journal import OWNER
-from workbench.repairing import FINISHED, apply
-from workbench.standing import HALF_DONE, JOURNAL, state_of
+from workbench.repairs.repairing import FINISHED, apply
+from workbench.repairs.standing import HALF_DONE, JOURNAL, state_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

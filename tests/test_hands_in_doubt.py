@@ -42,8 +42,8 @@ from memory_servers import (
 )
 
 from workbench.model import Problem
-from workbench.plans import HIDDEN
-from workbench.repairing import FAILED, FINISHED, Outcome, apply
+from workbench.repairs.plans import HIDDEN
+from workbench.repairs.repairing import FAILED, FINISHED, Outcome, apply
 from workbench.systems.ds389.repairs.data import Recreate
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

@@ -10,12 +10,12 @@ import pytest
 from mesh_samples import GENERATION, agreement, changelog, csn, replica
 from report_samples import called, loaded, three
 
-from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, outcome_of
-from workbench.diagnosis import diagnose
-from workbench.diagnosis_text import headline
-from workbench.incident import Incident
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.incident import Incident
 from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report
+from workbench.runs.checks import CLEAN, FINDINGS, INCONCLUSIVE, outcome_of
 
 
 def told(folder: Path, files: dict[str, str], **asked: Any) -> tuple[str, str]:

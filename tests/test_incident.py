@@ -12,15 +12,15 @@ import pytest
 from incident_samples import EVERY, FOLDER, case_of, incident_of
 
 from workbench import Case, Problem, diagnose
-from workbench.at_work import at_work, examples, of_example
-from workbench.entry_diff import entries_that_differ, entry_on_both
-from workbench.history import moment_of
-from workbench.incident import CASE, Incident, open_case
-from workbench.lanes import BINS, changes_between, lanes
-from workbench.look import MISSING, NOTHING, PENDING, UNKNOWN, worst
+from workbench.diagnosing.incident import CASE, Incident, open_case
+from workbench.fleet.history import moment_of
 from workbench.model import NotOfThisSystem
-from workbench.overview import LISTS, grid, mesh, pair_of, suffixes
-from workbench.parameters import offers
+from workbench.views.at_work import at_work, examples, of_example
+from workbench.views.entry_diff import entries_that_differ, entry_on_both
+from workbench.views.lanes import BINS, changes_between, lanes
+from workbench.views.look import MISSING, NOTHING, PENDING, UNKNOWN, worst
+from workbench.views.overview import LISTS, grid, mesh, pair_of, suffixes
+from workbench.views.parameters import offers
 
 LOST, LAGS = "missed_behind_equal_vectors", "lag_behind_disabled_links"
 
@@ -287,8 +287,10 @@ def test_a_great_entry_differs_only_where_it_differs(monkeypatch: pytest.MonkeyP
         "s1": pa.Table.from_pylist(rows),
         "s3": pa.Table.from_pylist([*rows[:0:-1], {**rows[0], "value": "uid=other"}]),
     }
-    monkeypatch.setattr("workbench.entry_diff.states_of", lambda incident, server: server)
-    monkeypatch.setattr("workbench.entry_diff.rows_where", lambda parts, columns, where: sides[parts].select(columns))
+    monkeypatch.setattr("workbench.views.entry_diff.states_of", lambda incident, server: server)
+    monkeypatch.setattr(
+        "workbench.views.entry_diff.rows_where", lambda parts, columns, where: sides[parts].select(columns)
+    )
     shown = entry_on_both(incident_of(LOST), "s1", "s3", "g")
     assert [row["value"] for row in shown if not row["same"]] == ["uid=other", "uid=u00000"]
 

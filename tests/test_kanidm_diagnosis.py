@@ -12,13 +12,13 @@ import pytest
 from kanidm_samples import DAY, DOMAIN, Cid, Entry, backup, collected, entry_id, origin, text_of
 
 from workbench import Case, Problem
-from workbench.by_entry import verdicts_by_entry
-from workbench.codes import codes_of
-from workbench.diagnosis import diagnose
-from workbench.matrix_text import decision_words
-from workbench.output_keys import undocumented
+from workbench.diagnosing.by_entry import verdicts_by_entry
+from workbench.diagnosing.codes import codes_of
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.matrix_text import decision_words
+from workbench.diagnosing.output_keys import undocumented
+from workbench.fleet.topology import topology
 from workbench.systems import system_named
-from workbench.topology import topology
 
 SAMPLES = Path(__file__).parent / "samples" / "kanidm"
 SETS = ("synth-healthy", "synth-missed", "synth-offline8d")

@@ -12,9 +12,9 @@ from test_kanidm_diagnosis import BASE, RUV, codes, of, pair
 
 from workbench import Case
 from workbench.boundary import strict_yaml
-from workbench.files import inspect_file
-from workbench.incident import Incident
-from workbench.overview import mesh_data
+from workbench.collected.files import inspect_file
+from workbench.diagnosing.incident import Incident
+from workbench.views.overview import mesh_data
 
 SECRET = "MIIBvjCCAWSgAwIBAgIBATAKBggqhkjOPQQDAjBM-canary"
 

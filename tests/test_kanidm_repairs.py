@@ -18,11 +18,11 @@ from planted import Fault, check_noticed, name_of
 from test_kanidm_diagnosis import SAMPLES
 
 from workbench import Case
-from workbench.bundles import write_bundle
 from workbench.cli import main
-from workbench.diagnosis import diagnose
-from workbench.planning import models_of, plan
-from workbench.plans import Plan
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.repairs.bundles import write_bundle
+from workbench.repairs.planning import models_of, plan
+from workbench.repairs.plans import Plan
 from workbench.rules.mending import Link, Lot, Server
 from workbench.rules.pulled import PullModel
 from workbench.rules.vectors import Span

@@ -12,9 +12,9 @@ from incident_samples import case_of
 from view_samples import LOST
 
 from workbench.cli import main
-from workbench.incident import CASE
+from workbench.diagnosing.incident import CASE
 from workbench.jupyter import NOTEBOOKS, OWN, SETTINGS, lab_command, saved_without_outputs
-from workbench.parameters import READ_ONLY
+from workbench.views.parameters import READ_ONLY
 
 
 def model(source: str = "1 + 1") -> dict[str, Any]:

@@ -15,8 +15,8 @@ from mesh_samples import case_of, changelog, claims, csn, elements, replica
 from spark_application import Application
 
 from workbench import Problem
-from workbench.case import Case
-from workbench.diagnosis import DIGESTS, POSITIONS, diagnose
+from workbench.cases.case import Case
+from workbench.diagnosing.diagnosis import DIGESTS, POSITIONS, diagnose
 from workbench.engine import lacking as exact
 from workbench.engine.digests import digest
 from workbench.engine.known import HIGHEST, LOWEST, Known, Loose, Source, Span

@@ -12,7 +12,9 @@ from case_samples import INCIDENT
 from collected import SHARED, needs_collected_files
 
 from workbench import Case
-from workbench.situation import Situation
+from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.verdicts import Verdicts
+from workbench.fleet.topology import topology
 from workbench.systems.ds389.logged.comparison import (
     END,
     FIRST,
@@ -23,8 +25,6 @@ from workbench.systems.ds389.logged.comparison import (
     compare_logged,
 )
 from workbench.systems.ds389.rules import sending
-from workbench.topology import topology
-from workbench.verdicts import Verdicts
 
 SUFFIX = "dc=example,dc=com"
 RIDS = {"s1": 1, "s2": 2, "s3": 3}

@@ -14,9 +14,9 @@ from mending_files import case_of, lots_as_changes, model_from
 from mesh_samples import csn
 from slow_mending import World, fresh, random_world, unlike
 
-from workbench import rehearsal
-from workbench.diagnosis import situation_of
-from workbench.planning import models_of
+from workbench.diagnosing.diagnosis import situation_of
+from workbench.repairs import rehearsal
+from workbench.repairs.planning import models_of
 from workbench.rules import mending
 from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, achieved
 from workbench.rules.sending import SortedLog

@@ -12,11 +12,11 @@ from conftest import ROOT
 from incident_samples import LOST, case_of
 
 from workbench.boundary import to_yaml
-from workbench.checks import check_all
 from workbench.jupyter import OWN
 from workbench.model import Problem
-from workbench.parameters import as_parameters_file
+from workbench.runs.checks import check_all
 from workbench.runs.orders import Orders, declared, read_orders
+from workbench.views.parameters import as_parameters_file
 
 CASE = "case_folder"
 

@@ -19,12 +19,13 @@ from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, model
 from planning_samples import ALL, MADE, OWN, agreement, case_of, server
 from slow_mending import Slow, Tie, World
 
-from workbench import Case, Problem, planning
-from workbench.bundles import write_bundle
+from workbench import Case, Problem
 from workbench.cli import main
-from workbench.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
-from workbench.rehearsal import Rehearsal
-from workbench.repairing import FINISHED, apply
+from workbench.repairs import planning
+from workbench.repairs.bundles import write_bundle
+from workbench.repairs.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
+from workbench.repairs.rehearsal import Rehearsal
+from workbench.repairs.repairing import FINISHED, apply
 from workbench.rules import mending
 from workbench.systems import system_named
 

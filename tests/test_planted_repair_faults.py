@@ -18,9 +18,9 @@ from planted import Check, Fault, check_noticed, name_of, run_checks
 from slow_mending import World
 from test_mending import shown_world
 
-from workbench.diagnosis import situation_of
+from workbench.diagnosing.diagnosis import situation_of
 
-MENDING, REHEARSAL, PLANNING = "workbench.rules.mending", "workbench.rehearsal", "workbench.planning"
+MENDING, REHEARSAL, PLANNING = "workbench.rules.mending", "workbench.repairs.rehearsal", "workbench.repairs.planning"
 
 FAULTS = [
     # the model

@@ -13,7 +13,7 @@ from live_faults import TO_S3, behind, dn, modify, people, writes
 from live_mesh import MANAGER_PASSWORD, REPLICA, Mesh
 
 from workbench import Case
-from workbench.reaching import REPLICATION_PASSWORD
+from workbench.repairs.reaching import REPLICATION_PASSWORD
 
 pytestmark = pytest.mark.live
 

@@ -21,12 +21,12 @@ from conftest import ROOT, STRIDES
 from crash_matrix import Cut, Fault, faults, run
 from repair_samples import KINDS, SUFFIX, VECTOR, InFile, Toy, before_the_plan, check_done_once, csn, plan_of
 
-from workbench.baseline import Allowed, not_as_planned
 from workbench.journal import OWNER
 from workbench.model import Problem
-from workbench.plans import Plan, as_json
-from workbench.repairing import FAILED, FINISHED, STOPPED, Outcome, apply, give_up
-from workbench.standing import GIVEN_UP, HALF_DONE, JOURNAL, NOT_BEGUN, state_of
+from workbench.repairs.baseline import Allowed, not_as_planned
+from workbench.repairs.plans import Plan, as_json
+from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, Outcome, apply, give_up
+from workbench.repairs.standing import GIVEN_UP, HALF_DONE, JOURNAL, NOT_BEGUN, state_of
 
 # Cut short everywhere
 
@@ -109,9 +109,9 @@ sys.modules["workbench"] = house  # all that the package itself loads is not nee
 sys.path.insert(0, sys.argv[1] + "/tests")
 import pathlib, time
 from repair_samples import InFile, Toy
-from workbench.plans import read_plan
-from workbench.repairing import apply
-from workbench.standing import HALF_DONE, state_of
+from workbench.repairs.plans import read_plan
+from workbench.repairs.repairing import apply
+from workbench.repairs.standing import HALF_DONE, state_of
 assert not {"pyspark", "pyarrow", "pandas", "numpy"} & sys.modules.keys()
 folder = pathlib.Path(sys.argv[2])
 plan = read_plan(folder)

@@ -12,9 +12,9 @@ from detector_samples import BEGAN, stamp
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
+from workbench.fleet.topology import topology
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.systems.ds389.rules.proving import resets
-from workbench.topology import topology
 
 NOW = INCIDENT / "2-during"
 

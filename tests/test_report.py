@@ -23,15 +23,16 @@ from test_report_forms import Seen, as_read
 from test_secrets import CANARY, NAMED, PACKED, SHAPED
 
 from workbench import Case
-from workbench.case_plan import plan_for
 from workbench.cli import main
-from workbench.codes import all_codes
+from workbench.diagnosing.codes import all_codes
+from workbench.diagnosing.incident import Incident
 from workbench.engine.likeness import likeness
-from workbench.incident import Incident
 from workbench.journal import Journal
 from workbench.model import Problem
-from workbench.plans import NAME as PLAN
-from workbench.plans import as_json, read_plan
+from workbench.repairs.case_plan import plan_for
+from workbench.repairs.plans import NAME as PLAN
+from workbench.repairs.plans import as_json, read_plan
+from workbench.repairs.standing import BEGINS, JOURNAL
 from workbench.report import packing
 from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
@@ -39,7 +40,6 @@ from workbench.report.markdown import markdown
 from workbench.report.packing import COLUMN_RULES, TABLE_RULES, case_export
 from workbench.report.page import page
 from workbench.report.redaction import BY_KEY, DROPPED, KEPT, TIME, Pseudonyms, speaks
-from workbench.standing import BEGINS, JOURNAL
 from workbench.systems import system_named
 from workbench.systems.ds389.naming import NAMING
 from workbench.tables import COLUMNS

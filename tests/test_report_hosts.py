@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from report_samples import loaded, three
 from test_report import shown_in
 
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
 from workbench.report import packing
 from workbench.report.making import pseudonyms_of, redacted_report
 from workbench.report.markdown import markdown

@@ -17,12 +17,12 @@ import pytest
 from test_report import SECRET_NAMES, copied, run
 from test_secrets import CANARY
 
-from workbench.case_plan import plan_for
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
+from workbench.repairs.case_plan import plan_for
+from workbench.repairs.standing import JOURNAL, state_of
 from workbench.report import packing
 from workbench.report.making import REPORTS, report_without_names
 from workbench.report.redaction import NAME as KEPT_NAMES
-from workbench.standing import JOURNAL, state_of
 
 
 def test_two_reports_differ_in_the_line_of_the_run_alone(tmp_path: Path) -> None:

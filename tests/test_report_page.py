@@ -19,8 +19,8 @@ from incident_samples import LOST, case_of
 from test_report_forms import poisoned
 
 from workbench import Case
-from workbench.case_plan import plan_for
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
+from workbench.repairs.case_plan import plan_for
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
 from workbench.report.packing import write_pdf
 from workbench.report.page import page

@@ -20,19 +20,19 @@ from report_samples import loaded, of_two_suffixes, three
 from test_suffixes import two_fleets
 
 from workbench import Case
-from workbench.case_plan import plan_for
-from workbench.diagnosis import diagnose
-from workbench.diagnosis_text import diagnosis_text, headline, summed
-from workbench.incident import Incident
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import diagnosis_text, headline, summed
+from workbench.diagnosing.incident import Incident
 from workbench.journal import Journal
-from workbench.overview import mesh
-from workbench.plans import NAME as PLAN
+from workbench.repairs.case_plan import plan_for
+from workbench.repairs.plans import NAME as PLAN
+from workbench.repairs.standing import BEGINS, JOURNAL
 from workbench.report.gathering import gathered
 from workbench.report.making import pseudonyms_of, redacted_report, whole_report
 from workbench.report.markdown import markdown
 from workbench.report.page import page
 from workbench.rules.verdicts import SAYS
-from workbench.standing import BEGINS, JOURNAL
+from workbench.views.overview import mesh
 
 BACKUP = "restored_from_own_backup"
 

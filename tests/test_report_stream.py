@@ -16,7 +16,7 @@ from stream_files import bulk, case_of_logs, log_of, without
 from stream_histories import Sent
 
 from workbench.cli import main
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
 from workbench.report.making import redacted, whole_report
 from workbench.report.markdown import markdown
 from workbench.report.page import page

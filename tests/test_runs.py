@@ -25,16 +25,16 @@ from incident_samples import LOST, case_of
 
 from widgets.inputs import Inputs
 from workbench import Case
-from workbench.incident import RECORD as RECORD_FILE
-from workbench.incident import Incident
+from workbench.diagnosing.incident import RECORD as RECORD_FILE
+from workbench.diagnosing.incident import Incident
 from workbench.journal import owned
 from workbench.model import Problem
-from workbench.parameters import keep, kept_in
 from workbench.runs import running
 from workbench.runs.checking import Demands, checked
 from workbench.runs.orders import Order, Orders
 from workbench.runs.running import DONE, FAILED, LOG, run, runs_in
 from workbench.runs.told import checked_junit
+from workbench.views.parameters import keep, kept_in
 
 FACTS: dict[str, Any] = {
     "facts": 4,

@@ -23,15 +23,15 @@ from session_samples import CORNERS, random_session
 
 from widgets import AnchorLine, Inputs, Stepper, Stops
 from workbench import Case, Problem
-from workbench.diagnosis import PlannedSession
+from workbench.diagnosing.diagnosis import PlannedSession
+from workbench.diagnosing.incident import Incident
 from workbench.engine.logs import StoredLog
-from workbench.incident import Incident
 from workbench.rules import sending, vectors
 from workbench.rules.sending import Bound, Event, Load, Session, SortedLog, happened, play, replay
-from workbench.starting import starting_points, stopping_points
-from workbench.stepping import DIFFERENT, Stepping, Track, stepping_of
 from workbench.systems.ds389 import SYSTEM
 from workbench.systems.ds389.rules import sending as real
+from workbench.views.starting import starting_points, stopping_points
+from workbench.views.stepping import DIFFERENT, Stepping, Track, stepping_of
 
 HOUSE = SimpleNamespace(vectors=vectors, sending=sending, real=real)
 INCIDENTS = Path(__file__).parent / "incidents"

@@ -11,12 +11,12 @@ from incident_samples import incident_of
 from stream_files import bulk, bulk_incident, case_of_logs, history, log_of, without
 
 from widgets import FleetDifference, TransactionLanes
-from workbench import stream_lanes, stream_views
-from workbench.case import Case
-from workbench.incident import Incident
+from workbench.cases.case import Case
+from workbench.diagnosing.incident import Incident
 from workbench.model import NotOfThisSystem, Problem
-from workbench.stream_lanes import Wanted, lanes
-from workbench.stream_views import fleet_grid, heat
+from workbench.views import stream_lanes, stream_views
+from workbench.views.stream_lanes import Wanted, lanes
+from workbench.views.stream_views import fleet_grid, heat
 
 
 def lane(incident: Incident, position: str) -> dict:

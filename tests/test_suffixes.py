@@ -15,9 +15,9 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, r
 from slow_verdicts import MISSING, PRESENT, UNKNOWN, named
 
 from workbench import Case
-from workbench.diagnosis import diagnose, logs_of, pair_matrix
-from workbench.topology import topology
-from workbench.verdicts import verdicts
+from workbench.diagnosing.diagnosis import diagnose, logs_of, pair_matrix
+from workbench.diagnosing.verdicts import verdicts
+from workbench.fleet.topology import topology
 
 Row = dict[str, Any]
 Judged = dict[tuple[str, str], tuple[str, str]]

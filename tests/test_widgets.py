@@ -37,9 +37,9 @@ from widgets import (
 from widgets.plainly import show_problems_plainly
 from workbench import Case, Problem
 from workbench.boundary import strict_yaml
-from workbench.checks import FAILED, FINDINGS, INCONCLUSIVE, check, check_all
-from workbench.incident import Incident
-from workbench.parameters import NAME, READ_ONLY, keep, kept_in
+from workbench.diagnosing.incident import Incident
+from workbench.runs.checks import FAILED, FINDINGS, INCONCLUSIVE, check, check_all
+from workbench.views.parameters import NAME, READ_ONLY, keep, kept_in
 
 SCRIPTS = sorted((ROOT / "widgets" / "js").glob("*.js"))
 
@@ -136,7 +136,7 @@ def test_a_case_that_cannot_be_written_says_so_and_shows_the_choice(
     def refused(*_: Any) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("workbench.parameters.write_whole", refused)
+    monkeypatch.setattr("workbench.views.parameters.write_whole", refused)
     inputs = Inputs(incident, "20_overview", server="", origin="")
     grid = VectorGrid(incident, inputs)
     inputs.choose(server="s3", origin="1")
@@ -365,7 +365,7 @@ def kept_views() -> list[tuple[str, View, list[Message]]]:
 def test_many_entries_are_compared_by_spark_under_a_bar_and_can_be_cancelled(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.entry_diff.SUMMED_HERE", 100)
+    monkeypatch.setattr("workbench.views.entry_diff.SUMMED_HERE", 100)
     monkeypatch.setattr("workbench.engine.session.spark_session", lambda: spark)
     view = EntryDiff(incident_of(LOST))
     assert view.data["large"]

@@ -43,11 +43,11 @@ from widgets import (
 )
 from widgets.inputs import CopyFile, Note
 from widgets.progress import Progress
-from workbench.checks import check_all
-from workbench.incident import Incident
-from workbench.planning import plan as planned
-from workbench.reaching import Reach
-from workbench.repairing import apply
+from workbench.diagnosing.incident import Incident
+from workbench.repairs.planning import plan as planned
+from workbench.repairs.reaching import Reach
+from workbench.repairs.repairing import apply
+from workbench.runs.checks import check_all
 
 LOST, STUCK, LAGS = "missed_behind_equal_vectors", "purged_changelog", "lag_behind_disabled_links"
 

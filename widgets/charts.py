@@ -11,13 +11,13 @@ import ipywidgets as controls
 from widgets.inputs import Inputs, Note
 from widgets.progress import CANCELLED, DONE, FAILED, Progress
 from widgets.view import ReadsAsText
+from workbench.diagnosing.incident import Incident
 from workbench.engine.sightings import TABLES
-from workbench.figures import as_output, vectors_figure
-from workbench.history import vectors_over_time
-from workbench.incident import Incident
+from workbench.fleet.history import vectors_over_time
 from workbench.model import Problem
-from workbench.overview import suffix_of
 from workbench.plain import aligned
+from workbench.views.figures import as_output, vectors_figure
+from workbench.views.overview import suffix_of
 
 _NEVER = "Nothing in the case tells when a vector moved."
 _READ_AT_ONCE = 2_000_000

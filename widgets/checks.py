@@ -7,9 +7,9 @@ from typing import Any
 
 from widgets.of_incident import one_of
 from widgets.view import View
-from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, Checked
-from workbench.look import MISSING, PRESENT, STRANDED, UNKNOWN
 from workbench.plain import aligned
+from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, Checked
+from workbench.views.look import MISSING, PRESENT, STRANDED, UNKNOWN
 
 _SHADES = {CLEAN: PRESENT, INCONCLUSIVE: UNKNOWN, FINDINGS: MISSING, FAILED: STRANDED}
 

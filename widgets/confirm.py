@@ -1,6 +1,6 @@
 """A plan before anything is done, the panel where it is confirmed, done and stopped, and the journal of what was done.
 
-Nothing here decides what may be done: the panel asks for the names, and hands over to `workbench.repairing`, whose owner
+Nothing here decides what may be done: the panel asks for the names, and hands over to `workbench.repairs.repairing`, whose owner
 lock and journal keep two runs apart, in whatever tabs, panels or machines they were asked for.
 """
 
@@ -16,14 +16,14 @@ from typing import Any, Protocol
 from widgets.meanwhile import heard_meanwhile
 from widgets.view import View
 from workbench.boundary import printable
-from workbench.case_plan import rehearse
 from workbench.model import Problem
 from workbench.plain import aligned
-from workbench.plan_page import journal_rows, losses_of, page_of, step_page
-from workbench.plan_text import file_of, plan_text, step_text
-from workbench.plans import Plan, Step
-from workbench.repairing import FINISHED, Outcome, Site, apply, check_turn
-from workbench.standing import HALF_DONE, NOT_BEGUN, Standing, state_of
+from workbench.repairs.case_plan import rehearse
+from workbench.repairs.plan_page import journal_rows, losses_of, page_of, step_page
+from workbench.repairs.plan_text import file_of, plan_text, step_text
+from workbench.repairs.plans import Plan, Step
+from workbench.repairs.repairing import FINISHED, Outcome, Site, apply, check_turn
+from workbench.repairs.standing import HALF_DONE, NOT_BEGUN, Standing, state_of
 
 NOTHING_WAS_CHANGED = "NOTHING WAS CHANGED"
 
@@ -83,7 +83,7 @@ class JournalView(View, drawn_by="journal"):
 
 
 class Servers(Protocol):
-    """How the servers of a plan are reached (`workbench.reaching.Reach`)."""
+    """How the servers of a plan are reached (`workbench.repairs.reaching.Reach`)."""
 
     @property
     def given(self) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 
 from widgets.inputs import Inputs
 from widgets.of_incident import OfIncident, one_of
-from workbench.entry_diff import entries_that_differ, entry_on_both, needs_spark, with_entries
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
 from workbench.model import NotOfThisSystem, Problem
 from workbench.plain import aligned
+from workbench.views.entry_diff import entries_that_differ, entry_on_both, needs_spark, with_entries
 
 _SHOWN = 200
 

@@ -11,9 +11,9 @@ import ipywidgets as controls
 
 from widgets.view import ReadsAsText, View
 from workbench.boundary import printable
-from workbench.incident import ALL, Incident
+from workbench.diagnosing.incident import ALL, Incident
 from workbench.model import Problem
-from workbench.parameters import (
+from workbench.views.parameters import (
     Offer,
     as_given,
     as_parameters_file,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from widgets.of_incident import OfIncident, one_of
-from workbench.diagnosis_text import findings_text, headline
-from workbench.look import SEVERITIES, VERDICTS
-from workbench.overview import grid, mesh, pair_of
+from workbench.diagnosing.diagnosis_text import findings_text, headline
 from workbench.plain import aligned
+from workbench.views.look import SEVERITIES, VERDICTS
+from workbench.views.overview import grid, mesh, pair_of
 
 _CHANGES_SHOWN = 50
 _FINDINGS_SHOWN = 50

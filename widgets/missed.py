@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from widgets.of_incident import OfIncident, one_of
-from workbench.history import moment_of
-from workbench.incident import Incident
-from workbench.lanes import changes_between, lanes
+from workbench.diagnosing.incident import Incident
+from workbench.fleet.history import moment_of
 from workbench.model import Problem
 from workbench.plain import aligned
 from workbench.rules.verdicts import SAYS
+from workbench.views.lanes import changes_between, lanes
 
 _PAGE = 50
 _LISTS = ("missing", "unknown", "pending", "stranded")

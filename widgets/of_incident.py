@@ -7,9 +7,9 @@ from typing import Any
 from widgets.inputs import Inputs
 from widgets.view import View
 from workbench.boundary import printable
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
 from workbench.model import NotOfThisSystem, Problem
-from workbench.overview import suffix_of
+from workbench.views.overview import suffix_of
 
 
 class OfIncident(View):

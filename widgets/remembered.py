@@ -6,9 +6,9 @@ from typing import Any
 
 from widgets.missed import story_of
 from widgets.of_incident import OfIncident, one_of
-from workbench.listed import Asked, positions_page, tombstones_page
 from workbench.plain import aligned
-from workbench.remembered import compared, floor_grid, range_bars
+from workbench.views.listed import Asked, positions_page, tombstones_page
+from workbench.views.remembered import compared, floor_grid, range_bars
 
 _ORIGINS_SHOWN = 20
 _SERVERS_SHOWN = 25

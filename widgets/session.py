@@ -9,8 +9,8 @@ from widgets.of_incident import OfIncident
 from workbench.boundary import printable
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
-from workbench.starting import starting_points, stopping_points
-from workbench.stepping import Stepping, stepping_of
+from workbench.views.starting import starting_points, stopping_points
+from workbench.views.stepping import Stepping, stepping_of
 
 _FURTHEST = 1_000
 """Rows that one step may go."""

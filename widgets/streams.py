@@ -7,8 +7,8 @@ from typing import Any
 from widgets.missed import story_of
 from widgets.of_incident import OfIncident, one_of
 from workbench.plain import aligned
-from workbench.stream_lanes import WHICH, Wanted, lane_says, lanes
-from workbench.stream_views import fleet_grid, heat
+from workbench.views.stream_lanes import WHICH, Wanted, lane_says, lanes
+from workbench.views.stream_views import fleet_grid, heat
 
 _ROWS_SHOWN = 50
 _ALIKE, _ONE_LOG = (

@@ -15,8 +15,8 @@ import anywidget
 import traitlets
 
 from workbench.boundary import printable
-from workbench.look import VERDICTS
 from workbench.model import Problem
+from workbench.views.look import VERDICTS
 
 _HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from widgets.of_incident import OfIncident
 from workbench.plain import aligned
-from workbench.walks import walk, walks
+from workbench.views.walks import walk, walks
 
 _FURTHEST = 1_000
 """Steps that a message may go."""

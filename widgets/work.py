@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from widgets.of_incident import OfIncident
-from workbench.at_work import at_work, of_example
 from workbench.model import Problem
 from workbench.plain import aligned
+from workbench.views.at_work import at_work, of_example
 
 
 class PendingLanes(OfIncident, drawn_by="work"):

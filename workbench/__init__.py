@@ -30,21 +30,21 @@ is particular to each replicated system. Errors that the user can mend are `Prob
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from workbench.case import Case
-from workbench.files import inspect
+from workbench.cases.case import Case
+from workbench.collected.files import inspect
 from workbench.model import Problem
 
 if TYPE_CHECKING:
-    from workbench.change_story import story
-    from workbench.diagnosis import diagnose, session_of
-    from workbench.differences import difference
+    from workbench.diagnosing.change_story import story
+    from workbench.diagnosing.diagnosis import diagnose, session_of
+    from workbench.diagnosing.differences import difference
+    from workbench.diagnosing.incident import Incident
+    from workbench.diagnosing.ways import arrivals
     from workbench.engine.session import spark_session
-    from workbench.history import disagreement, known_at, lag, vectors_over_time
-    from workbench.incident import Incident
-    from workbench.planning import plan
-    from workbench.repairing import apply
+    from workbench.fleet.history import disagreement, known_at, lag, vectors_over_time
+    from workbench.repairs.planning import plan
+    from workbench.repairs.repairing import apply
     from workbench.scenarios import answer
-    from workbench.ways import arrivals
 
 __version__ = "0.1.0"
 __all__ = [
@@ -69,20 +69,20 @@ __all__ = [
 ]
 
 _LATER = {
-    "Incident": "workbench.incident",
+    "Incident": "workbench.diagnosing.incident",
     "answer": "workbench.scenarios",
-    "apply": "workbench.repairing",
-    "arrivals": "workbench.ways",
-    "diagnose": "workbench.diagnosis",
-    "difference": "workbench.differences",
-    "disagreement": "workbench.history",
-    "known_at": "workbench.history",
-    "lag": "workbench.history",
-    "plan": "workbench.planning",
-    "session_of": "workbench.diagnosis",
+    "apply": "workbench.repairs.repairing",
+    "arrivals": "workbench.diagnosing.ways",
+    "diagnose": "workbench.diagnosing.diagnosis",
+    "difference": "workbench.diagnosing.differences",
+    "disagreement": "workbench.fleet.history",
+    "known_at": "workbench.fleet.history",
+    "lag": "workbench.fleet.history",
+    "plan": "workbench.repairs.planning",
+    "session_of": "workbench.diagnosing.diagnosis",
     "spark_session": "workbench.engine.session",
-    "story": "workbench.change_story",
-    "vectors_over_time": "workbench.history",
+    "story": "workbench.diagnosing.change_story",
+    "vectors_over_time": "workbench.fleet.history",
 }
 """Verbs that are loaded when they are first used: pyspark and pydantic take a second that the workers do not have."""
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from workbench.checked import described
 from workbench.cli import EXIT_CODES, main
-from workbench.codes import all_codes
-from workbench.detectors import DETECTORS
+from workbench.diagnosing.codes import all_codes
+from workbench.diagnosing.detectors import DETECTORS
+from workbench.diagnosing.output_keys import KEYS
+from workbench.fleet.topology import EARLIER_SNAPSHOT, VECTOR
 from workbench.model import STAGES
-from workbench.output_keys import KEYS
 from workbench.scenarios import kinds
 from workbench.systems import system_named, systems
 from workbench.tables import COLUMNS, SOURCE
-from workbench.topology import EARLIER_SNAPSHOT, VECTOR
 
 MADE = "<!-- made by `make docs` from the program's own registries: change those, not this page -->"
 

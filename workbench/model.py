@@ -232,9 +232,9 @@ class System:
     clock_levels  seconds that a position may lie ahead of the clock -> severity from there on, the gravest first
     replaced      codes of messages which say that a server's data became that of another time or server
     sent          codes of messages with which a supplier says that it sends a change over a link
-    servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collecting.Servers`
-    repairs       gives its repairs (`workbench.plans.Repairs`); None where none is known
-    site          gives its live servers as a place where a plan is done (`workbench.repairing.Site`); None: by hand only
+    servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collected.collecting.Servers`
+    repairs       gives its repairs (`workbench.repairs.plans.Repairs`); None where none is known
+    site          gives its live servers as a place where a plan is done (`workbench.repairs.repairing.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     pending       gives how its servers hold back claims (`workbench.rules.pending_examples.Pending`); None: they do not
     secrets       gives its rules of what is a secret (`workbench.boundary.Secrets`); None: only those of every system hold

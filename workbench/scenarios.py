@@ -24,7 +24,7 @@ from typing import Any
 
 from workbench.boundary import yaml_documents
 from workbench.checked import checked, quoted
-from workbench.files import head, path_text, pieces
+from workbench.collected.files import head, path_text, pieces
 from workbench.model import LINES, WHOLE, Kind, Problem, Reject, Source
 from workbench.systems import systems
 

@@ -14,8 +14,8 @@ import click
 from workbench.boundary import printable
 from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
-from workbench.collecting import Reading, Servers, Wanted, check_free
-from workbench.collecting import collect as collected
+from workbench.collected.collecting import Reading, Servers, Wanted, check_free
+from workbench.collected.collecting import collect as collected
 from workbench.model import System
 from workbench.plain import aligned, one_cell
 from workbench.systems import systems

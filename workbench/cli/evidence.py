@@ -14,12 +14,12 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
-from workbench.case import Case, Loaded, PassedOver
+from workbench.cases.case import Case, Loaded, PassedOver
 from workbench.cli.terminal import CSV, JSON, Reading, check_outputs, give, main
+from workbench.collected.files import inspect_file, unreadable
+from workbench.collected.stream_detail import LISTED
 from workbench.demo import INCIDENT, demo_snapshots
-from workbench.files import inspect_file, unreadable
 from workbench.plain import aligned, csv_text, one_cell
-from workbench.stream_detail import LISTED
 from workbench.systems import system_named
 
 
@@ -214,8 +214,8 @@ def kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:
 )
 def demo(case_folder: Path) -> None:
     """Load a small real incident that comes with the project, say which changes were missed, and write the report of it."""
-    from workbench.diagnosis_text import diagnosis_text
-    from workbench.incident import Incident
+    from workbench.diagnosing.diagnosis_text import diagnosis_text
+    from workbench.diagnosing.incident import Incident
     from workbench.report.making import report_without_names
     from workbench.report.page import page
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from workbench.case import Case
+from workbench.cases.case import Case
 from workbench.cli.diagnosis import kept_of
 from workbench.cli.terminal import CSV, JSON, check_outputs, give, main
 from workbench.model import SEVERITIES
@@ -75,8 +75,8 @@ _Answer = tuple[dict[str, Any], tuple[list[dict[str, Any]], list[str]], Iterable
 
 
 def _way(case: Case, change: str, suffix: str | None) -> _Answer:
-    from workbench.history_text import way_text
-    from workbench.ways import Arrival, arrivals
+    from workbench.diagnosing.history_text import way_text
+    from workbench.diagnosing.ways import Arrival, arrivals
 
     way = arrivals(case, change, suffix)
     found = asdict(way)
@@ -84,8 +84,8 @@ def _way(case: Case, change: str, suffix: str | None) -> _Answer:
 
 
 def _then(case: Case, when: str, server: str | None, origin: str | None, suffix: str | None) -> _Answer:
-    from workbench.history import all_known_at, lag, moment_of
-    from workbench.history_text import known_text, lags_text, time_text
+    from workbench.diagnosing.history_text import known_text, lags_text, time_text
+    from workbench.fleet.history import all_known_at, lag, moment_of
 
     at = moment_of(when)
     if datetime.fromisoformat(when).tzinfo is None:
@@ -114,8 +114,8 @@ _SIGHTING = ("position", "at", "evidence", "snapshot", "file", "offset")
 
 
 def _over_time(case: Case, server: str | None, origin: str | None, suffix: str | None, step: float | None) -> _Answer:
-    from workbench.history import disagreement, lag, vectors_over_time
-    from workbench.history_text import disagreement_text, lags_text, vectors_text
+    from workbench.diagnosing.history_text import disagreement_text, lags_text, vectors_text
+    from workbench.fleet.history import disagreement, lag, vectors_over_time
 
     table = vectors_over_time(case, server, origin, suffix, step)
     vectors, lags = table.to_pylist(), lag(case, server, origin, suffix, step).to_pylist()
@@ -149,7 +149,7 @@ def diff(before: Path, after: Path, threshold: str, json_to: str | None) -> None
 
     BEFORE and AFTER are files that `diagnose --json` wrote, or case folders, which are diagnosed.
     """
-    from workbench.differences import difference, differences_text, read_diagnosis, worst_new
+    from workbench.diagnosing.differences import difference, differences_text, read_diagnosis, worst_new
 
     check_outputs(json_to, None, [place for one in (before, after) for place in _places(one)])
     found = difference(read_diagnosis(before), read_diagnosis(after))

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from workbench.boundary import printable
-from workbench.case import Case
+from workbench.cases.case import Case
 from workbench.cli.terminal import main
 from workbench.jupyter import NOTEBOOKS, SETTINGS, lab_command
 from workbench.model import Problem
@@ -35,8 +35,8 @@ def lab(case: Path | None, voila: bool, port: int | None, browser: bool, spark_u
     """
     if not NOTEBOOKS.is_dir():
         raise Problem("the notebooks are not here", str(NOTEBOOKS), "work in a checkout of the project")
+    from workbench.diagnosing.incident import CASE
     from workbench.engine.session import SPARK_UI
-    from workbench.incident import CASE
 
     environment = dict(os.environ)
     if case is not None:
@@ -58,7 +58,7 @@ def _options(port: int | None, browser: bool) -> list[str]:
 def _serve_pages(environment: dict[str, str], port: int | None, browser: bool) -> None:
     """Serve copies of the pages out of a folder that has nothing else in it: what lies beside them cannot be asked for."""
     from workbench.engine.java import cache_folders
-    from workbench.parameters import READ_ONLY
+    from workbench.views.parameters import READ_ONLY
 
     environment[READ_ONLY] = "1"
     # Where Voilà finds the template: its own pages ask another machine for style sheets.

@@ -19,10 +19,10 @@ from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, say
 from workbench.model import Problem
 from workbench.plain import aligned, one_cell
-from workbench.plan_text import file_of, plan_text, step_text
-from workbench.plans import NAME, Plan, as_json, read_plan
-from workbench.reaching import REPLICATION_PASSWORD
-from workbench.standing import Standing
+from workbench.repairs.plan_text import file_of, plan_text, step_text
+from workbench.repairs.plans import NAME, Plan, as_json, read_plan
+from workbench.repairs.reaching import REPLICATION_PASSWORD
+from workbench.repairs.standing import Standing
 
 _ONCE = {"max_steps", "max_changes", "dead_owner"}
 """Options of one run, not of the next one."""
@@ -52,12 +52,12 @@ def plan(
     Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: something
     is left that no proven way mends.
     """
-    from workbench.bundles import OWN_FOLDER, write_bundle
-    from workbench.case import Case
-    from workbench.case_plan import keep
+    from workbench.cases.case import Case
     from workbench.cli.diagnosis import kept_of
-    from workbench.collecting import check_free
-    from workbench.planning import plan as planned
+    from workbench.collected.collecting import check_free
+    from workbench.repairs.bundles import OWN_FOLDER, write_bundle
+    from workbench.repairs.case_plan import keep
+    from workbench.repairs.planning import plan as planned
 
     case = Case.open(case_folder)
     check_outputs(json_to, None, [*kept_of(case), case.folder])
@@ -133,8 +133,8 @@ def apply(plan_file: Path, on_copy: bool, **options: Any) -> None:
 @_applying
 def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
     """Go on with a PLAN that was stopped or killed half way. Nothing is applied twice."""
-    from workbench.repairing import give_up as given_up
-    from workbench.standing import half_done
+    from workbench.repairs.repairing import give_up as given_up
+    from workbench.repairs.standing import half_done
 
     if give_up:
         folder = _folder(plan_file)
@@ -158,9 +158,9 @@ def _tell_what_stays(plan: Plan, ended: Standing) -> None:
 
 
 def _run(plan: Plan, plan_file: Path, options: dict[str, Any], resume: bool) -> None:
-    from workbench.repairing import FINISHED, check_turn
-    from workbench.repairing import apply as applied
-    from workbench.standing import state_of
+    from workbench.repairs.repairing import FINISHED, check_turn
+    from workbench.repairs.repairing import apply as applied
+    from workbench.repairs.standing import state_of
 
     if not plan.steps:
         click.echo("the plan has no steps: nothing is to be done")
@@ -238,8 +238,8 @@ def _confirm(targets: Sequence[str], confirmed: Sequence[str]) -> None:
 
 
 def _rehearse(plan: Plan, plan_file: Path) -> None:
-    from workbench.case_plan import rehearse
-    from workbench.repairing import FINISHED
+    from workbench.repairs.case_plan import rehearse
+    from workbench.repairs.repairing import FINISHED
 
     with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
         outcome = rehearse(

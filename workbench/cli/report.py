@@ -16,7 +16,7 @@ from workbench.cli.terminal import check_outputs, give, main, not_written
 from workbench.model import Problem
 
 if TYPE_CHECKING:
-    from workbench.case import Case
+    from workbench.cases.case import Case
     from workbench.report.redaction import Pseudonyms
 
 _IN_THE_CASE = ("report.html", "report.pdf", "report.md", "report.json", "report.zip")
@@ -49,8 +49,8 @@ def report(
     Names of servers, people and places are replaced by pseudonyms, which stay the same from report to report; what they stand
     for is kept in the case, for its owner only. Two reports of the same case differ in the line with the time of the run alone.
     """
-    from workbench.case import Case
-    from workbench.incident import Incident
+    from workbench.cases.case import Case
+    from workbench.diagnosing.incident import Incident
     from workbench.report.making import note_unredacted, report_without_names, whole_report
     from workbench.report.markdown import markdown
     from workbench.report.packing import browser, case_export, write_pdf

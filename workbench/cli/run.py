@@ -14,13 +14,13 @@ import click
 from tqdm import tqdm
 
 from workbench.boundary import printable
-from workbench.case import Case
-from workbench.checks import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
-from workbench.checks import FAILED as NOT_CHECKED
+from workbench.cases.case import Case
 from workbench.cli.diagnosis import case_around, kept_of
 from workbench.cli.servers import ended_in_order
 from workbench.cli.terminal import DEAD_OWNER, JSON, check_outputs, give, main, not_written, say, unread
 from workbench.model import Problem
+from workbench.runs.checks import CLEAN, FINDINGS, INCONCLUSIVE, OUTCOMES
+from workbench.runs.checks import FAILED as NOT_CHECKED
 
 if TYPE_CHECKING:
     from workbench.runs.checking import CheckedRun

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
-from workbench.reaching import PASSWORD, Reach
+from workbench.repairs.reaching import PASSWORD, Reach
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from workbench.collected.files import CarefulReader, packed, pieces
 from workbench.engine.digests import digest
 from workbench.engine.likeness import likeness
 from workbench.engine.reading import footer_of
 from workbench.engine.states import digest_of, numbered
-from workbench.files import CarefulReader, packed, pieces
 from workbench.model import Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
 from workbench.tables import COLUMNS, SCHEMAS, SOURCE, joined, order_of, table

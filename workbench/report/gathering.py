@@ -16,20 +16,20 @@ from typing import Any
 import pyarrow.compute as pc
 
 import workbench
-from workbench.case_plan import kept_plan
-from workbench.diagnosis_text import beyond_the_cut, summed, untold
+from workbench.collected.inputs import Input
+from workbench.diagnosing.diagnosis_text import beyond_the_cut, summed, untold
+from workbench.diagnosing.incident import Incident
 from workbench.engine.reading import read_part
-from workbench.incident import Incident
-from workbench.inputs import Input
+from workbench.fleet.timeline import EVER, NEVER, Timeline
 from workbench.journal import records_of
-from workbench.look import MISSING, PRESENT, UNKNOWN, worst
 from workbench.model import Problem
-from workbench.overview import LISTS, mesh_data, pair_of, suffixes
-from workbench.plan_page import journal_rows, page_of
+from workbench.repairs.case_plan import kept_plan
+from workbench.repairs.plan_page import journal_rows, page_of
+from workbench.repairs.standing import BEGINS, JOURNAL, half_done, state_of
 from workbench.report.streamed import streamed
-from workbench.standing import BEGINS, JOURNAL, half_done, state_of
 from workbench.systems import format_with
-from workbench.timeline import EVER, NEVER, Timeline
+from workbench.views.look import MISSING, PRESENT, UNKNOWN, worst
+from workbench.views.overview import LISTS, mesh_data, pair_of, suffixes
 
 Row = Mapping[str, Any]
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import Secrets
-from workbench.by_stream import EVIDENT
-from workbench.codes import all_codes
-from workbench.incident import Incident
+from workbench.diagnosing.by_stream import EVIDENT
+from workbench.diagnosing.codes import all_codes
+from workbench.diagnosing.incident import Incident
+from workbench.diagnosing.verdicts import NOT_COVERED
 from workbench.journal import Journal, owned
 from workbench.model import Problem
+from workbench.repairs.standing import by_whom
 from workbench.report.gathering import gathered, names_in
 from workbench.report.redaction import (
     CODED,
@@ -29,8 +31,6 @@ from workbench.report.wording import worded
 from workbench.report.words import OF_STREAMS, WORDS
 from workbench.rules.streams import WHY_UNKNOWN
 from workbench.rules.verdicts import SAYS
-from workbench.standing import by_whom
-from workbench.verdicts import NOT_COVERED
 
 REPORTS = "reports.jsonl"
 """Reports with all names are written down here: by whom, where to, and why. The journal of repairs speaks of plans alone."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.diagnosis_text import what_changed
+from workbench.diagnosing.diagnosis_text import what_changed
 from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import LISTED, absence, holders, judged_otherwise
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.boundary import printable
-from workbench.incident import Incident
+from workbench.diagnosing.incident import Incident
 from workbench.journal import DRAFT, umask
 from workbench.model import Problem
 from workbench.report.making import redacted, secrets_of

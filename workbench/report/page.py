@@ -20,10 +20,10 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from workbench.boundary import printable
-from workbench.diagnosis_text import what_changed
-from workbench.look import NOTHING, SEVERITIES, VERDICTS
+from workbench.diagnosing.diagnosis_text import what_changed
 from workbench.report.redaction import LEFT_OUT
 from workbench.report.wording import absence, holders, judged_otherwise
+from workbench.views.look import NOTHING, SEVERITIES, VERDICTS
 
 Row = Mapping[str, Any]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.codes import all_codes
-from workbench.diagnosis_text import open_questions, verdict_line
-from workbench.look import PRESENT
-from workbench.mesh_text import link_says, server_says
+from workbench.diagnosing.codes import all_codes
+from workbench.diagnosing.diagnosis_text import open_questions, verdict_line
 from workbench.model import System
+from workbench.repairs.standing import FINISHED, GIVEN_UP, HALF_DONE
 from workbench.report.gathering import (
     ALONE,
     CUT,
@@ -25,7 +24,8 @@ from workbench.report.streamed import stream_worded
 from workbench.report.words import glossary
 from workbench.rules.streams import WHY_UNKNOWN
 from workbench.rules.verdicts import SAYS
-from workbench.standing import FINISHED, GIVEN_UP, HALF_DONE
+from workbench.views.look import PRESENT
+from workbench.views.mesh_text import link_says, server_says
 
 Row = Mapping[str, Any]
 

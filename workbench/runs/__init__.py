@@ -7,6 +7,8 @@ child.py      that process
 facts.py      what a run found, without prose and times: what is compared
 comparing.py  the facts of two runs held against each other
 checking.py   the runs of a file held against what was accepted (FILE.baseline.json), and against the runs before
+checks.py     a case held against what is expected of it, as the notebook 50_checks and the command do
+case_facts.py what is known of a case as rows, without prose and times
 told.py       checked runs as text, JSON and JUnit XML
 news.py       which of that people do not know yet
 notices.py    who is told, by a webhook or by mail

@@ -16,7 +16,7 @@
 
 A run that failed has failed, and one that could not tell is inconclusive: neither is a pass. That nobody can tell may be
 acknowledged, too, under the code INCONCLUSIVE. This baseline has nothing to do with the diagnosis `CASE/baseline.json`, which
-the notebook `50_checks` reads (`workbench/checks.py`).
+the notebook `50_checks` reads (`workbench/runs/checks.py`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.checks import CLEAN, FAILED, INCONCLUSIVE
-from workbench.codes import all_codes
+from workbench.diagnosing.codes import all_codes
 from workbench.journal import alone, write_together
 from workbench.model import SEVERITIES, Problem
+from workbench.runs.checks import CLEAN, FAILED, INCONCLUSIVE
 from workbench.runs.comparing import AHEAD, SAYS, Acknowledged, Judged, Terms, judged, too_old
 from workbench.runs.facts import VERSION, are_facts
 from workbench.runs.orders import RESERVED, Order, Orders, home_of

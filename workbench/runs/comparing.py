@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from workbench.case_facts import CUT, NAMED, NOT_WHOLE, SCOPE
-from workbench.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, OUTCOMES
-from workbench.diagnosis_text import ONE_SERVER
+from workbench.diagnosing.diagnosis_text import ONE_SERVER
+from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 from workbench.model import SEVERITIES
 from workbench.rules.sending import NOTHING, SEND
-from workbench.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
+from workbench.runs.case_facts import CUT, NAMED, NOT_WHOLE, SCOPE
+from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, OUTCOMES
 
 NEW, WORSE, CLEARED, BETTER = "new", "worse", "cleared", "better"
 

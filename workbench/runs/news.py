@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.checks import CLEAN, OUTCOMES
 from workbench.journal import write_whole
 from workbench.runs.checking import NOT_BEGUN, NOT_TOLD, CheckedRun
+from workbench.runs.checks import CLEAN, OUTCOMES
 from workbench.runs.comparing import Difference, Terms, judged
 from workbench.runs.facts import are_facts
 from workbench.runs.orders import home_of

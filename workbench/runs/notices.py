@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.checks import CLEAN
 from workbench.model import Problem
+from workbench.runs.checks import CLEAN
 from workbench.runs.news import News, Owed
 from workbench.runs.orders import Orders, home_of
 from workbench.runs.told import printable_lines

@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable, strict_yaml
-from workbench.case import Case
+from workbench.cases.case import Case
 from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem
 from workbench.runs.values import check_names, list_of, mapping_of, meant, number_of, seconds_of, text_in, text_of

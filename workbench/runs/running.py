@@ -32,8 +32,8 @@ from typing import Any
 
 from workbench import __version__
 from workbench.boundary import defect_of, printable
-from workbench.case import RUNS
-from workbench.incident import RECORD
+from workbench.cases.case import RUNS
+from workbench.diagnosing.incident import RECORD
 from workbench.journal import AtWork, owned, write_whole
 from workbench.jupyter import NOTEBOOKS
 from workbench.model import Problem

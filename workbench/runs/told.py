@@ -9,9 +9,9 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from workbench.boundary import printable
-from workbench.checks import CLEAN, FINDINGS, OUTCOMES
 from workbench.plain import aligned
 from workbench.runs.checking import CheckedRun
+from workbench.runs.checks import CLEAN, FINDINGS, OUTCOMES
 from workbench.runs.comparing import Difference, Judged
 
 _SHOWN = 20

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.by_stream import Streams, big_ones, purge_below
+from workbench.collected.unpacking import PACKED
+from workbench.diagnosing.by_stream import Streams, big_ones, purge_below
 from workbench.model import APPLYING, HOLES, IDENTITY, ITEMS_SHOWN, LAG, Detectors, Finding, first_few, step
 from workbench.rules.segments import (
     ABORTED,
@@ -22,10 +23,9 @@ from workbench.rules.segments import (
     SAYS,
     UNFINISHED,
 )
-from workbench.unpacking import PACKED
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
+    from workbench.diagnosing.situation import Situation
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]

@@ -16,11 +16,8 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.model import Problem
-from workbench.plans import ALL, SENT, Draft, Need, Repairs, Step, View
-from workbench.rules.mending import Model
-from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
-from workbench.rules.streamed import StreamModel
-from workbench.stream_records import (
+from workbench.repairs.plans import ALL, SENT, Draft, Need, Repairs, Step, View
+from workbench.repairs.stream_records import (
     Record,
     committed_between,
     committed_elsewhere,
@@ -28,6 +25,9 @@ from workbench.stream_records import (
     reached_before,
     records_of,
 )
+from workbench.rules.mending import Model
+from workbench.rules.segments import ABORTED, COMMITTED, ROLLED_BACK
+from workbench.rules.streamed import StreamModel
 from workbench.systems.drizzle.definitions import defined
 from workbench.systems.drizzle.overtaken import Read, overtaken
 from workbench.systems.drizzle.rows import Logs, Operation, Place

@@ -20,11 +20,11 @@ from typing import BinaryIO
 from google.protobuf.message import DecodeError
 
 from workbench.boundary import printable
+from workbench.collected.unpacking import opened
 from workbench.model import Problem
 from workbench.systems.drizzle.formats.exports import message_in_line
 from workbench.systems.drizzle.formats.messages_pb2 import FieldMetadata, Statement, Table, TableMetadata, Transaction
 from workbench.systems.drizzle.ids import content_of
-from workbench.unpacking import opened
 
 _HEAD, _TRAILER = struct.Struct("<II"), struct.Struct("<I")
 _TRANSACTION = 1

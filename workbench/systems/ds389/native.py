@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.plans import SENT
+from workbench.repairs.plans import SENT
 
 Record = Mapping[str, Any]
 """`dn`; `change`: add, modify or delete; `mods`: lists of operation, attribute and values; of an add its `values`."""

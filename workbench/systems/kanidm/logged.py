@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.by_entry import CHANGE_STATE
+from workbench.diagnosing.by_entry import CHANGE_STATE
 from workbench.model import EVIDENCE_SHOWN, Finding, step
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
+    from workbench.diagnosing.situation import Situation
 
 UNWILLING, PULLED, CLOCK_AHEAD, UNREACHED, REFRESHED = (
     *("unwilling", "pulled", "clock_ahead", "unreached", "refreshed"),

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name, printable
-from workbench.detectors import odd_ones
-from workbench.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
+from workbench.diagnosing.detectors import odd_ones
+from workbench.repairs.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
 from workbench.rules.pulled import PullModel
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING
 

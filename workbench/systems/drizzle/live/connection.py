@@ -14,7 +14,7 @@ import pymysql
 from pymysql.constants import CLIENT, ER
 
 from workbench.boundary import printable
-from workbench.collecting import Access, Address
+from workbench.collected.collecting import Access, Address
 from workbench.model import Problem
 from workbench.systems.drizzle.sql import SESSION
 

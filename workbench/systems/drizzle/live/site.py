@@ -1,4 +1,4 @@
-"""Live replicas as the place where a plan is done and looked after (`workbench.repairing.Site`)."""
+"""Live replicas as the place where a plan is done and looked after (`workbench.repairs.repairing.Site`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary import printable
-from workbench.collecting import Access, Address
+from workbench.collected.collecting import Access, Address
 from workbench.model import Problem
-from workbench.plans import Plan, Step, Vectors
+from workbench.repairs.plans import Plan, Step, Vectors
 from workbench.systems.drizzle.live.applying import Todo, applied_at, apply_one, dry_run, is_done, prepare
 from workbench.systems.drizzle.live.connection import Server, connected, place_of
 from workbench.systems.drizzle.repairs import APPLY, operations_of

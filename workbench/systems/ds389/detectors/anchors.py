@@ -20,8 +20,8 @@ from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.trimming import trim_limits
 
 if TYPE_CHECKING:
-    from workbench.situation import LinkKey, Situation
-    from workbench.topology import Replica
+    from workbench.diagnosing.situation import LinkKey, Situation
+    from workbench.fleet.topology import Replica
 
 _FAILS = ("anchor_not_located", "anchor_missing", "anchor_purged", "purged_here", "never_logged")
 _LONGEST_AGE = timedelta(days=30, seconds=300)

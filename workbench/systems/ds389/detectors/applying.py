@@ -19,8 +19,8 @@ from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
 from workbench.systems.ds389.rules.applying import skipped_for_good
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
-    from workbench.topology import Replica
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
 
 _LOOPS_FROM = 3
 """Attempts at one change: a second one is how a session goes on that broke for another reason."""

@@ -13,7 +13,7 @@ from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
+    from workbench.diagnosing.situation import Situation
 
 _HANGS_AFTER = timedelta(seconds=300)
 _LONG_WAIT = 160

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
+    from workbench.diagnosing.situation import Situation
 
 _HARMLESS = "a delete of an entry that the server does not have: nothing is lost by it"
 _NO_SUCH_OBJECT = 32

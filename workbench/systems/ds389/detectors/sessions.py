@@ -15,8 +15,8 @@ from workbench.systems.ds389.detectors.shown import Row, line_shown, suffix_of_l
 from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, session_logs
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
-    from workbench.topology import Link, Replica, Topology
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Link, Replica, Topology
 
 _READ_APART = timedelta(seconds=60)
 """The files of two servers are collected moments apart: a change this young may have come between."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.systems.ds389.logged.lines import Place
 
 if TYPE_CHECKING:
-    from workbench.situation import Situation
+    from workbench.diagnosing.situation import Situation
 
 Row = Mapping[str, Any]
 

@@ -21,7 +21,7 @@ from ldap3.core.exceptions import (
 )
 
 from workbench.boundary import printable
-from workbench.collecting import Access
+from workbench.collected.collecting import Access
 from workbench.model import REMOVED, Problem
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.native import Record, modify

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench.collecting import Access
+from workbench.collected.collecting import Access
 from workbench.model import Problem
 from workbench.systems.ds389.live import scrubbed
 from workbench.systems.ds389.live.connection import Connection, Place, connected

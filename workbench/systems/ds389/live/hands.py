@@ -1,4 +1,4 @@
-"""What does the steps of a plan on real servers (`workbench.repairing.Site`): one class for each kind of step.
+"""What does the steps of a plan on real servers (`workbench.repairs.repairing.Site`): one class for each kind of step.
 
 Each knows what stands in the way, what has to be remembered from before, whether it is done already, how it is done, and
 what is still lacking afterwards. All but `apply` only read.
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from workbench.boundary import printable
 from workbench.journal import write_whole
 from workbench.model import Problem
-from workbench.plans import Step
-from workbench.repairing import EndedBadly, PlanFailed
+from workbench.repairs.plans import Step
+from workbench.repairs.repairing import EndedBadly, PlanFailed
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.entries import (

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from workbench.collecting import Access, Address
+from workbench.collected.collecting import Access, Address
 from workbench.model import Problem
-from workbench.plans import Plan, Step, Vectors
+from workbench.repairs.plans import Plan, Step, Vectors
 from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import suffix_named

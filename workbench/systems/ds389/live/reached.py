@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workbench.collecting import Address
+from workbench.collected.collecting import Address
 from workbench.model import Problem
 from workbench.systems.ds389.formats.directory import kind_of
 from workbench.systems.ds389.formats.ldif import Entry

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from workbench.collecting import Access, Address, Gathered, Survey, Vectors, Wanted
+from workbench.collected.collecting import Access, Address, Gathered, Survey, Vectors, Wanted
 from workbench.model import Problem
 from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
@@ -31,7 +31,7 @@ _COMPUTED = ("*", "+", "nsds50ruv", "nsruvReplicaLastModified", "nsds5agmtmaxcsn
 
 
 class DirectoryServers:
-    """The servers of one collection; see `workbench.collecting.Servers`."""
+    """The servers of one collection; see `workbench.collected.collecting.Servers`."""
 
     def __init__(self, addresses: Sequence[Address], access: Access, suffixes: Sequence[str] = ()) -> None:
         self._access = access

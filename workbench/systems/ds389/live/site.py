@@ -1,4 +1,4 @@
-"""Real servers as the place where a plan is done and looked after (`workbench.repairing.Site`)."""
+"""Real servers as the place where a plan is done and looked after (`workbench.repairs.repairing.Site`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from workbench.model import Problem
-from workbench.plans import Step, Vectors
-from workbench.standing import state_of
+from workbench.repairs.plans import Step, Vectors
+from workbench.repairs.standing import state_of
 from workbench.systems.ds389.live.connection import BELOW
 from workbench.systems.ds389.live.hands import HANDS, Hand
 from workbench.systems.ds389.live.planned import PlannedServers

@@ -26,10 +26,10 @@ from workbench.systems.ds389.logged.lines import HOLES, Load, Place, Session, se
 from workbench.systems.ds389.logged.played import Firsts, Played, opened, reload_anchor
 
 if TYPE_CHECKING:
-    from workbench.case import Case
+    from workbench.cases.case import Case
+    from workbench.diagnosing.situation import Situation
     from workbench.engine.logs import StoredLog
-    from workbench.situation import Situation
-    from workbench.topology import Link, Topology
+    from workbench.fleet.topology import Link, Topology
 
 FIRST, NOTHING, RELOAD, END = "first_anchor", "no_anchor", "reload_anchor", "session_end"
 KINDS = (FIRST, NOTHING, RELOAD, END)

@@ -9,7 +9,7 @@ refused   what people try and must not: each with its reason, and where it can b
 Planning only: what does the steps on real servers is `workbench.systems.ds389.live.hands`.
 """
 
-from workbench.plans import DISABLED, ROLLED_BACK, Repairs
+from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
-from workbench.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
+from workbench.repairs.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
 from workbench.systems.ds389.native import (
     BY_SERVER,
     MEMBER_OF,
@@ -34,8 +34,8 @@ from workbench.systems.ds389.repairs.evidence import (
 from workbench.systems.ds389.repairs.links import enabling, links_to, off
 
 if TYPE_CHECKING:
+    from workbench.fleet.topology import Link
     from workbench.rules.mending import Lack
-    from workbench.topology import Link
 
 TASK_KEPT = "300"
 """Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""

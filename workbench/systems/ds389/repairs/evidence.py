@@ -15,7 +15,7 @@ from workbench.systems.ds389.native import BY_SERVER, line
 from workbench.systems.ds389.secrets import SECRETS
 
 if TYPE_CHECKING:
-    from workbench.plans import View
+    from workbench.repairs.plans import View
 
 MOST = 500
 """Entries that are written again one by one: for more an initialisation is less work for every server."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
+from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import (
     CREDENTIALS,
@@ -24,8 +24,8 @@ from workbench.systems.ds389.native import (
 )
 
 if TYPE_CHECKING:
+    from workbench.fleet.topology import Link
     from workbench.rules.mending import Model
-    from workbench.topology import Link
 
 MANAGER = "cn=replication manager,cn=config"
 """Who binds at a consumer in the name of its supplier, as the server's own tools call it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
+from workbench.repairs.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
 from workbench.systems.ds389.native import agreement_dn, ldapmodify, ldif, modify
 from workbench.systems.ds389.repairs.data import Initialise, cleaning
 from workbench.systems.ds389.repairs.evidence import missed_by_entry

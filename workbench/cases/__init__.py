@@ -1,0 +1,1 @@
+"""A case: one incident in one folder, and what is kept, loaded and asked of it."""

@@ -1,0 +1,1 @@
+"""What was collected from servers: files, what each is and whose it is."""

@@ -1,0 +1,127 @@
+"""Why each missing change was missed: what the rules of the system make of the evidence, and only if just one thing fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from workbench.rules.verdicts import Loss, Reset
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+_LOOKED_AT = 10_000
+"""Changes of one origin that are held against each candidate."""
+
+Key = tuple[str, str | None, str]
+
+
+def name_causes(situation: Situation) -> None:
+    """Write `cause` and `reasons` into the rows of the missing changes.
+
+    A candidate is named where it is the only one by which the server would lack the change. Of several, and of none, the
+    cause stays open; the reasons list what was tried.
+    """
+    if situation.topology.system.proving is None:
+        return
+    missing: dict[Key, list[dict[str, Any]]] = {}
+    for row in situation.verdicts.missing:
+        missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+    for key, rows in missing.items():
+        proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])
+        candidates = proving.causes(loss)
+        # What may have happened in another suffix is no cause, and leaves none the only one.
+        cleaned, sure = _cleaned(situation, key[2]), tuple(one for one in loss.resets if one.sure)
+        surely = candidates
+        if sure != loss.resets or cleaned != loss.cleaned:
+            surely, candidates = (
+                proving.causes(replace(loss, resets=sure)),
+                proving.causes(replace(loss, cleaned=cleaned)),
+            )
+        for row in rows:
+            fitting = [one for one in candidates if row["position"] in one.loses]
+            codes = {one.code for one in fitting}
+            certain = codes == {one.code for one in surely if row["position"] in one.loses}
+            row["cause"] = codes.pop() if certain and len(codes) == 1 else None
+            row["reasons"] = [f"{one.code}: {one.because}" for one in fitting] or [
+                "no candidate makes the server lack it"
+            ]
+
+
+def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> Loss:
+    server, suffix, origin = key
+    typed = situation.topology.system.typed
+    rows = list(rows)
+    keys = tuple(sorted(typed(row["position"]) or row["position"] for row in rows))
+    replica = situation.replica(server, suffix)
+    held, only_here, below = situation.verdicts.own_near.get(key, ((), frozenset(), None))
+    refused = frozenset(row["position"] for row in rows if row["rule"] == "skipped")
+    codes: dict[str, int] = {}
+    if refused:
+        where = pc.field("position").isin(sorted(refused)) & (pc.field("outcome") == "refused")
+        for batch in situation.rows("applied", ["position", "code"], where, server=server, suffix=suffix):
+            codes |= {row["position"]: row["code"] for row in batch.to_pylist() if row["code"] is not None}
+    marks = situation.verdicts.marks.get((server, suffix), {})
+    return Loss(
+        origin,
+        replica is not None and replica.origin == origin,
+        replica is not None and replica.log is not None,
+        keys,
+        held,
+        only_here,
+        below,
+        max([*keys, *(one.max or "" for one in [replica.seen()[origin]] if replica)]) if replica else keys[-1],
+        refused,
+        codes,
+        _before(situation, key, keys[-1]),
+        marks.get(origin),
+        _resets(situation, key),
+        _passed_over(situation, server, suffix),
+        _cleaned(situation, origin, surely=True),
+    )
+
+
+def _before(situation: Situation, key: Key, below: str) -> str | None:
+    """The highest that the server had seen of the origin in an earlier snapshot, when the last missing change was not covered."""
+    labels = list(situation.case.snapshots)
+    seen = []
+    for label in labels[: labels.index(situation.topology.snapshot)]:
+        shown = situation.at(label)
+        for one in shown.replicas if shown else ():
+            if (one.server, one.suffix) == key[:2] and key[2] in (had := one.seen()):
+                seen.append(had[key[2]].max or "")
+    return max((position for position in seen if position < below), default=None)
+
+
+def _resets(situation: Situation, key: Key) -> tuple[Reset, ...]:
+    return tuple(situation.verdicts.resets.get(key[:2], ()))
+
+
+def _passed_over(situation: Situation, server: str, suffix: str | None) -> tuple[tuple[datetime, str], ...]:
+    """When sessions to this server left out everything before a change, and which."""
+    code = situation.topology.proving.passed_over
+    found = []
+    for link in situation.topology.links:
+        if code and (link.consumer, link.suffix) == (server, suffix):
+            where = (pc.field("code") == code) & (pc.field("link") == link.name) & pc.field("at").is_valid()
+            of = None if situation.only_link(link.supplier, suffix, link.name) else suffix
+            for batch in situation.rows("messages", ["at", "position"], where, server=link.supplier, suffix=of):
+                found += [(row["at"], row["position"]) for row in batch.to_pylist() if row["position"]]
+    return tuple(sorted(found))
+
+
+def _cleaned(situation: Situation, origin: str, surely: bool = False) -> datetime | None:
+    """When any server last said that the origin was cleaned; `surely`: one that may have said it of no other suffix."""
+    code = situation.topology.proving.cleaned
+    where = (pc.field("code") == code) & (pc.field("origin") == origin) & pc.field("at").is_valid()
+    times = [
+        row["at"]
+        for batch in (situation.rows("messages", ["at", "server"], where) if code else ())
+        for row in batch.to_pylist()
+        if not surely or not situation.of_several(row["server"])
+    ]
+    return max(times, default=None)

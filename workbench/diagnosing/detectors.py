@@ -1,0 +1,448 @@
+"""What looks for findings: the order of all detectors, what they may look at, and those that hold for every system.
+
+A detector is one function of a `Situation` that gives its findings. It belongs to a stage, and the stages run in the order of
+`workbench.model.STAGES`; the detectors of one system stand in its folder and run behind the general ones of their stage.
+Nothing that grows with the data is held: of tables of any size only counters and the first examples are kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.collected.unpacking import PACKED
+from workbench.diagnosing import losses
+from workbench.diagnosing.situation import Situation, replica_in
+from workbench.fleet.topology import Row, Topology
+from workbench.model import (
+    GENERATION,
+    HOLES,
+    IDENTITY,
+    ITEMS_SHOWN,
+    LAG,
+    ROLLBACK,
+    STAGES,
+    Detectors,
+    Finding,
+    first_few,
+    step,
+)
+from workbench.rules.sending import SEND
+from workbench.rules.vectors import last
+from workbench.systems import format_with
+
+WAITS = timedelta(seconds=300)
+"""Servers are read moments apart, and a supplier may wait minutes between two sessions: less is no standstill."""
+
+
+def detected(situation: Situation) -> Iterator[Finding]:
+    """What all detectors find, stage by stage."""
+    theirs = situation.topology.system.detectors()
+    for stage in STAGES:
+        for detector in (*DETECTORS.get(stage, ()), *theirs.get(stage, ())):
+            yield from detector(situation)
+
+
+def unrelated_data(situation: Situation) -> Iterator[Finding]:
+    """Servers of one suffix that may exchange nothing: a finding for each that has to be taken away to end it."""
+    refused: dict[str | None, set[frozenset[str]]] = {}
+    for row in situation.pairs:
+        if row["unrelated"]:
+            refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
+    refill = situation.topology.system.refill
+    for suffix, pairs in refused.items():
+        for server, others in odd_ones(pairs):
+            generations = {
+                name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
+            }
+            yield Finding(
+                "UNRELATED_DATA",
+                "error",
+                f"{server} and {', '.join(others)} hold unrelated data: nothing may be exchanged between them",
+                server=server,
+                suffix=suffix,
+                evidence=first_few(
+                    {
+                        "server": server,
+                        "generation": generations[server],
+                        "other": other,
+                        "other_generation": generations[other],
+                    }
+                    for other in others
+                ),
+                fix=(
+                    step(
+                        f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
+                        "they have different beginnings, and positions of one mean nothing to the other",
+                        f"to {refill} a server throws away everything that only it holds",
+                    ),
+                ),
+            )
+
+
+def odd_ones(pairs: set[frozenset[str]]) -> Iterator[tuple[str, list[str]]]:
+    """Pairs that do not fit, by the server that most others do not fit with: one finding for it, not one for each pair."""
+    pairs = set(pairs)
+    while pairs:
+        counts = Counter(server for pair in pairs for server in pair)
+        server = max(sorted(counts), key=counts.__getitem__)
+        others = sorted(other for pair in pairs if server in pair for other in pair - {server})
+        pairs -= {frozenset((server, other)) for other in others}
+        yield server, others
+
+
+def duplicate_origin(situation: Situation) -> Iterator[Finding]:
+    """Servers of one suffix that make changes as the same origin, or one origin that is known under several addresses."""
+    used: dict[tuple[str | None, str], list[str]] = {}
+    for one in situation.topology.replicas:
+        if one.origin:
+            used.setdefault((one.suffix, one.origin), []).append(one.server)
+    addresses: dict[tuple[str | None, str], dict[str, Row]] = {}
+    for row in _claims(situation):
+        address = (row["url"] or "").partition("://")[2].strip("/").lower()
+        if address:
+            addresses.setdefault((row["suffix"], row["origin"]), {}).setdefault(address, row)
+    for suffix, origin in sorted({*used, *addresses}, key=lambda key: (key[0] or "", key[1])):
+        servers, places = used.get((suffix, origin), []), addresses.get((suffix, origin), {})
+        if len(servers) < 2 and len(places) < 2:
+            continue
+        who = f"{' and '.join(servers)} make changes as one origin, {origin}"
+        where = f"origin {origin} is known under {len(places)} addresses: {', '.join(sorted(places))}"
+        yield Finding(
+            "DUPLICATE_ORIGIN",
+            "error" if len(servers) > 1 else "warning",
+            who if len(servers) > 1 else where,
+            server=servers[0] if len(servers) == 1 else None,
+            origin=origin,
+            suffix=suffix,
+            evidence=first_few(
+                [{"server": server, "origin": origin} for server in servers * (len(servers) > 1)]
+                + [_element(row) for _, row in sorted(places.items())]
+            ),
+            fix=(
+                step(
+                    f"give one of them another origin and {situation.topology.system.refill} it from the other",
+                    "two changes may have one position: each server takes the other's for one that it has",
+                    "if the server only got a new address, no data is at stake: the old address has to leave the vectors",
+                ),
+            ),
+        )
+
+
+def dead_origin(situation: Situation) -> Iterator[Finding]:
+    """Origins in vectors that no collected server has and no link leads to, where nothing is left that was not collected."""
+    shown = situation.topology
+    telling = {one.server for one in situation.inputs if format_with(one.kind).tells_links}
+    links = situation.statuses()
+    for suffix in sorted({one.suffix for one in shown.replicas}, key=lambda suffix: suffix or ""):
+        # A server of which only a log was collected, or that was down, may be any origin of any suffix.
+        mine = [one for one in shown.replicas if one.suffix == suffix or (one.suffix is None and not one.claims)]
+        led = [link for link in shown.links if link.suffix == suffix]
+        there = {one.server for one in mine if one.claims}
+        # Of a server that keeps no log no link can lead on; of all others the links have to be known.
+        known = all(
+            one.claims
+            and (not one.keeps_log or one.server in telling or any(link.supplier == one.server for link in led))
+            for one in mine
+        )
+        # Who makes the changes of a read-only server is told by links to it alone: where only such were collected, anybody may.
+        # Where all do, one of which nobody knows as whom makes the changes of any.
+        made_here = (all if shown.pulling else any)(one.origin for one in mine)
+        if not known or not made_here or shown.down - there or any(link.consumer not in there for link in led):
+            continue
+        alive = {one.origin for one in mine} | {
+            row["consumer_origin"] for key, row in links.items() if key[1] == suffix and "consumer_origin" in row
+        }
+        claimed: dict[str, list[Row]] = {}
+        for row in _claims(situation):
+            if row["suffix"] == suffix and row["origin"] not in alive:
+                claimed.setdefault(row["origin"], []).append(row)
+        for origin, rows in sorted(claimed.items()):
+            servers = sorted({row["server"] for row in rows})
+            changes = sum(one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log)
+            left = "" if shown.pulling else f"; {changes:,} changes of it are left in a log"
+            yield Finding(
+                "DEAD_ORIGIN",
+                "info" if shown.pulling else "warning",
+                f"origin {origin} stands in the vector of {', '.join(servers)}, but no server makes changes as it and no "
+                f"link leads to one{left}",
+                origin=origin,
+                suffix=suffix,
+                items=tuple(sorted({shown.system.show(row["max"]) for row in rows if row["max"]})),
+                evidence=first_few(map(_element, rows)),
+                fix=(_GOES_BY_ITSELF if shown.pulling else _CLEAN,),
+            )
+
+
+_GOES_BY_ITSELF = step(
+    "nothing, if its server was refreshed or taken away: servers forget an origin that is quiet by themselves",
+    "a server that is refreshed makes its changes as another origin from then on",
+    "a server that was not collected, and is to come back, must come before it is forgotten",
+)
+_CLEAN = step(
+    "clean the origin, after every server has all of its changes",
+    "a dead origin stays in every vector, and its last record may hold up trimming",
+    "cleaning one that is alive, or whose changes a server still lacks, loses them: `workbench scenario` tells who would",
+)
+
+
+def clock_ahead(situation: Situation) -> Iterator[Finding]:
+    """Last positions that lie in the future of the server that took them, by the time at which it did.
+
+    Compared are the position's own time and the time that the same server wrote beside it: when its vector moved there, or
+    when its log says that it applied the change. Both are its clock at that very moment, so an old log proves nothing wrong.
+    """
+    shown = situation.topology
+    if not shown.system.clock_levels:
+        return
+    rows = [row for row in _claims(situation) if row["max"]]
+    times: dict[tuple[str, str | None, str], Row] = {}
+    for row in rows:
+        if row["modified_at"]:
+            _earlier(times, (row["server"], row["suffix"], row["max"]), row["modified_at"], row)
+    asked = pa.array(sorted({row["max"] for row in rows}), pa.string())
+    columns = ["server", "suffix", "file", "offset", "position", "at"]
+    where = pc.field("position").isin(asked) & pc.field("at").is_valid()
+    for batch in situation.rows("applied", columns, where, snapshot=shown.snapshot):
+        for row in batch.to_pylist():
+            _earlier(times, (row["server"], row["suffix"], row["position"]), row["at"], row)
+    found: dict[tuple[str | None, str], list[tuple[float, str, Row]]] = {}
+    for row in rows:
+        told, made = times.get((row["server"], row["suffix"], row["max"])), shown.system.moment(row["max"])
+        if told and made:
+            ahead = (made - told["at"]).total_seconds()
+            found.setdefault((row["suffix"], row["origin"]), []).append((ahead, row["max"], told))
+    for (suffix, origin), all_told in sorted(found.items(), key=lambda item: (item[0][0] or "", item[0][1])):
+        most = max(all_told, key=lambda one: (one[0], one[1]))[0]
+        severity = next((grade for seconds, grade in shown.system.clock_levels if most >= seconds), None)
+        if severity is None:
+            continue
+        least = shown.system.clock_levels[-1][0]
+        ahead_ones = sorted(
+            (one for one in all_told if one[0] >= least), key=lambda one: (-one[0], one[1], one[2]["server"])
+        )
+        evidence = {
+            (position, told["server"]): {
+                "position": shown.system.show(position),
+                "server": told["server"],
+                "seconds_ahead": round(seconds),
+                **{key: told[key] for key in ("file", "offset")},
+                "at": told["at"].isoformat(),
+            }
+            for seconds, position, told in ahead_ones
+        }
+        server = next((one.server for one in shown.replicas if (one.suffix, one.origin) == (suffix, origin)), None)
+        yield Finding(
+            "CLOCK_AHEAD",
+            severity,
+            f"the last position of origin {origin} lies {most / 3600:.1f} hours ahead of the clock of a server that took it",
+            server=server,
+            origin=origin,
+            suffix=suffix,
+            items=tuple(sorted({row["position"] for row in evidence.values()}))[:ITEMS_SHOWN],
+            evidence=first_few(evidence.values()),
+            fix=(
+                step(
+                    "set the clocks right, on every server, before anything else",
+                    "positions are made from clocks, and a peer's clock that is ahead pulls all others forward",
+                    "setting a clock back does not take positions back: they stay ahead until time has caught up",
+                ),
+            ),
+        )
+
+
+def _earlier(
+    times: dict[tuple[str, str | None, str], Row], key: tuple[str, str | None, str], at: datetime, row: Row
+) -> None:
+    if key not in times or at < times[key]["at"]:
+        times[key] = {"server": row["server"], "file": row["file"], "offset": row["offset"], "at": at}
+
+
+def _claims(situation: Situation) -> list[Row]:
+    """The elements of which the servers' vectors are made: malformed ones, and those of an older export, are not."""
+    vectors = {(one.server, one.suffix): one.vector for one in situation.topology.replicas}
+    return [
+        row
+        for row in situation.case.arrow("vectors").to_pylist()
+        if row["snapshot"] == situation.topology.snapshot
+        and row["kind"] == "server"
+        and not row["problem"]
+        and row["origin"] in vectors.get((row["server"], row["suffix"]), ())
+    ]
+
+
+def _element(row: Row) -> dict[str, Any]:
+    return {key: row[key] for key in ("server", "file", "offset", "raw")}
+
+
+def link_disabled(situation: Situation) -> Iterator[Finding]:
+    """Links that are switched off, or do not run for another reason."""
+    statuses = situation.statuses()
+    for link in situation.topology.links:
+        if link.enabled is False:
+            row = statuses.get((link.supplier, link.suffix, link.name), {})
+            yield Finding(
+                "LINK_DISABLED",
+                "warning",
+                f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} "
+                + (f"does not run, for {link.why}" if link.why else "is switched off: nothing is sent over it"),
+                server=link.supplier,
+                link=link.name,
+                suffix=link.suffix,
+                evidence=(_status(row),) if row else (),
+                fix=(_ALLOW if link.why else _SWITCH_ON,),
+            )
+
+
+_SWITCH_ON = step(
+    "switch it on, if its supplier can still serve the consumer",
+    "what waits is then delivered without any other repair",
+    "find out first why it is off: somebody may hold back a restored or damaged server",
+)
+_ALLOW = step(
+    "let the supplier allow it, if it can still serve the consumer, or take it away at the consumer",
+    "both ends have to be told of a link over which the consumer asks: what waits is then delivered",
+    "find out first why the two differ: somebody may hold back a restored or damaged server",
+)
+
+
+def _status(row: Row) -> dict[str, Any]:
+    about = {
+        key: row.get(key) for key in ("file", "offset", "name", "role", "enabled", "state", "status_code", "status")
+    }
+    about = {key: value for key, value in about.items() if key != "role" or value}
+    return about | {key: row[key].isoformat() for key in ("started_at", "ended_at") if row.get(key)}
+
+
+def stalled_but_green(situation: Situation) -> Iterator[Finding]:
+    """Links that run and call themselves well while nothing of what waits has moved for minutes.
+
+    That something waits is no standstill, for servers are read moments apart. It is one if the same changes waited in the
+    snapshot before, minutes ago; or if the last session ended minutes before the supplier itself made what waits first.
+    """
+    statuses, newest, before = situation.statuses(), situation.newest(), situation.earlier
+    then = situation.newest(before.snapshot) if before else {}
+    for row in situation.pairs:
+        status = statuses.get((row["supplier"], row["suffix"], row["link"] or ""), {})
+        green = status.get("state", "green" if status.get("status_code") == 0 else None) == "green"
+        now = newest.get(row["supplier"])
+        if row["decision"] != SEND or not row["to_send"] or row["link_enabled"] is False or not green or not now:
+            continue
+        if status.get("busy"):
+            continue
+        since = _stood(situation, row, before, then, now) or _never_begun(situation, row, status, now)
+        if since and not _seen_meanwhile(situation, row):
+            waiting = sum(one["count"] for one in row["to_send"].values())
+            yield Finding(
+                "STALLED_BUT_GREEN",
+                "warning",
+                f"the link {row['link']} calls itself well, and {row['consumer']} still lacks {waiting:,} changes that "
+                f"{row['supplier']} can send: {since}",
+                server=row["consumer"],
+                link=row["link"],
+                suffix=row["suffix"],
+                items=tuple(sorted(one["first"] for one in row["to_send"].values())),
+                evidence=(
+                    _status(status),
+                    *({"origin": origin, **one} for origin, one in sorted(row["to_send"].items())),
+                ),
+                fix=(
+                    step(
+                        "make one change on the supplier, then look again",
+                        "a supplier that believes its consumer up to date opens a session at the next change only",
+                        "the status is that of the last session, not of the data: compare the vectors",
+                    ),
+                ),
+            )
+
+
+def _seen_meanwhile(situation: Situation, row: Row) -> bool:
+    """True if the consumer's log, read after its vector, has some of what seems to wait."""
+    consumer, system = situation.replica(row["consumer"], row["suffix"]), situation.topology.system
+    seen = consumer.seen() if consumer else {}
+    return any(
+        (last(seen, origin) or "") >= (system.typed(one["first"]) or "") for origin, one in row["to_send"].items()
+    )
+
+
+def _stood(
+    situation: Situation, row: Row, before: Topology | None, then: Mapping[str, datetime], now: datetime
+) -> str | None:
+    """Why it stands still, if the same changes waited in the snapshot before."""
+    if before is None or row["supplier"] not in then or now - then[row["supplier"]] < WAITS:
+        return None
+    supplier, consumer = (replica_in(before, row[end], row["suffix"]) for end in ("supplier", "consumer"))
+    present = situation.replica(row["consumer"], row["suffix"])
+    ran = any(
+        link.name == row["link"] and link.supplier == row["supplier"] and link.enabled is not False
+        for link in before.links
+    )
+    if not (ran and supplier and consumer and consumer.claims and present):
+        return None
+    for origin in row["to_send"]:
+        held = last(consumer.vector, origin)
+        if held != last(present.vector, origin) or (last(supplier.vector, origin) or "") <= (held or ""):
+            return None
+    return f"they waited in the snapshot {before.snapshot} already, and nothing has moved since"
+
+
+def _never_begun(situation: Situation, row: Row, status: Row, now: datetime) -> str | None:
+    """Why it stands still, if the last session ended before the supplier made the first change that waits."""
+    system, ended = situation.topology.system, status.get("ended_at")
+    supplier = situation.replica(row["supplier"], row["suffix"])
+    own = row["to_send"].get(supplier.origin) if supplier else None
+    made = system.moment(system.typed(own["first"]) or "") if own else None
+    if not (made and ended) or made - ended < WAITS or now - made < WAITS:
+        return None
+    return (
+        f"its last session ended at {ended:%Y-%m-%d %H:%M:%S}, the first of them was made at {made:%Y-%m-%d %H:%M:%S}"
+    )
+
+
+def unreadable_input(situation: Situation) -> Iterator[Finding]:
+    """Files of the last snapshot that were not read whole: one row in a hundred, or cut.
+
+    A single row is left to the coverage: one damaged line does not weaken what the others say. But one row may be the whole
+    document, and of a packed file one row stands for all that could not be unpacked.
+    """
+    where = pc.starts_with(pc.field("reason"), PACKED)
+    rejects = situation.rows("rejects", ["file", "reason"], where, snapshot=situation.topology.snapshot)
+    cut = {row["file"]: row["reason"] for batch in rejects for row in batch.to_pylist()}
+    for one in situation.inputs:
+        much = (one.rejected > 1 or one.rejected == one.rows == 1) and one.rejected * 100 >= one.rows
+        why = one.why or cut.get(one.file, "")
+        if much or why:
+            share = why or f"{one.rejected:,} of its {one.rows:,} rows could not be read"
+            yield Finding(
+                "UNREADABLE_INPUT",
+                "warning",
+                f"{one.file}: {share}; what it does not show is not known",
+                server=one.server,
+                suffix=one.suffix,
+                evidence=(
+                    {
+                        "snapshot": one.snapshot,
+                        "file": one.file,
+                        "format": one.format,
+                        "rows": one.rows,
+                        "rejected": one.rejected,
+                        "why": why or None,
+                    },
+                ),
+                fix=(step("collect the file again and load it", "a verdict that needs it stays unknown"),),
+            )
+
+
+DETECTORS: Detectors = {
+    GENERATION: (unrelated_data,),
+    IDENTITY: (duplicate_origin, dead_origin, clock_ahead),
+    ROLLBACK: (losses.rolled_back, losses.own_changes_hidden),
+    HOLES: (losses.missed_change, losses.stranded_change, losses.vector_ahead_of_log, unreadable_input),
+    LAG: (losses.reinit_required, losses.pending_changes, link_disabled, stalled_but_green),
+}
+"""The detectors of every system, by stage. What is not listed here is not asked."""

@@ -1,0 +1,328 @@
+"""A diagnosis as text, to be read from the top: the verdict in one line, the findings with what to do, then the details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from workbench.diagnosing.floors_text import floors_text
+from workbench.diagnosing.matrix_text import matrix_text, outside_text
+from workbench.diagnosing.streams_text import streams_text
+from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
+from workbench.model import System
+from workbench.plain import aligned, one_cell
+from workbench.rules.verdicts import MISSING, UNKNOWN
+
+Row = Mapping[str, Any]
+
+_LISTED = 10
+"""Missing changes that are named; all of them are in the JSON."""
+_NAMED = 5
+"""Servers of which nothing tells what they have seen, and that are named."""
+
+
+def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
+    """All of it; without the matrix of the pairs, and the floors, where these are not asked for."""
+    labels = found["case"]["snapshots"]
+    title = f"{system.title}, snapshot {one_cell(labels[-1])}" + (
+        f" (the last of {len(labels)})" if len(labels) > 1 else ""
+    )
+    parts = [title, headline(found), findings_text(found["findings"]), _changes(found)]
+    parts.append(streams_text(found))
+    if matrix and (found["pairs"] or not system.streaming):  # of a stream one log alone tells all that it can
+        parts += [matrix_text(system, found["pairs"]), outside_text(found), floors_text(system, found)]
+    return "\n\n".join(filter(None, parts))
+
+
+ONE_SERVER, ONE_OF_EACH = "one_server", "one_of_each"
+
+
+def summed(found: Row) -> dict[str, Any]:
+    """What a headline says, as data: of each verdict how many changes, and `on` which servers.
+
+    Of what a server lacks each change counts once, wherever it is lacking. Changes that have not arrived may be the same on
+    several servers, and their rows do not name them: of these the count is what the server lacks that lacks most.
+    """
+    cut = found["run"].get("truncated", {})
+
+    def told(name: str, rows: Sequence[Row]) -> dict[str, Any]:
+        unseen = {server for server, _, _ in beyond_the_cut(found, name)}
+        return {"count": cut.get(name) or len(rows), "on": sorted({*_on(rows), *unseen})}
+
+    counted = {name: told(name, found[name]) for name in ("missing", "stranded", "unknown")}
+    if "missing" not in cut:
+        counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
+    counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
+    for name, sent in (("waiting", True), ("stuck", False)):
+        rows = [row for row in found["pending"] if bool(row["suppliers"]) is sent]
+        lacks: dict[str, int] = {}
+        for row in rows:
+            lacks[row["server"]] = lacks.get(row["server"], 0) + row["count"]
+        counted[name] = {
+            "count": max(lacks.values(), default=0),
+            "on": sorted(lacks),
+            "same": len(set(lacks.values())) < 2,
+        }
+    return {
+        **counted,
+        "pending_cut": "pending" in cut,
+        "nothing_to_compare": _nothing_to_compare(found),
+        "alone": _alone(found),
+        "not_collected": _not_collected(found, IS_DOWN, NOT_COLLECTED),
+        "not_all": _not_collected(found, NOT_ALL),
+        "no_vector": _no_vector(found),
+    }
+
+
+def which_change(row: Row) -> tuple[str | None, ...]:
+    """What tells one change from another: one position may stand for changes of several entries and attributes."""
+    return tuple(row.get(key) for key in ("suffix", "position", "entry", "attribute"))
+
+
+def what_changed(row: Row) -> str:
+    """The operation, or which attribute was changed; `?` if nothing tells."""
+    return " ".join(
+        filter(None, (row["operation"] or ("change" if row.get("attribute") else "?"), row.get("attribute")))
+    )
+
+
+_TOLD_BY = {"MISSED_CHANGE": "missing", "STRANDED_CHANGE": "stranded", "PENDING_CHANGES": "pending"}
+"""Findings that are made whatever rows are shown: where a list was cut, they still tell of which servers it spoke."""
+
+
+def beyond_the_cut(found: Row, name: str) -> set[tuple[str, str, str | None]]:
+    """Server, origin and suffix of what a list that was cut spoke of as well, and no shown row is of; empty of a whole one."""
+    if name not in found["run"].get("truncated", {}):
+        return set()
+    shown = {(row["server"], row["origin"], row["suffix"]) for row in found[name]}
+    told = [one for one in found["findings"] if _TOLD_BY.get(one["code"]) == name and one["origin"]]
+    return {(one["server"], one["origin"], one["suffix"]) for one in told} - shown
+
+
+def _on(rows: Iterable[Row]) -> list[str]:
+    return sorted({row["server"] for row in rows})
+
+
+def collected(found: Row) -> list[tuple[str, str | None]]:
+    """Server and suffix of each that tells, by its vector or its log, what it has seen."""
+    return [(one["name"], one["suffix"]) for one in found["servers"] if one["vector"] or one["changes"]]
+
+
+def _nothing_to_compare(found: Row) -> dict[str, Any]:
+    telling = set(collected(found))
+    names = sorted({name for name, _ in telling})
+    if not telling:
+        return {"why": NO_VECTOR, "on": []}
+    if len(telling) == len({suffix for _, suffix in telling}):
+        return {"why": ONE_SERVER if len(telling) == 1 else ONE_OF_EACH, "on": names}
+    return {"why": "", "on": []}
+
+
+def _alone(found: Row) -> list[dict[str, Any]]:
+    """Suffixes of which one server alone tells what it has seen: nobody can say what it misses."""
+    of: dict[str | None, list[str]] = {}
+    for name, suffix in sorted(set(collected(found))):
+        of.setdefault(suffix, []).append(name)
+    return [{"suffix": suffix, "on": names} for suffix, names in of.items() if len(names) == 1]
+
+
+def _no_vector(found: Row) -> list[dict[str, Any]]:
+    """Servers that do not tell what they have seen: of one suffix, or of any (suffix None)."""
+    telling = {name for name, _ in collected(found)}
+    of: dict[str | None, list[str]] = {}
+    for one in found["not_collected"]:
+        if one["why"] == NO_VECTOR:
+            of.setdefault(one["suffix"] if one["server"] in telling else None, []).append(one["server"])
+    return [{"suffix": suffix, "on": sorted({*names})} for suffix, names in of.items()]
+
+
+def _not_collected(found: Row, *whys: str) -> list[dict[str, Any]]:
+    """Servers of which nothing was collected, or addresses: of one suffix, or of all that there are (suffix None)."""
+    suffixes = {one["suffix"] for one in found["servers"]} - {None}
+    lacking: dict[str, set[str | None]] = {}
+    for one in found["not_collected"]:
+        if one["why"] in whys:
+            lacking.setdefault(one["server"], set()).add(one["suffix"])
+    of: dict[str | None, list[str]] = {}
+    for name, its in sorted(lacking.items()):
+        for suffix in {None} if None in its or its >= suffixes else its:
+            of.setdefault(suffix, []).append(name)
+    return [{"suffix": suffix, "on": of[suffix]} for suffix in sorted(of, key=lambda suffix: suffix or "")]
+
+
+def untold(found: Row) -> list[dict[str, Any]]:
+    """Why a diagnosis without findings is no clean one, beside stretches that are unknown: server, suffix (None: any), why.
+
+    What one server alone tells of a suffix cannot be compared, and of some nothing tells what they have seen.
+    """
+    told = [{"server": one["on"][0], "suffix": one["suffix"], "why": ONE_SERVER} for one in _alone(found)]
+    if not collected(found):
+        told.append({"server": None, "suffix": None, "why": NO_VECTOR})
+    return [*told, *found["not_collected"]]
+
+
+def _not_compared(told: Row) -> str:
+    """Why nothing can be said of missing changes; empty if two servers of a suffix tell what they have seen."""
+    return {
+        "": "",
+        NO_VECTOR: "No vector was collected",
+        ONE_SERVER: f"Only {''.join(told['on'][:1])} was collected",
+        ONE_OF_EACH: "Only one server of each suffix was collected",
+    }[told["why"]]
+
+
+def headline(found: Row) -> str:
+    """The verdict in one line."""
+    return verdict_line(summed(found))
+
+
+def verdict_line(told: Row) -> str:
+    """The verdict in one line, of what `summed` counted."""
+    missing, stranded = told["missing"], told["stranded"]
+    said: list[str] = []
+    if count := missing["count"]:
+        least, where = "" if missing["exact"] else "up to ", ", ".join(missing["on"])
+        are, themselves = ("change is", "itself") if count == 1 else ("changes are", "themselves")
+        said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
+    if count := stranded["count"]:
+        said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
+    if told["waiting"]["count"]:
+        count, on, least = _most(told["waiting"], told["pending_cut"])
+        said.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+    if told["stuck"]["count"]:
+        count, on, least = _most(told["stuck"], told["pending_cut"])
+        has, it = ("has", "it") if count == 1 else ("have", "them")
+        said.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
+    open_ = list(open_questions(told))
+    if reason := _not_compared(told["nothing_to_compare"]):
+        said.insert(
+            0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
+        )
+    elif not missing["count"]:
+        said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
+    line = one_cell("; ".join([*said, *open_]) + ".")
+    return line[0].upper() + line[1:]
+
+
+def open_questions(told: Row) -> Iterator[str]:
+    """What nobody can tell, and why, of what `summed` counted."""
+    if count := told["unknown"]["count"]:
+        yield f"{count:,} {'stretch' if count == 1 else 'stretches'} cannot be judged by what was collected"
+    if not told["nothing_to_compare"]["why"]:
+        for one in told["alone"]:
+            yield f"of {one['suffix'] or 'a suffix without a name'} only {one['on'][0]} was collected"
+    for one in told["no_vector"] if told["nothing_to_compare"]["why"] != NO_VECTOR else ():
+        of = f" of {one['suffix']}" if one["suffix"] else ""
+        yield f"of {_named_few(one['on'])} neither a vector nor a log of changes{of} was collected"
+    for one in told["not_collected"]:
+        of = f"of {one['suffix']} " if one["suffix"] else ""
+        yield f"{of}{_named_few(one['on'])} {'was' if len(one['on']) == 1 else 'were'} not collected"
+    for one in told["not_all"]:
+        of = f"of {one['suffix']} " if one["suffix"] else ""
+        yield f"{of}not all of {_named_few(one['on'])} were collected"
+
+
+def _named_few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    few = [*names[:_NAMED], *([f"{more} other {'server' if more == 1 else 'servers'}"] if more > 0 else [])]
+    return " and ".join(filter(None, [", ".join(few[:-1]), few[-1]]))
+
+
+def _most(told: Row, cut: bool) -> tuple[int, str, str]:
+    """Of several servers each may wait for another number, and for the same changes as another one."""
+    return told["count"], ", ".join(told["on"]), "at least " if cut else "" if told["same"] else "up to "
+
+
+def findings_text(findings: Iterable[Row]) -> str:
+    """The findings, worst first, one paragraph each: what was found, what to do, and what that may cost."""
+    texts = []
+    for one in findings:
+        about = ", ".join(f"{word} {one[word]}" for word in ("server", "link", "origin") if one[word])
+        lines = [f"{one['severity'].upper()} {one['code']}" + (f" ({one_cell(about)})" if about else "")]
+        lines.append(f"    {one_cell(one['summary'])}")
+        for number, fix in enumerate(one["fix"], 1):
+            lines.append(f"    {number}. {one_cell(fix['repair'])}: {one_cell(fix['why'])}")
+            if fix["caution"]:
+                lines.append(f"       Beware: {one_cell(fix['caution'])}")
+        texts.append("\n".join(lines))
+    return "\n".join(texts)
+
+
+def _changes(found: Row) -> str:
+    """What each server misses, waits for, and what nobody knows of it: numbers, and the first missing changes by name."""
+    counts: dict[tuple[str, str, str], list[int]] = {}
+    uncounted: set[tuple[str, str, str]] = set()
+
+    def cell(row: Row) -> list[int]:
+        return counts.setdefault((row["suffix"] or "", row["server"], row["origin"]), [0, 0, 0])
+
+    for row in found["missing"]:
+        cell(row)[0] += 1
+    for row in found["pending"]:
+        cell(row)[1] += row["count"]
+    for row in found["unknown"]:
+        cell(row)[2] += row["count"] or 0
+        if row["count"] is None:
+            uncounted.add((row["suffix"] or "", row["server"], row["origin"]))
+    if not counts:
+        return ""
+    heads = ["SERVER", "ORIGIN", MISSING.upper(), "PENDING", UNKNOWN.upper()]
+    rows = [
+        [*key[1:], *(f"{number:,}" for number in numbers[:2]), "all" if key in uncounted else f"{numbers[2]:,}"]
+        for key, numbers in sorted(counts.items())
+    ]
+    texts = [aligned([heads, *rows], right=(2, 3, 4))]
+    if found["missing"]:
+        total = found["run"].get("truncated", {}).get("missing", 0)
+        texts.append("\n".join(_named(found["missing"], total)))
+    return "\n\n".join(texts)
+
+
+def _named(missing: Sequence[Row], total: int) -> Iterator[str]:
+    """`total`: how many there are in all, where the list was cut; else 0."""
+    heads = ["SERVER", "POSITION", "WHAT", "TARGET", "HELD BY", "CAUSE", "BECAUSE"]
+    rows = [
+        [
+            row["server"],
+            row["position"],
+            what_changed(row),
+            row["target"] or "?",
+            ", ".join(row["held_by"]) or "nobody",
+            row["cause"] or "?",
+            row["says"],
+        ]
+        for row in missing[:_LISTED]
+    ]
+    yield aligned([heads, *rows])
+    if len(missing) > _LISTED:
+        yield f"and {len(missing) - _LISTED:,} more: `--json FILE` or `--csv FILE` lists them"
+    if total:
+        yield f"The list was cut: {total:,} are missing in all, and `--limit {total}` lists them"
+
+
+def story_text(told: Row) -> str:
+    """The story of one change, server by server."""
+    made = datetime.fromisoformat(told["made_at"]) if told["made_at"] else None
+    when = f", made {made:%Y-%m-%d %H:%M:%S} UTC by its origin's clock" if made else ""
+    where = f" on {', '.join(told['made_on'])}" if told["made_on"] else ""
+    lines = [
+        one_cell(f"{told['position']} of origin {told['origin']}{where}{when}"),
+        one_cell(f"{told['operation'] or 'a change'} of {told['target'] or 'an unknown target'}"),
+    ]
+    for one in told["servers"]:
+        lines += ["", one_cell(f"{one['server']}: {one['verdict'].upper()} - {one['says']} ({one['rule']})")]
+        for row in one["evidence"]:
+            said = ", ".join(f"{key} {value}" for key, value in row.items() if key not in _WHERE)
+            lines.append(f"    {one_cell(row['snapshot'])}/{one_cell(row['file'])}:{row['offset']}  {one_cell(said)}")
+        for row in one["suppliers"]:
+            link = f" over {row['link']}" if row["link"] else " (no link)"
+            off = ", the link is disabled" if row["link_enabled"] is False else ""
+            does = row["outcome"] or "does not read it"
+            lines.append(
+                one_cell(f"    {row['supplier']}{link}: {row['decision'].replace('_', ' ')}, {does}{off}: {row['why']}")
+            )
+    return "\n".join(lines)
+
+
+_WHERE = frozenset({"server", "table", "snapshot", "file", "offset"})

@@ -1,0 +1,438 @@
+"""Findings about changes: what was missed, what nobody will deliver, what is on its way, and which server went back in time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from workbench.collected.inputs import stores_of
+from workbench.diagnosing.by_entry import clock_of
+from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.vectors import last
+from workbench.rules.verdicts import REPLACED, TOTAL
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica, Topology
+
+_MOMENTS_APART = timedelta(seconds=60)
+"""The files of one server are read moments apart: a change of that time may stand in one of them and not in the other."""
+
+Key = tuple[str, str | None, str]
+"""Server, suffix and origin."""
+
+
+def _by_key(rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Mapping[str, Any]]]:
+    found: dict[Key, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+    return found
+
+
+def _proof(row: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("position", "operation", "target", "rule", "says", "cause")
+    held = ", ".join(row.get("held_by", ()))
+    return {key: row[key] for key in keys if row.get(key) is not None} | ({"held_by": held} if held else {})
+
+
+def _some(count: int, what: str = "change") -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+# --- a server that went back in time
+
+
+def rolled_back(situation: Situation) -> Iterator[Finding]:
+    """Others hold own changes of a server, made before it was read, that it does not know: it runs on an older state."""
+    newest = situation.newest()
+    for one in situation.topology.replicas:
+        if one.origin is None or not (one.claims or one.log):
+            continue
+        own = _last(one, one.origin)
+        others = {
+            other.server: _last(other, one.origin)
+            for other in situation.topology.replicas
+            if other.suffix == one.suffix and other is not one
+        }
+        ahead = {server: position for server, position in others.items() if position > own}
+        if not ahead:
+            continue
+        top = max(ahead.values())
+        earlier = situation.earlier
+        before = replica_of(earlier, one) if earlier else None
+        had = _last(before, one.origin) if before else ""
+        # A server that was read first and wrote on meanwhile is behind as well: then nothing of it is younger than the change.
+        if not (had > own or _lived_on(situation, one, top, newest.get(one.server))):
+            continue
+        show = situation.topology.system.show
+        yield Finding(
+            "ROLLED_BACK",
+            "error",
+            f"{one.server} knows its own changes up to {show(own) if own else 'none'}, others hold them up to {show(top)}: "
+            "it was restored from an older state",
+            server=one.server,
+            origin=one.origin,
+            suffix=one.suffix,
+            items=(show(top),),
+            evidence=first_few(
+                {"server": server, "knows": show(position) if position else None, "of_origin": one.origin}
+                for server, position in sorted({**others, one.server: own}.items())
+            ),
+            fix=(_given_back(situation, one),),
+        )
+
+
+def _given_back(situation: Situation, one: Replica) -> dict[str, str | None]:
+    """How a server comes to what it lost, where suppliers send from a log, and where consumers ask."""
+    if situation.topology.pulling:
+        return step(
+            f"let nobody write on {one.server}, and refresh it from the server with the most complete data",
+            "it refuses whatever is supplied to it as long as that holds own changes of it which it does not know",
+            "its next own change moves its vector over those that it lost, and hides them; "
+            + _lost_with(situation, one.server, one.suffix),
+        )
+    return step(
+        f"let nobody write on {one.server} until it has its own changes back; "
+        f"let another server send to it, and make one change there so that a session begins",
+        "its next own change moves its vector over the ones that it lost, and they are never sent to it again",
+        "the server itself writes: a keep-alive update soon after its start is enough to hide them",
+    )
+
+
+def _lived_on(situation: Situation, one: Replica, change: str, newest: datetime | None) -> bool:
+    """True if the server was read after it made this change.
+
+    Where its files tell its own clock that alone counts: the changes of a server with a clock ahead lie in its future.
+    """
+    if situation.topology.pulling:
+        clock = clock_of(situation.case, situation.topology, one)
+        return clock is not None and situation.topology.system.halves(change)[0] <= clock
+    known = _moment(situation, *(span.max for span in one.seen().values() if span.max))
+    alive, made = max(filter(None, (newest, known)), default=None), _moment(situation, change)
+    return bool(alive and made and made < alive)
+
+
+def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of whom a finding about these changes speaks, and what proves it."""
+    server, suffix, origin = key
+    about: dict[str, Any] = {"server": server, "suffix": suffix, "origin": origin}
+    return {
+        **about,
+        "items": tuple(row["position"] for row in rows[:ITEMS_SHOWN]),
+        "evidence": first_few(map(_proof, rows)),
+    }
+
+
+def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
+    """A server lacks own changes that its vector covers: it went back in time and wrote again."""
+    origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
+    for key, rows in _by_key(situation.verdicts.missing).items():
+        server, suffix, origin = key
+        if origins.get((server, suffix)) != origin:
+            continue
+        yield Finding(
+            "OWN_CHANGES_HIDDEN",
+            "error",
+            f"{server} lost {_some(len(rows), 'own change')} and wrote again: its vector covers them, nobody will send them back",
+            **_of_changes(key, rows),
+            fix=(
+                step(
+                    f"{_refill(situation)} {server} from the server with the most complete data",
+                    "others have what it lacks, but its vector says that it has it",
+                    _lost_with(situation, server, suffix),
+                ),
+            ),
+        )
+
+
+def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
+    only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
+    if only:
+        return f"to {_refill(situation)} it throws away {_some(only)} that only {server} holds: save these first"
+    return f"to {_refill(situation)} it throws away everything that only {server} holds"
+
+
+def _refill(situation: Situation) -> str:
+    return situation.topology.system.refill
+
+
+# --- changes that the vector covers and the server does not have
+
+
+def missed_change(situation: Situation) -> Iterator[Finding]:
+    """Changes that a server's vector covers and that it does not have."""
+    total = situation.verdicts.totals["missing"]
+    for key, rows in _by_key(situation.verdicts.missing).items():
+        server, _, origin = key
+        held = sorted({name for row in rows for name in row["held_by"]})
+        causes = Counter(row["cause"] for row in rows if row["cause"])
+        # Of some changes the cause may be open.
+        named = [cause if count == len(rows) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
+        why = f" ({', '.join(named)})" if named else ""
+        first, end = rows[0]["position"], rows[-1]["position"]
+        cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
+        gone = sum(1 for row in rows if not row["held_by"])
+        where = held[0] if held else "another server"
+        by_hand = f"{_some(gone)} of them can be supplied by nobody any more" if gone else ""
+        if situation.topology.system.streaming:
+            what, mend, never, beware = _missed_of_stream(situation, server, where)
+        else:
+            what, mend, never, beware = _missed_of_vector(situation, rows, server, where)
+        yield Finding(
+            "MISSED_CHANGE",
+            "error",
+            f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
+            **_of_changes(key, rows),
+            fix=(step(mend, never, by_hand or beware),),
+        )
+
+
+def _missed_of_vector(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, where: str
+) -> tuple[str, str, str, str]:
+    """Why changes that a vector covers do not come, what mends it, why, and what to beware of."""
+    refill = f"{_refill(situation)} {server} from"
+    mend = f"write the present values of the entries concerned once more on {where}, or {refill} there"
+    if situation.topology.pulling and all(row["operation"] == "delete" for row in rows):
+        mend = f"delete the entries concerned on {server}, too, or {refill} {where}"
+    return (
+        "its vector covers them",
+        mend,
+        "no session will ever send them: the vector says that they are there",
+        "an entry that the server lacks comes back with what is written of it alone: write all of it"
+        if situation.topology.pulling
+        else "an entry that the server lacks is not mended by modifying it: that would be refused again",
+    )
+
+
+def _missed_of_stream(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
+    """The same of what a log of transactions goes on behind."""
+    return (
+        "its log goes on behind them",
+        f"apply them whole on {server} from the log of {where}, in the order of commits, or {_refill(situation)} {server} from "
+        "there",
+        "nothing will ever send them: a replica asks for what follows the last transaction that it has",
+        "rows that were changed since may stand otherwise there: compare them before",
+    )
+
+
+def stranded_change(situation: Situation) -> Iterator[Finding]:
+    """Changes that one server holds and no session will deliver to any other."""
+    for key, rows in _by_key(situation.verdicts.stranded).items():
+        server, suffix, origin = key
+        elsewhere = _not_collected(situation, suffix)
+        among = f"of the collected servers (not {', '.join(elsewhere)}) " if elsewhere else ""
+        yield Finding(
+            "STRANDED_CHANGE",
+            "warning" if elsewhere else "error",
+            f"{among}only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
+            "and no session will deliver them",
+            **_of_changes(key, rows),
+            fix=(
+                step(
+                    f"save them before anything else is done to {server}, and write the values again where they can spread from",
+                    "whatever brings the servers together again starts from the others' data",
+                    f"to {_refill(situation)} {server} throws them away for good",
+                ),
+            ),
+        )
+
+
+def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
+    """Where links lead to servers that were not collected: these may hold what others lack."""
+    there = {one.server for one in situation.topology.replicas if one.suffix in (None, suffix)}
+    links = [link for link in situation.topology.links if link.suffix == suffix and link.consumer not in there]
+    return sorted({link.consumer or link.address or link.name for link in links})
+
+
+# --- on the way
+
+
+def pending_changes(situation: Situation) -> Iterator[Finding]:
+    """Changes that are not delivered yet."""
+    now = max(situation.newest().values(), default=None)
+    for row in situation.verdicts.pending:
+        lacking = row["count"] - row["available"]
+        moment = _moment(situation, row["first"])
+        age = (
+            f", the oldest of {_span(now - moment)} before the servers were read"
+            if now and moment and now > moment
+            else ""
+        )
+        who = f"{', '.join(row['suppliers'])} would send them" if row["suppliers"] else "nobody would send them now"
+        gone = f"; {_some(lacking)} can be supplied by nobody any more" if lacking else ""
+        yield Finding(
+            "PENDING_CHANGES",
+            "warning" if lacking else "info",
+            f"{row['server']} waits for {_some(row['count'])} of origin {row['origin']}{age}: {who}{gone}",
+            server=row["server"],
+            origin=row["origin"],
+            suffix=row["suffix"],
+            items=(row["first"], row["last"]),
+            evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
+            fix=(
+                _NO_SESSION
+                if not row["suppliers"]
+                else _NEXT_LOOK
+                if situation.topology.system.streaming
+                else _NEXT_SESSION,
+            ),
+        )
+
+
+_NEXT_SESSION = step("see that a link from one of them runs", "they arrive as soon as a session runs")
+_NEXT_LOOK = step(
+    "see that the server still fetches from one of them, and applies what it fetched",
+    "they arrive as soon as it does: no transaction before them has to be waited for",
+)
+_NO_SESSION = step("see the findings on the links to this server", "as the servers are now, no session delivers them")
+
+
+def _span(passed: timedelta) -> str:
+    seconds = int(passed.total_seconds())
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def reinit_required(situation: Situation) -> Iterator[Finding]:
+    """A server waits for changes, and of no other server's log could a session with it begin."""
+    for one in situation.topology.replicas:
+        waits = [
+            row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (one.server, one.suffix)
+        ]
+        rows = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (one.server, one.suffix)]
+        stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]
+        if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
+            continue
+        # Data that lack changes themselves are no source.
+        lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == one.suffix}
+        whole = [row for row in stuck if row["supplier"] not in lacking]
+        best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
+        source = f"{best['supplier']}, or from " if best else ""
+        count = sum(row["count"] for row in waits)
+        yield Finding(
+            "REINIT_REQUIRED",
+            "error",
+            f"{one.server} waits for {_some(count)}, and no server's log has the record that a session would begin at",
+            server=one.server,
+            suffix=one.suffix,
+            items=tuple(row["first"] for row in waits),
+            evidence=first_few(
+                {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
+            ),
+            fix=(
+                step(
+                    f"initialise {one.server} from {source}the server with the most complete data",
+                    "as the logs are, no session with it can begin",
+                    f"an initialisation throws away everything that only {one.server} holds; first see that no other server, "
+                    "collected or not, still has the record that a session would begin at",
+                ),
+            ),
+        )
+
+
+# --- a vector that promises more than the log has
+
+
+def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
+    """A vector claims an own change that no log of the server holds, though the log was written later."""
+    newest = situation.newest()
+    for one in situation.topology.replicas:
+        own = one.vector.get(one.origin or "")
+        if one.origin is None or one.log is None or own is None or own.max is None:
+            continue
+        if one.log.rejected or one.log.why:
+            continue  # what could not be read may be the record
+        logs = [
+            log.facts.get("by_origin", {}).get(one.origin, {})
+            for log in situation.case.inputs
+            if log.server == one.server and log.suffix == one.suffix
+        ]
+        held = max([*(str(seen["max"]) for seen in logs if seen), *_logged(situation, one)], default="")
+        made = _moment(situation, own.max)
+        resets = situation.verdicts.resets.get((one.server, one.suffix), [])
+        replaced = any(reset.kind in (TOTAL, REPLACED) and made and made <= reset.ended for reset in resets)
+        if (
+            own.max <= held
+            or replaced
+            or own.max <= max(situation.verdicts.marks.get((one.server, one.suffix), {}).values(), default="")
+        ):
+            continue
+        shown = max((str(seen["max"]) for seen in one.log.facts.get("by_origin", {}).values()), default="")
+        written = _written(situation, one)
+        if written is not None:
+            later = made is not None and made < written
+        else:
+            alive = newest.get(one.server)
+            later = shown >= own.max or bool(made and alive and alive - made >= _MOMENTS_APART)
+        if later:
+            show = situation.topology.system.show
+            yield Finding(
+                "VECTOR_AHEAD_OF_LOG",
+                "warning",
+                f"the vector of {one.server} claims its own change {show(own.max)}, and its log, written later, does not hold it",
+                server=one.server,
+                origin=one.origin,
+                suffix=one.suffix,
+                items=(show(own.max),),
+                evidence=({"file": one.log.file, "vector": show(own.max), "log": show(held) if held else None},),
+                fix=(
+                    step(
+                        "find the change in another server's log or entries; who lacks it gets it only by a later change of the "
+                        "same entry, or by an initialisation",
+                        "this server cannot send it: the record is gone from its log",
+                        None,
+                    ),
+                ),
+            )
+
+
+def _logged(situation: Situation, one: Replica) -> Iterator[str]:
+    """The last own change that each log of all suffixes of the server names in this one."""
+    if situation.of_several(one.server):
+        mine = (pc.field("origin") == one.origin) & pc.field("position").is_valid()
+        for batch in situation.rows("applied", ["position"], mine, server=one.server, suffix=one.suffix):
+            yield pc.max(batch["position"]).as_py()
+
+
+def _written(situation: Situation, one: Replica) -> datetime | None:
+    """When the log was last written out, if the server's messages tell."""
+    code = situation.topology.proving.log_written
+    if not code:
+        return None
+    here, at = pc.field("code") == code, situation.topology.snapshot
+    stores, several = stores_of(situation.case.inputs, one.server), situation.of_several(one.server)
+    times = [
+        row["at"]
+        for batch in situation.rows("messages", ["at", "suffix", "numbers"], here, server=one.server, snapshot=at)
+        for row in batch.to_pylist()
+        if row["at"] and (not several or _names(row, stores) == one.suffix)
+    ]
+    return max(times, default=None)
+
+
+def _names(row: Mapping[str, Any], stores: Mapping[str, str]) -> str | None:
+    """The suffix that a message names, itself or by its store."""
+    known = (stores.get(value.lower()) for _, value in row["numbers"] or ())
+    return row["suffix"] or next(filter(None, known), None)
+
+
+def replica_of(shown: Topology, one: Replica) -> Replica | None:
+    """The same replica in another snapshot."""
+    return next((old for old in shown.replicas if (old.server, old.suffix) == (one.server, one.suffix)), None)
+
+
+def _last(one: Replica, origin: str) -> str:
+    return last(one.seen(), origin) or ""
+
+
+def _moment(situation: Situation, *positions: str) -> datetime | None:
+    moment = situation.topology.system.moment
+    return max(filter(None, map(moment, positions)), default=None)

@@ -1,0 +1,493 @@
+"""What the evidence of a case says of changes that the log of one server does not show: the grounds of its verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.collected.inputs import Input, stores_of
+from workbench.engine.known import Source
+from workbench.engine.likeness import among, likeness, parts_with, twin_numbers
+from workbench.engine.positions import NONE, Positions, of_keys, place, union
+from workbench.engine.rows import named_in, rows_at, rows_of, rows_where
+from workbench.fleet.told import Evidence
+from workbench.fleet.topology import Link, Replica
+from workbench.model import System
+from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Modification, Proving, Reset
+from workbench.systems import format_with
+from workbench.tables import Numbers
+
+_APPLIED = ("position", "outcome", "at", "code", "replicated")
+_SLACK = timedelta(seconds=60)
+"""By how much the clocks of an origin and of a server that was initialised may differ."""
+_AHEAD = timedelta(seconds=5)
+"""By how much a position may be ahead of its origin's clock: more, and an import soon after an initialisation looks like it."""
+
+
+class Proofs:
+    """The grounds for one server, whose log is given if it has one.
+
+    resets  what replaced its data or its log, in the order of time
+    """
+
+    def __init__(
+        self, evidence: Evidence, replica: Replica, proving: Proving, earlier: Sequence[Source], resets: list[Reset]
+    ) -> None:
+        self.evidence, self.replica, self.proving, self.earlier = evidence, replica, proving, earlier
+        self.system, self.names = evidence.system, evidence.names
+        self.resets = resets
+        replacing = [reset for reset in resets if reset.kind in (REPLACED, TOTAL)]
+        sure = [reset for reset in replacing if reset.sure]
+        self.since = sure[-1].ended if sure else None
+        """What was logged before says nothing of the data as they are now."""
+        self.perhaps = max((reset.ended for reset in replacing if not reset.sure), default=None)
+        """What was logged before may say nothing of them: that reset may be of another suffix."""
+        if self.perhaps is not None and self.since is not None and self.perhaps <= self.since:
+            self.perhaps = None
+        self.initialised = sure[-1] if sure and sure[-1].kind == TOTAL else None
+
+    @cached_property
+    def any(self) -> bool:
+        """True if there is anything to look into; if not, what the log does not show stays unknown, unread."""
+        server = self.replica.server
+        tables = [self.evidence.parts(table, server) for table in ("applied", "entry_states")]
+        return bool(self.earlier or self.initialised or any(tables) or self._skips is not None)
+
+    def grounds(self, some: Positions, not_shown: Numbers, marks: Mapping[str, str]) -> Numbers:
+        """The grounds of each of some sorted positions that its log does not hold, as numbers.
+
+        `not_shown`: where the log cannot show the position. `marks`: by origin, up to where a log made anew knows nothing.
+        """
+        found = np.where(not_shown, int(Ground.NOT_SHOWN), 0)
+        keys = pa.array(some.keys(self.system, self.names), pa.string())
+        self._from_logs(some, keys, found)
+        self._from_states(some, keys, found)
+        if self.since is None:
+            for source in self.earlier:
+                found[source.contains(some)] |= int(self._if_not_replaced(Ground.IN_EARLIER_LOG))
+        if self.initialised:
+            found[self._initialised(some, keys, marks)] |= int(self._if_not_replaced(Ground.INITIALISED))
+        return found
+
+    def _if_not_replaced(self, ground: Ground) -> Ground:
+        """What holds of data that were not replaced since."""
+        return ground if self.perhaps is None else Ground.UNCLEAR
+
+    # --- what servers logged
+
+    def _from_logs(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
+        server, where = self.replica.server, self.evidence.between(some)
+        own = where & pc.field("link").is_null()
+        self._note(self.evidence.told("applied", _APPLIED, own, server), keys, found, self._meaning)
+        unclear = self.evidence.told("applied", _APPLIED, own, server, unclear=True)
+        self._note(unclear, keys, found, lambda row: Ground.UNCLEAR)
+        if self._skips_of_any is not None:
+            self._note(self._skips_of_any.filter(where), keys, found, lambda row: Ground.UNCLEAR)
+        if self._skips is not None:
+            self._note(self._skips.filter(where), keys, found, lambda row: Ground.SKIPPED)
+        if self.replica.log is None and self._skips_of_someone is not None:
+            # Perhaps by this one: then it cancelled what it had refused, and that is no proof that it has the change.
+            self._note(self._skips_of_someone.filter(where), keys, found, lambda row: Ground.REFUSED)
+
+    @cached_property
+    def _skips(self) -> pa.Table | None:
+        """What suppliers logged of changes that they went on without, over their links to this server: a few lines."""
+        return self._skips_over(self.replica.server)
+
+    @cached_property
+    def _skips_of_someone(self) -> pa.Table | None:
+        """The same over links to servers that no file tells: this one may be among them."""
+        return self._skips_over(None)
+
+    def _skips_over(self, consumer: str | None) -> pa.Table | None:
+        return self._skipped([link for link in self.evidence.shown.links if link.consumer == consumer], False)
+
+    @cached_property
+    def _skips_of_any(self) -> pa.Table | None:
+        """The same over links whose names are those of other suffixes, too."""
+        consumers = (self.replica.server, None) if self.replica.log is None else (self.replica.server,)
+        return self._skipped([link for link in self.evidence.shown.links if link.consumer in consumers], True)
+
+    def _skipped(self, links: Iterable[Link], unclear: bool) -> pa.Table | None:
+        found = []
+        for link in links:
+            if link.suffix == self.replica.suffix:
+                mine = (pc.field("link") == link.name) & (pc.field("outcome") == "skipped")
+                found.append(self.evidence.told("applied", _APPLIED, mine, link.supplier, unclear=unclear))
+        found = [table for table in found if len(table)]
+        return pa.concat_tables(found) if found else None
+
+    def _note(
+        self, rows: pa.Table, keys: pa.Array, found: Numbers, meaning: Callable[[Mapping[str, Any]], Ground]
+    ) -> None:
+        if not len(rows):
+            return
+        at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+        rows = rows.append_column("number", at).filter(pc.is_valid(at))
+        if self.since is not None:
+            # A line without a time counts: an entry's state has none, and a log that has none is rare.
+            rows = rows.filter(pc.fill_null(pc.greater_equal(rows["at"], pa.scalar(self.since, rows["at"].type)), True))
+        if self.perhaps is not None:
+            before = pc.fill_null(pc.less(rows["at"], pa.scalar(self.perhaps, rows["at"].type)), False)
+            found[np.asarray(rows.filter(before)["number"])] |= int(Ground.UNCLEAR)
+            rows = rows.filter(pc.invert(before))
+        kinds = [name for name in ("outcome", "code", "replicated") if name in rows.column_names]
+        for row in rows.group_by([*kinds]).aggregate([("number", "list")]).to_pylist():
+            found[np.array(row["number_list"])] |= int(meaning(row))
+
+    def _meaning(self, row: Mapping[str, Any]) -> Ground:
+        outcome = row["outcome"]
+        if outcome == "refused":
+            # What a client asked for and was refused is no change: it can stand here only by its position's twin elsewhere.
+            return Ground.SKIPPED if row["code"] is not None and self.proving.goes_on(row["code"]) else Ground.REFUSED
+        return {"applied": Ground.APPLIED, "dropped": Ground.DROPPED, "cancelled": Ground.CANCELLED}.get(
+            outcome, Ground(0)
+        )
+
+    # --- what entries carry
+
+    def _from_states(self, some: Positions, keys: pa.Array, found: Numbers) -> None:
+        if not self._exports_count(self.since):
+            return
+        rows = self.evidence.told("entry_states", ["position"], self.evidence.between(some), self.replica.server)
+        if len(rows):
+            at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+            there = Ground.IN_STATE if self._exports_count(self.perhaps) else Ground.UNCLEAR
+            found[np.asarray(at.drop_null())] |= int(there)
+
+    def _exports_count(self, since: datetime | None) -> bool:
+        """False if data replaced then were replaced after the newest export: by the newest change that any of them claims."""
+        claimed = self._claimed_by_exports
+        if since is None or not claimed:
+            return True
+        newest = max(filter(None, map(self.system.moment, claimed.values())), default=None)
+        return newest is None or newest >= since
+
+    @cached_property
+    def _claimed_by_exports(self) -> dict[str, str]:
+        """Origin -> up to where the vector in an export of this server's entries reaches."""
+        files = {
+            (one.snapshot, one.file)
+            for one in self.evidence.inputs
+            if one.server == self.replica.server and format_with(one.kind).evidence == "entry_state"
+        }
+        claimed: dict[str, str] = {}
+        for row in self.evidence.rows("vectors"):
+            mine = (row["snapshot"], row["file"]) in files and row["suffix"] == self.replica.suffix
+            if mine and row["origin"] and row["max"]:
+                claimed[row["origin"]] = max(row["max"], claimed.get(row["origin"], ""))
+        return claimed
+
+    def lacking_states(self, some: Positions) -> Numbers:
+        """For each position: entries of another server carry it, those of this one do not, and nothing later replaced it."""
+        lacking = np.zeros(len(some), bool)
+        keys = some.keys(self.system, self.names)
+        claimed = self._claimed_by_exports
+        asked = np.array(
+            [key <= claimed.get(self.names[o], "") for key, o in zip(keys, some.origin.tolist(), strict=True)]
+        )
+        if not asked.any() or not (self._exports_count(self.since) and self._exports_count(self.perhaps)):
+            return lacking
+        columns, server = ["position", "entry", "attribute", "state"], self.replica.server
+        others = {one.server for one in self.evidence.inputs} - {server}
+        found = [
+            self.evidence.told("entry_states", columns, self.evidence.between(some), other) for other in sorted(others)
+        ]
+        found = [rows for rows in found if len(rows)]
+        if not found:
+            return lacking
+        rows = pa.concat_tables(found)
+        rows = rows.append_column("change", _changes(self.system, rows["position"]))
+        rows = rows.filter(pc.is_in(rows["change"], pa.array(keys)))
+        entries = pc.unique(rows["entry"]).drop_null()
+        own = self.evidence.told("entry_states", columns, pc.field("entry").isin(entries), server)
+        latest: dict[tuple[str, str], str] = {}
+        there = set(own["entry"].to_pylist())
+        for row in own.to_pylist():
+            whole = row["state"] == "tombstone"  # a later change of a deleted entry stands for all of it
+            for place_ in ((row["entry"], row["attribute"]), *([(row["entry"], "")] if whole else [])):
+                latest[place_] = max(row["position"] or "", latest.get(place_, ""))
+        carried: dict[str, list[bool]] = {}
+        for row in rows.to_pylist():
+            if row["entry"] is None:
+                continue
+            later = max(latest.get((row["entry"], row["attribute"]), ""), latest.get((row["entry"], ""), ""))
+            open_ = row["entry"] not in there and row["state"] == "tombstone"  # gone here, too, and cleared away
+            carried.setdefault(row["change"], []).append(not open_ and later < row["change"])
+        for number, key in enumerate(keys):
+            lacking[number] = bool(asked[number]) and any(carried.get(key, []))
+        return lacking
+
+    # --- initialised from another server
+
+    def _initialised(self, some: Positions, keys: pa.Array, marks: Mapping[str, str]) -> Numbers:
+        reset = self.initialised
+        assert reset is not None
+        older = some.hi < self.system.instant(reset.began)
+        inside = np.zeros(len(some), bool)
+        for number, name in enumerate(self.names):
+            mine = some.origin == number
+            if not mine.any():
+                continue
+            if name in marks:
+                # The log was made anew right then: what it says to know, came with the data. Times do not count here: a
+                # change may be of the very second in which the initialisation began.
+                mark = self.system.halves(marks[name])
+                inside |= mine & ((some.hi < mark[0]) | ((some.hi == mark[0]) & (some.lo <= mark[1])))
+            elif any(supplier.origin == name for supplier in self._initialisers):
+                inside |= mine & older
+        left = older & ~inside
+        for supplier in self._initialisers if left.any() else ():
+            # Of third servers: the supplier must have logged it by then.
+            where = self.evidence.between(some[left]) & (pc.field("outcome") == "applied")
+            where &= pc.field("at") < pa.scalar(reset.began)
+            rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
+            if len(rows):
+                at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+                inside[np.asarray(at.drop_null())] = True
+        return inside
+
+    @cached_property
+    def _initialisers(self) -> list[Replica]:
+        """The servers that the last total initialisation may have come from: by the links that tell of one then."""
+        assert self.initialised is not None
+        names = set()
+        for supplier, began, _ in initialisations(self.evidence, self.replica):
+            if abs(began - self.initialised.began) < _SLACK:
+                names.add(supplier)
+        return [
+            one for one in self.evidence.shown.replicas if one.server in names and one.suffix == self.replica.suffix
+        ]
+
+    # --- absence from the log of operations
+
+    def lacking_operations(self, some: Positions) -> Numbers:
+        """For each position: a log of operations that covers its time names a later change of its origin, and not it."""
+        lacking = np.zeros(len(some), bool)
+        own = self.evidence.numbers.get(self.replica.origin or "", -1)
+        # What came with the data of another server was never logged, also if the data were replaced again since.
+        came = [reset.ended for reset in self.resets if reset.kind == TOTAL]
+        for one in self.evidence.inputs:
+            span = one.facts.get("time", {})
+            counts = one.facts.get("results_with_csn", 1)
+            if one.server != self.replica.server or format_with(one.kind).evidence != "access_log" or not counts:
+                continue
+            if not span.get("min"):
+                continue
+            began = max([datetime.fromisoformat(span["min"]).astimezone(UTC), *came])
+            lacking |= self._lacking_in(one, began, some, own)
+        return lacking
+
+    def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
+        lacking = np.zeros(len(some), bool)
+        asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
+        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
+        # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
+        asked = asked[~some[asked].within(named)]
+        if not len(asked):
+            return lacking
+        for origin in np.unique(some.origin[asked]).tolist():
+            theirs = named[named.origin == origin]
+            mine = asked[some.origin[asked] == origin]
+            after = np.array(
+                [place(theirs.hi, theirs.lo, (int(some.hi[at]), int(some.lo[at])), "right") for at in mine]
+            )
+            followed = after < len(theirs)
+            mine, after = mine[followed], after[followed]
+            if not len(mine):
+                continue
+            chosen = np.unique(after)
+            wanted = theirs[chosen].keys(self.system, self.names)
+            where = pc.field("position").isin(wanted) & (pc.field("outcome") == "applied")
+            rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=one)
+            first: dict[str, datetime] = {}
+            for row in rows.to_pylist():
+                if row["at"] is not None and row["replicated"] is not False:
+                    first[row["position"]] = min(row["at"], first.get(row["position"], row["at"]))
+            for number, key in zip(chosen.tolist(), wanted, strict=True):
+                at, made = first.get(key), self.system.moment(key)
+                if at is None or made is None:
+                    continue
+                # A clock that is ahead makes positions of a later time than the change was made.
+                ahead = max(timedelta(0), made - at)
+                covered = some.hi[mine] >= self.system.instant(began + ahead + timedelta(seconds=1))
+                lacking[mine[(after == number) & covered]] = True
+        return lacking
+
+    def _unclear_in(self, one: Input) -> Positions:
+        """What lines of a log name that may be of another suffix: nobody knows whether it is lacking."""
+        if not self.evidence.of_several(one):
+            return NONE
+        named = pc.field("position").is_valid()
+        rows = self.evidence.told("applied", ["position"], named, one=one, unclear=True)
+        keys = pc.unique(_changes(self.system, rows["position"])).to_pylist() if len(rows) else []
+        known = [key for key in keys if self.system.origin_of(key) in self.evidence.numbers]
+        return of_keys(self.system, known, self.evidence.numbers)
+
+    # --- acknowledged, not applied, and logged without a position
+
+    def dropped(self, about: Mapping[str, tuple[str, str]], named: Counter[tuple[str, str]]) -> set[str]:
+        """Of changes (position -> operation, target), those that a line without position must speak of.
+
+        `named`: how many changes of an operation and a target other lines name as acknowledged. Each of them left such a
+        line, too, and a change that the server has may have come twice: then its line proves nothing of another.
+        """
+        wanted = Counter((operation, target.lower()) for operation, target in about.values())
+        where = (pc.field("outcome") == "dropped") & pc.field("position").is_null()
+        targets = pa.array(sorted({target for _, target in about.values()}), pa.string())
+        here, server = pc.field("target").isin(targets), self.replica.server
+        rows = self.evidence.told("applied", ["at", "operation", "target"], where & here, server)
+        # A log that is collected again holds the lines that it had before: each counts once.
+        told = {(row["at"], row["operation"], (row["target"] or "").lower()) for row in rows.to_pylist()}
+        since = self.perhaps or self.since  # the later one
+        lines = Counter((operation, target) for at, operation, target in told if since is None or (at and at >= since))
+        where_has = (pc.field("outcome") == "applied") & here
+        present = rows
+        if len(rows):
+            present = self.evidence.told("applied", ["operation", "target"], where_has, server)
+        has = {(row["operation"], (row["target"] or "").lower()) for row in present.to_pylist()}
+        sure = {key for key, number in wanted.items() if lines[key] - named[key] >= number and key not in has}
+        return {position for position, (operation, target) in about.items() if (operation, target.lower()) in sure}
+
+    # --- twins
+
+    def twins(self, some: Positions, logs: Iterable[Input]) -> tuple[set[str], dict[str, Any]]:
+        """The positions of which a log of this server has a twin; and what the logs say of each: operation, target."""
+        columns = ["operation", "target", "entry", "body", "rename"]
+        about: dict[str, dict[str, Any]] = {}
+        missed = _Missed(self.proving)
+        logs = list(logs)
+        # Of each kind one log is asked for each: the tool that printed the one may have lost what was done to the values.
+        left = {log.kind: some for log in logs}
+        for log in logs:
+            known = []
+            parts = self.evidence.case.parts("changes", log)
+            for there, rows in rows_at(parts, left[log.kind], self.evidence.numbers, columns):
+                known.append(there)
+                for key, row in zip(there.keys(self.system, self.names), rows.to_pylist(), strict=True):
+                    about.setdefault(key, row)
+                    missed.add(key, row)
+            left[log.kind] = left[log.kind].minus(union(known))
+        here = [
+            log for log in logs if (log.server, log.snapshot) == (self.replica.server, self.evidence.shown.snapshot)
+        ]
+        return set().union(*(self._twins_in(log, missed) for log in here)), about
+
+    def _twins_in(self, log: Input, missed: _Missed) -> set[str]:
+        """The positions of which the log has a twin; of its other changes not more is read than their numbers."""
+        case = self.evidence.case
+        found: set[str] = set()
+        numbers, entries = missed.numbers()
+        parts = {part["name"]: part for part in case.parts("changes", log)}
+        near = (
+            (parts[name], entries.filter(pa.array(there)))
+            for name, there in parts_with(case.parts("alike", log), numbers)
+        )
+        for rows in rows_of(near, "entry", ["kind", "operation", "body", "rename"]):
+            # Of an entry that is often changed, many others are there, too.
+            entry, text = (rows[name].cast(pa.string()).combine_chunks() for name in ("entry", "body"))
+            for row in rows.filter(pa.array(among(likeness(entry, text, self.proving), numbers))).to_pylist():
+                found |= missed.twins_of(row) if row["kind"] == "change" else set()
+        return found
+
+
+class _Missed:
+    """Changes of which a twin is looked for, by entry and by what they did."""
+
+    def __init__(self, proving: Proving) -> None:
+        self._proving = proving
+        self._rows: list[Mapping[str, Any]] = []
+        self._whole: dict[tuple[str, str], set[str]] = {}
+        self._values: dict[tuple[str, str], set[str]] = {}
+        self._told: set[str] = set()
+        """Those of which some log tells what was done to the values."""
+
+    def _modification(self, row: Mapping[str, Any]) -> Modification | None:
+        if not row["entry"]:
+            return None
+        return self._proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
+
+    def add(self, key: str, row: Mapping[str, Any]) -> None:
+        """A change as one log has it."""
+        found = self._modification(row)
+        if found is None:
+            return
+        self._rows.append(row)
+        self._values.setdefault((row["entry"], found.values), set()).add(key)
+        if found.whole is not None:
+            self._whole.setdefault((row["entry"], found.whole), set()).add(key)
+            self._told.add(key)
+
+    def numbers(self) -> tuple[Numbers, pa.Array]:
+        """The numbers by which twins are found, ascending, each with the entry that it is of."""
+        rows = self._rows
+        return twin_numbers([row["entry"] for row in rows], [row["body"] or "" for row in rows], self._proving)
+
+    def twins_of(self, row: Mapping[str, Any]) -> set[str]:
+        """Which of them did the same. Where either tool does not tell what was done to the values, these alone decide."""
+        found = self._modification(row)
+        if found is None:
+            return set()
+        same_values = self._values.get((row["entry"], found.values), set())
+        if found.whole is None:
+            return same_values
+        return self._whole.get((row["entry"], found.whole), set()) | (same_values - self._told)
+
+
+def _changes(system: System, positions: pa.ChunkedArray) -> pa.Array:
+    """The change that each position stands for."""
+    packed = positions.combine_chunks().cast(pa.string()).dictionary_encode()
+    whole = pa.array([system.change_of(one) for one in packed.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(packed.indices, whole).cast(pa.string())
+
+
+def initialisations(evidence: Evidence, replica: Replica) -> list[tuple[str, datetime, datetime]]:
+    """(supplier, began, ended) of the total initialisations of this server that links tell of, in the order of time."""
+    to_here = {
+        (link.supplier, link.name)
+        for link in evidence.shown.links
+        if link.consumer == replica.server and link.suffix == replica.suffix
+    }
+    known = {one.snapshot for one in evidence.inputs}
+    found = {
+        (row["server"], row["init_started_at"], row["init_ended_at"])
+        for row in evidence.rows("links")
+        if (row["server"], row["name"]) in to_here and row["snapshot"] in known and row["suffix"] == replica.suffix
+        if row["init_started_at"] and row["init_ended_at"] and row["init_ended_at"] >= row["init_started_at"]
+    }
+    return sorted(found, key=lambda one: one[1])
+
+
+def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> list[Reset]:
+    """What replaced the data or the log of a server, in the order of time: by its messages, by links to it, and by its log."""
+    codes = pa.array(sorted(proving.reset_codes), pa.string())
+    columns = ["at", "code", "numbers", "suffix"]
+    # A log that is collected again begins with the lines that it had before: each counts once.
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    where = pc.field("code").isin(codes) & pc.field("at").is_valid()
+    for part in evidence.parts("messages", replica.server):
+        for row in rows_where([part], columns, where).to_pylist():
+            rows.setdefault((row["at"], row["code"], *sorted(dict(row["numbers"] or ()).items())), row)
+    in_time = sorted(rows.values(), key=lambda row: row["at"])
+    several = any(evidence.of_several(one) for one in evidence.inputs if one.server == replica.server)
+    logged = proving.resets(in_time, replica.suffix, stores_of(evidence.case.inputs, replica.server), several)
+    found = [*logged]
+    for _, began, ended in initialisations(evidence, replica):
+        if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):
+            found.append(Reset(TOTAL, began, ended))
+    found.sort(key=lambda reset: reset.began)
+    replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
+    moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
+    # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
+    slack = _SLACK if replacing and replacing[-1] in logged else _AHEAD
+    if moments and (not replacing or replacing[-1].ended + slack < max(moments)):
+        # The log was made anew after all that is known: nobody says by what, and when.
+        found.append(Reset(REPLACED, max(moments), max(moments)))
+    return found

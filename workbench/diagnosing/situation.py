@@ -1,0 +1,144 @@
+"""What a detector may look at: the case, who replicates with whom, what would be sent, and the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.cases.case import Case
+from workbench.collected.inputs import Input
+from workbench.collected.links import ASKS, address_in, not_deleted
+from workbench.diagnosing.floors import Floors, floors_of
+from workbench.diagnosing.verdicts import Verdicts
+from workbench.engine.reading import stream_part
+from workbench.engine.rows import highest
+from workbench.fleet.topology import Replica, Row, Topology, topology
+
+LinkKey = tuple[str, str | None, str]
+"""Supplier, suffix and name: one link."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a detector may look at.
+
+    case       all that was collected
+    topology   the replicas and links of the last snapshot, of which the findings speak
+    pairs      the rows of the pair matrix
+    verdicts   which changes are missing, stranded, pending, unknown
+    """
+
+    case: Case
+    topology: Topology
+    pairs: Sequence[Row]
+    verdicts: Verdicts
+    _topologies: dict[str, Topology | None] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def floors(self) -> Floors:
+        """What all servers have seen, and what each may forget; empty where servers keep logs."""
+        return floors_of(self.case, self.topology, self.verdicts)
+
+    def rows(
+        self,
+        table: str,
+        columns: Sequence[str],
+        where: pc.Expression | None = None,
+        *,
+        snapshot: str | None = None,
+        server: str | None = None,
+        suffix: str | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a table for which `where` holds, of one snapshot, server or suffix or of all, batch by batch.
+
+        A row that names no suffix is of the server's only one; of a server with several it is of none.
+        """
+        for one in self.case.inputs:
+            mine = suffix is None or one.may_tell_of(suffix)
+            if mine and snapshot in (None, one.snapshot) and server in (None, one.server):
+                fitting = where
+                if suffix is not None:
+                    of = pc.field("suffix") == suffix
+                    of = of if one.suffixes else of | pc.field("suffix").is_null()
+                    fitting = of if where is None else where & of
+                for part in self.case.parts(table, one):
+                    yield from stream_part(part["path"], [*columns], fitting)
+
+    def of_several(self, server: str) -> bool:
+        """True if the server holds several suffixes: few lines of its messages name theirs."""
+        return len({one.suffix for one in self.topology.replicas if one.server == server}) > 1
+
+    def only_link(self, supplier: str, suffix: str | None, name: str | None) -> bool:
+        """True if no link of another suffix leads away from the server under that name: then the name alone tells which it is."""
+        return all(one.suffix == suffix for one in self.topology.links if (one.supplier, one.name) == (supplier, name))
+
+    def highest(self, table: str, column: str, one: Input) -> Any:
+        """The highest value that one file gave a column, by statistics: no row is read. None: there is none.
+
+        The tool that wrote the file tells it everywhere, or nowhere.
+        """
+        parts = self.case.parts(table, one)
+        return highest(parts, column) if highest(parts[:1], column) is not None else None
+
+    @property
+    def inputs(self) -> list[Input]:
+        """The files of the last snapshot that hold evidence."""
+        return [one for one in self.case.inputs if one.kind and one.snapshot == self.topology.snapshot]
+
+    @property
+    def earlier(self) -> Topology | None:
+        """The topology of the snapshot before; None if there is one snapshot only, or that one holds nothing."""
+        labels = list(self.case.snapshots)
+        at = labels.index(self.topology.snapshot)
+        return self.at(labels[at - 1]) if at else None
+
+    def at(self, label: str) -> Topology | None:
+        """The topology of a snapshot; None if it holds nothing."""
+        if label not in self._topologies:
+            known = any(one.kind for one in self.case.inputs if one.snapshot == label)
+            self._topologies[label] = topology(self.case, label) if known else None
+        return self._topologies[label]
+
+    def replica(self, server: str | None, suffix: str | None) -> Replica | None:
+        """One suffix of one server in the last snapshot."""
+        return replica_in(self.topology, server, suffix)
+
+    def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
+        """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""
+        label = snapshot or self.topology.snapshot
+        asked = {(one.consumer, one.name, one.address): one.supplier for one in getattr(self.at(label), "links", ())}
+        found: dict[LinkKey, dict[str, Any]] = {}
+        for row in not_deleted(self.case.inputs, self.case.arrow("links").to_pylist()):
+            if row["snapshot"] == label:
+                theirs = (row["server"], row["name"], address_in(row, "supplier"))
+                supplier = asked.get(theirs, theirs[2]) if row["role"] == ASKS else row["server"]
+                mine = found.setdefault((supplier, row["suffix"], row["name"]), {})
+                mine |= {key: value for key, value in row.items() if value is not None}
+        return found
+
+    def newest(self, snapshot: str | None = None) -> dict[str, datetime]:
+        """Server -> the latest time that its own files of a snapshot, by default the last, tell by its own clock.
+
+        It was collected at that time or later. The times of the files themselves are not asked: copying changes them.
+        """
+        label = snapshot or self.topology.snapshot
+        times: dict[str, datetime] = {}
+        for table, columns in _TIMES.items():
+            for row in self.case.arrow(table).select(["snapshot", "server", *columns]).to_pylist():
+                for at in (row[column] for column in columns if row[column] and row["snapshot"] == label):
+                    times[row["server"]] = max(at, times.get(row["server"], at))
+        return times
+
+
+_TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}
+
+
+def replica_in(shown: Topology, server: str | None, suffix: str | None) -> Replica | None:
+    """One suffix of one server in a topology."""
+    return next((one for one in shown.replicas if (one.server, one.suffix) == (server, suffix)), None)

@@ -1,0 +1,587 @@
+"""Which changes each server has missed, which are still to come, and what nobody can know: the verdicts of a diagnosis.
+
+Of each server and origin the log shows a span: from its first change, or from behind the mark of a log made anew, to its last
+one. Inside, what others hold and it does not is found by digests. Outside, the grounds are looked up change by change where
+there is anything to look into, and else one row says that the whole stretch is unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from workbench.cases.case import Case
+from workbench.collected.inputs import Input
+from workbench.diagnosing.proofs import Proofs, resets_of
+from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
+from workbench.engine.logs import StoredLog
+from workbench.engine.positions import NONE, Positions, of_keys, union
+from workbench.engine.rows import named_in
+from workbench.fleet.told import Evidence
+from workbench.fleet.topology import Replica, Topology
+from workbench.model import System
+from workbench.rules.sending import SEND, Bound
+from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
+from workbench.systems import format_with
+from workbench.tables import Numbers
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.by_stream import Streams
+
+Row = Mapping[str, Any]
+
+_RULE_OF = np.array(TABLE)
+_VERDICTS = np.array([rule.verdict for rule in RULES])
+
+
+@dataclass
+class Verdicts:
+    """Rows in the shape of the contract, each list in its order; a list that is longer than the limit is cut.
+
+    made_twice  entries that servers show as made at different times, with these times
+    totals   list -> how many rows it has in all
+    resets   (server, suffix) -> what replaced the data or the log of that server
+    known    of each suffix the sources, which remember what the digests told of them
+    own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
+             server has, and the last that it has before
+    marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
+    streams  the logs held against each other, where servers replicate a stream of transactions
+    """
+
+    missing: list[dict[str, Any]] = field(default_factory=list)
+    stranded: list[dict[str, Any]] = field(default_factory=list)
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    unknown: list[dict[str, Any]] = field(default_factory=list)
+    made_twice: list[dict[str, Any]] = field(default_factory=list)
+    totals: Counter[str] = field(default_factory=Counter)
+    resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
+    known: list[Known] = field(default_factory=list)
+
+    marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
+
+    streams: Streams | None = None
+
+    own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
+        default_factory=dict
+    )
+
+    def cut(self) -> dict[str, int]:
+        """The lists that do not hold all their rows, with how many there are."""
+        return {name: total for name, total in self.totals.items() if total > len(getattr(self, name))}
+
+
+@dataclass
+class _Server:
+    """What is known of one server of a suffix before its changes are judged."""
+
+    replica: Replica
+    source: int | None
+    seen: dict[str, str]
+    marks: dict[str, str]
+    first: dict[str, str]
+    last: dict[str, str]
+    resets: list[Reset]
+    missing: dict[str, Positions] = field(default_factory=dict)
+
+
+def verdicts(
+    case: Case, shown: Topology, logs: Mapping[str, StoredLog], pairs: Sequence[Row], limit: int = 10_000
+) -> Verdicts:
+    """The verdicts for every server of every suffix that has a vector or a log."""
+    found = Verdicts()
+    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
+        _Suffix(case, shown, suffix, logs, pairs, limit, found).judge()
+    found.unknown.sort(key=lambda row: (row["suffix"] or "", row["server"], row["from"]))
+    for name in ("missing", "stranded"):
+        getattr(found, name).sort(key=lambda row: (row["suffix"] or "", row["server"], row["position"]))
+    return found
+
+
+def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
+    """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
+    linked = any(row["link"] for row in pairs)
+    return sorted(
+        row["supplier"]
+        for row in pairs
+        if row["consumer"] == consumer
+        and origin in row["to_send"]
+        and row.get("delivers", True)  # a consumer may refuse what it is sent
+        and (not linked or (row["link"] and row["link_enabled"] is not False))
+    )
+
+
+PENDING = "pending"
+NOT_COVERED = "what it claims and shows ends before the change"
+
+
+class Verdict(NamedTuple):
+    """What is known of one change at one server: present, missing, unknown or pending, by a rule and its sentence."""
+
+    server: str
+    suffix: str | None
+    verdict: str
+    rule: str
+    says: str
+
+
+def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], position: str) -> list[Verdict]:
+    """The verdict of every server with a vector or a log, in every suffix in which anything names the change."""
+    found: list[Verdict] = []
+    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
+        whole = _Suffix(case, shown, suffix, logs, [], 0, Verdicts())
+        if whole.names_it(position):
+            found += [whole.verdict_on(server, position) for server in whole.servers]
+    return found
+
+
+class _Suffix:
+    """All servers of one suffix, and all changes that anything names."""
+
+    def __init__(
+        self,
+        case: Case,
+        shown: Topology,
+        suffix: str | None,
+        logs: Mapping[str, StoredLog],
+        pairs: Sequence[Row],
+        limit: int,
+        found: Verdicts,
+    ) -> None:
+        self.case, self.shown, self.suffix, self.found = case, shown, suffix, found
+        # Of each suffix so many: what one of them lacks must not keep what the next one lacks from being found.
+        self.limits = {name: limit + len(getattr(found, name)) for name in ("missing", "unknown", "stranded")}
+        self.system: System = shown.system
+        self.proving: Proving = shown.proving
+        self.pairs = [row for row in pairs if row["suffix"] == suffix]
+        replicas = [one for one in shown.replicas if one.suffix == suffix and (one.claims or one.log)]
+        labels = list(case.snapshots)
+        until = labels[: labels.index(shown.snapshot) + 1]
+        books = [
+            one for one in case.inputs if one.kind and one.snapshot in until and one.suffix == suffix and _is_log(one)
+        ]
+        present = {one.log.file: one.server for one in replicas if one.log}
+        self.inputs = [one for one in books if (one.snapshot, one.file) in {(shown.snapshot, file) for file in present}]
+        self.earlier = [one for one in books if one not in self.inputs]
+        stored = [logs.get(one.file) or case.log(one) for one in self.inputs] + [case.log(one) for one in self.earlier]
+        claimed = {origin for one in replicas for origin in one.vector}
+        named = [part for one in case.inputs for part in one.parts if part["table"] == "named"]
+        origins = {origin for log in stored for origin in log.origins()} | claimed
+        origins |= {origin for part in named for origin in part["origins"]}
+        self.names = sorted(origins)
+        self.evidence = Evidence(case, shown, suffix, self.names)
+        sources: list[AnySource] = [Source(log, self.evidence.numbers) for log in stored]
+        sources.append(Loose(self._loose(sources), self.names, self.system.bucket_shift))
+        self.known = Known(self.system, sources, self.names)
+        self.found.known.append(self.known)
+        self.servers = [self._server(one) for one in replicas]
+
+    # --- what is known before
+
+    def _loose(self, sources: Sequence[AnySource]) -> Positions:
+        """The changes that results of operations and states of entries name, and no log holds."""
+        loose: list[Positions] = []
+        for some in named_in(self.evidence.parts("named"), self.evidence.numbers):
+            left = some
+            for source in sources:
+                left = left[~source.contains(left)] if len(left) else left
+            loose.append(left)
+        return union(loose)
+
+    def _server(self, replica: Replica) -> _Server:
+        log = replica.log
+        shown = log.facts.get("by_origin", {}) if log else {}
+        first, last = ({origin: one[end] for origin, one in shown.items()} for end in ("min", "max"))
+        seen = {origin: span.max for origin, span in replica.seen().items() if span.max}
+        number = next((n for n, one in enumerate(self.inputs) if one is log), None)
+        marks: dict[str, str] = {}
+        if number is not None:
+            source = self.known.sources[number]
+            for mark in source.log.marks if isinstance(source, Source) else ():
+                origin = self.system.origin_of(mark)
+                marks[origin] = max(mark, marks.get(origin, ""))
+        # A log shows an origin up to where it claims to hold it, as far as it was written: an export may have been cut.
+        end = max(last.values(), default="")
+        for origin, claimed in replica.log_claims.items():
+            if claimed.max and (origin in last or origin in marks):
+                last[origin] = max(last.get(origin, marks.get(origin, "")), min(claimed.max, end))
+        resets = resets_of(self.evidence, replica, self.proving, marks)
+        self.found.resets[replica.server, replica.suffix] = resets
+        self.found.marks[replica.server, replica.suffix] = marks
+        return _Server(replica, number, seen, marks, first, last, resets)
+
+    def _spans(self, server: _Server, origin: str) -> tuple[Span, Span, Span]:
+        """Of what the server has seen: before what its log shows, what it shows, and behind that."""
+        seen = self._pair(server.seen.get(origin))
+        if seen is None:
+            return Span(LOWEST, LOWEST), Span(LOWEST, LOWEST), Span(LOWEST, LOWEST)
+        mark, first, last = (self._pair(kind.get(origin)) for kind in (server.marks, server.first, server.last))
+        low = mark if mark is not None else (first[0], first[1] - 1) if first is not None else None
+        if server.source is None or low is None:
+            return Span(LOWEST, seen), Span(seen, seen), Span(seen, seen)
+        for reset in server.resets:
+            if reset.kind == LOG_REPLACED:
+                low = max(low, (self.system.instant(reset.ended), -1))
+            elif reset.kind == TOTAL and origin == server.replica.origin:
+                # Own changes that the initialising server lacked went with the old data: they were never skipped.
+                low = max(low, (self.system.instant(reset.began), -1))
+        # A mark is as old as the log, and whoever trims need not take it away.
+        trimmed = self._pair((server.replica.purged or {}).get(origin)) if mark is not None else None
+        low = min(max(low, trimmed or low), seen)
+        end = max(low, min(last, seen)) if last is not None else low
+        if mark is not None and last is None:
+            end = low
+        return Span(LOWEST, low), Span(low, end), Span(end, seen)
+
+    def _pair(self, position: str | None) -> Pair | None:
+        return None if position is None else self.system.halves(position)
+
+    # --- judging
+
+    def names_it(self, position: str) -> bool:
+        """True if any log, result or entry state of the suffix names the change."""
+        if self.system.origin_of(position) not in self.evidence.numbers:
+            return False
+        some = of_keys(self.system, [position], self.evidence.numbers)
+        return any(bool(source.contains(some)[0]) for source in self.known.sources)
+
+    def judge(self) -> None:
+        """Everything about the suffix."""
+        for server in self.servers:
+            self._judge(server)
+        for server in self.servers:
+            own = server.replica.origin or ""
+            if len(lost := server.missing.get(own, NONE)) and server.source is not None:
+                self._near_own(server, own, lost)
+            self._pending(server)
+        self._stranded()
+
+    def _proofs(self, server: _Server) -> Proofs:
+        earlier = [
+            source
+            for one, source in zip(self.earlier, self.known.sources[len(self.inputs) :], strict=False)
+            if one.server == server.replica.server and isinstance(source, Source)
+        ]
+        return Proofs(self.evidence, server.replica, self.proving, earlier, server.resets)
+
+    def verdict_on(self, server: _Server, position: str) -> Verdict:
+        """Whether this server has the change, and by which rule."""
+        origin = self.system.origin_of(position)
+        name = server.replica.server
+        some = of_keys(self.system, [position], self.evidence.numbers)
+        if server.source is not None and self.known.sources[server.source].contains(some)[0]:
+            rule = RULES[0]
+        elif position > server.seen.get(origin, ""):
+            return Verdict(name, self.suffix, PENDING, "not_covered", NOT_COVERED)
+        else:
+            _, inside, _ = self._spans(server, origin)
+            shown = bool(len(inside.of(some))) and not _in_holes(some, self._holes(server))[0]
+            rules, _ = self._rules(server, self._proofs(server), some, np.array([not shown]))
+            rule = RULES[int(rules[0])]
+        return Verdict(name, self.suffix, rule.verdict, rule.name, rule.says)
+
+    def _judge(self, server: _Server) -> None:
+        proofs = self._proofs(server)
+        within: list[Positions] = []
+        for origin in self.names:
+            before, inside, behind = self._spans(server, origin)
+            lacking: list[Positions] = []
+            if proofs.any:
+                for span in (before, behind):
+                    for some in self._absent(server, origin, span):
+                        lacking.append(self._decide(server, proofs, some, np.ones(len(some), bool), False))
+            else:
+                named = [self._all_unknown(server, origin, span) for span in (before, behind)]
+                claimed = server.replica.vector.get(origin)
+                if not any(named) and server.source is None and claimed and claimed.min and claimed.max:
+                    # Nothing names a single change of what the vector covers, here or elsewhere.
+                    self._unknown(server, origin, claimed.min, claimed.max, None, "not_shown")
+            if server.source is not None:
+                within.append(self.known.lacking(server.source, origin, inside))
+            server.missing[origin] = union(lacking)
+        # Of all origins at once: whatever is read to look closer, is read once.
+        some = union(within)
+        if len(some):
+            missing = self._decide(server, proofs, some, _in_holes(some, self._holes(server)), True)
+            for number in np.unique(missing.origin).tolist():
+                origin = self.names[number]
+                server.missing[origin] = union([server.missing[origin], only(missing, number)])
+
+    def _absent(self, server: _Server, origin: str, span: Span) -> Iterator[Positions]:
+        """What is known of the origin within the span and the server's log does not hold, some at a time."""
+        for some in self.known.chunks(origin, span):
+            if server.source is not None:
+                some = some[~self.known.sources[server.source].contains(some)]
+            if len(some):
+                yield some
+
+    def _all_unknown(self, server: _Server, origin: str, span: Span) -> bool:
+        others = [number for number in range(len(self.known.sources)) if number != server.source]
+        count, first, last = self.known.tally(origin, span, others)
+        if count and first is not None and last is not None:
+            order_key = self.system.order_key
+            self._unknown(server, origin, order_key(origin, *first), order_key(origin, *last), count, "not_shown")
+        return bool(count)
+
+    def _holes(self, server: _Server) -> list[tuple[Pair, Pair]]:
+        """Stretches of the log in which a record could not be read: between the records before and behind it."""
+        log = server.replica.log
+        if log is None or not log.rejected:
+            return []
+        return self.evidence.holes(log)
+
+    def _decide(self, server: _Server, proofs: Proofs, some: Positions, not_shown: Numbers, apart: bool) -> Positions:
+        """Judge sorted positions that the server's log lacks; returns those that are missing.
+
+        `apart`: between two of them the server may have changes, so a stretch of unknown ones is told one by one.
+        """
+        rules, about = self._rules(server, proofs, some, not_shown)
+        missing = np.flatnonzero(_VERDICTS[rules] == MISSING)
+        self._missing(server, some[missing], rules[missing], about)
+        self._unknowns(server, some, rules, apart)
+        return some[missing]
+
+    def _rules(
+        self, server: _Server, proofs: Proofs, some: Positions, not_shown: Numbers
+    ) -> tuple[Numbers, dict[str, dict[str, Any]]]:
+        """Which of RULES decides on each of some positions that the log lacks; and what was read of them on the way."""
+        grounds = proofs.grounds(some, not_shown, server.marks)
+        rules = _RULE_OF[grounds]
+        open_ = np.flatnonzero((_VERDICTS[rules] == MISSING) | (rules == _NOT_SHOWN))
+        open_ = open_[(grounds[open_] & int(Ground.DROPPED | Ground.SKIPPED)) == 0]
+        about: dict[str, dict[str, Any]] = {}
+        if len(open_):
+            about = self._look_closer(server, proofs, some, grounds, open_)
+            rules = _RULE_OF[grounds]
+        return rules, about
+
+    def _look_closer(
+        self, server: _Server, proofs: Proofs, some: Positions, grounds: Numbers, which: Numbers
+    ) -> dict[str, dict[str, Any]]:
+        """The grounds that take more reading, for those changes on which they can still decide something."""
+        asked = some[which]
+        grounds[which[proofs.lacking_operations(asked)]] |= int(Ground.LOG_LACKS)
+        grounds[which[proofs.lacking_states(asked)]] |= int(Ground.STATE_LACKS)
+        which = which[_VERDICTS[_RULE_OF[grounds[which]]] == MISSING]
+        if not len(which):
+            return {}
+        asked = some[which]
+        twins, about = proofs.twins(asked, [*self.inputs, *self.earlier])
+        keys = asked.keys(self.system, self.names)
+        told = {key: (about[key]["operation"], about[key]["target"]) for key in keys if key in about}
+        told = {key: (what, target) for key, (what, target) in told.items() if what and target}
+        dropped = proofs.dropped(told, self._acknowledged(some, grounds)) if told else set()
+        for number, key in zip(which.tolist(), keys, strict=True):
+            if key in dropped:
+                grounds[number] |= int(Ground.DROPPED)
+            if key in twins:
+                grounds[number] |= int(Ground.TWIN)
+        return about
+
+    def _acknowledged(self, some: Positions, grounds: Numbers) -> Counter[tuple[str, str]]:
+        """How many of these changes lines name as acknowledged and not applied, by operation and target."""
+        about = self._described(some[(grounds & int(Ground.DROPPED)) != 0].keys(self.system, self.names))
+        return Counter((row["operation"] or "", (row["target"] or "").lower()) for row in about.values())
+
+    def _missing(self, server: _Server, some: Positions, rules: Numbers, about: Mapping[str, Row]) -> None:
+        room = max(0, self.limits["missing"] - len(self.found.missing))
+        self.found.totals["missing"] += len(some)
+        some = some[:room]
+        if not len(some):
+            return
+        others = [one for one in self.servers if one is not server and one.source is not None]
+        places = {one.replica.server: one.source for one in others if one.source is not None}
+        found = self.known.holding(places.values(), some)
+        held = {name: found[source] for name, source in places.items()}
+        keys = some.keys(self.system, self.names)
+        about = {**about, **self._described([key for key in keys if key not in about])}
+        for number, key in enumerate(keys):
+            rule, told = RULES[rules[number]], about.get(key, {})
+            self.found.missing.append(
+                {
+                    "server": server.replica.server,
+                    "suffix": self.suffix,
+                    "origin": self.names[int(some.origin[number])],
+                    "position": self.system.show(key),
+                    "operation": told.get("operation"),
+                    "target": told.get("target"),
+                    "attribute": None,
+                    "held_by": sorted(name for name, holds in held.items() if holds[number]),
+                    "evidence": _kinds(rule.name, server.replica),
+                    "cause": None,
+                    "rule": rule.name,
+                    "says": rule.says,
+                }
+            )
+
+    def _described(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Operation and target of changes, from any log, else from any result of an operation."""
+        if not keys:
+            return {}
+        return self.evidence.described(of_keys(self.system, keys, self.evidence.numbers), [*self.inputs, *self.earlier])
+
+    def _unknowns(self, server: _Server, some: Positions, rules: Numbers, apart: bool) -> None:
+        unknown = _VERDICTS[rules] == UNKNOWN
+        if not unknown.any():
+            return
+        edges = (rules[1:] != rules[:-1]) | (some.origin[1:] != some.origin[:-1]) | apart
+        begins = np.flatnonzero(np.concatenate([[True], edges]))
+        ends = np.concatenate([begins[1:], [len(some)]])
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            if unknown[begin]:
+                first, last = some[np.array([begin, end - 1])].keys(self.system, self.names)
+                origin = self.names[int(some.origin[begin])]
+                self._unknown(server, origin, first, last, end - begin, RULES[rules[begin]].name)
+
+    def _unknown(self, server: _Server, origin: str, first: str, last: str, count: int | None, why: str) -> None:
+        self.found.totals["unknown"] += 1
+        if len(self.found.unknown) < self.limits["unknown"]:
+            row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}
+            ends = {"from": self.system.show(first), "to": self.system.show(last)}
+            self.found.unknown.append({**row, **ends, "count": count, "why": why})
+
+    def _near_own(self, server: _Server, origin: str, some: Positions) -> None:
+        """What the server has of its own changes around those that it lost, as far as anybody will look at it."""
+        source = self.known.sources[server.source or 0]
+        assert isinstance(source, Source)
+        (first,) = some[:1].keys(self.system, self.names)
+        held = list(islice(source.log.changes(origin, Bound(first, False)), _NEAR))
+        left = of_keys(self.system, held, self.evidence.numbers)
+        for one in self.servers:
+            if one is not server and one.source is not None:
+                left = left[~self.known.sources[one.source].contains(left)]
+        low = source.log.first_of(origin)
+        below = source.log.tally(origin, Bound(low, True), first).last if low else None
+        only = frozenset(left.keys(self.system, self.names))
+        self.found.own_near[server.replica.server, self.suffix, origin] = tuple(held), only, below
+
+    # --- still to come
+
+    def _pending(self, server: _Server) -> None:
+        claimed = {origin for one in self.servers for origin in one.replica.vector or one.seen}
+        for origin in self.names:
+            if origin not in claimed:
+                continue  # cleaned away everywhere: nobody will send it, and nobody waits for it
+            above = Span(self._pair(server.seen.get(origin)) or LOWEST, HIGHEST)
+            count, first, last = self.known.tally(origin, above)
+            order_key = self.system.order_key
+            ends = [order_key(origin, *end) for end in (first, last) if end is not None]
+            only_claimed = self._only_claimed(origin, server.seen.get(origin, ""))
+            if not count and not only_claimed:
+                continue
+            ends += sorted(only_claimed)
+            present = [one.source for one in self.servers if one.source is not None and one is not server]
+            self.found.pending.append(
+                {
+                    "server": server.replica.server,
+                    "suffix": self.suffix,
+                    "origin": origin,
+                    "count": count + len(only_claimed),
+                    "first": self.system.show(min(ends)),
+                    "last": self.system.show(max(ends)),
+                    "available": self.known.tally(origin, above, present)[0],
+                    "suppliers": who_would_send(self.pairs, server.replica.server, origin),
+                }
+            )
+
+    def _only_claimed(self, origin: str, above: str) -> set[str]:
+        """The last changes of the origin that vectors claim and nothing else names: they were made all the same."""
+        tops = {one.replica.vector[origin].max or "" for one in self.servers if origin in one.replica.vector}
+        tops = {top for top in tops if top > above}
+        if not tops:
+            return set()
+        some = of_keys(self.system, tops, self.evidence.numbers)
+        for source in self.known.sources:
+            some = some[~source.contains(some)] if len(some) else some
+        return set(some.keys(self.system, self.names))
+
+    # --- held by one, delivered by nobody
+
+    def _stranded(self) -> None:
+        for holder in self.servers:
+            others = [one for one in self.servers if one is not holder]
+            if holder.source is None or not others:
+                continue
+            for origin in self.names:
+                self._stranded_of(holder, others, origin)
+
+    def _stranded_of(self, holder: _Server, others: Sequence[_Server], origin: str) -> None:
+        log = self.known.sources[holder.source or 0]
+        nearest = max(others, key=lambda one: one.seen.get(origin, ""))
+        top = self._pair(nearest.seen.get(origin)) or LOWEST
+        above = Span(top, HIGHEST)
+        if self._delivered(holder, origin):
+            above = Span(HIGHEST, HIGHEST)
+        ahead = (some[log.contains(some)] for some in self.known.chunks(origin, above))
+        some = union([nearest.missing.get(origin, NONE), *ahead])
+        for one in others:
+            if not len(some):
+                return
+            hi, lo = self._pair(one.seen.get(origin)) or LOWEST
+            waits = (some.hi > hi) | ((some.hi == hi) & (some.lo > lo))
+            if waits.any() and self._sends(holder, one, origin):
+                some, waits = some[~waits], waits[~waits]
+            some = some[waits | some.within(one.missing.get(origin, NONE))] if len(some) else some
+        some = some[log.contains(some)]
+        self.found.totals["stranded"] += len(some)
+        some = some[: max(0, self.limits["stranded"] - len(self.found.stranded))]
+        keys = some.keys(self.system, self.names)
+        about = self._described(keys)
+        for key in keys:
+            self.found.stranded.append(
+                {
+                    "server": holder.replica.server,
+                    "suffix": self.suffix,
+                    "origin": origin,
+                    "position": self.system.show(key),
+                    "operation": about.get(key, {}).get("operation"),
+                    "target": about.get(key, {}).get("target"),
+                }
+            )
+
+    def _delivered(self, holder: _Server, origin: str) -> bool:
+        return any(self._sends(holder, one, origin) for one in self.servers if one is not holder)
+
+    def _sends(self, holder: _Server, consumer: _Server, origin: str) -> bool:
+        """True if a session from one to the other would send changes of the origin, should its link run."""
+        linked = any(row["link"] for row in self.pairs)
+        return any(
+            row["decision"] == SEND and origin in row["to_send"] and (row["link"] or not linked)
+            for row in self.pairs
+            if (row["supplier"], row["consumer"]) == (holder.replica.server, consumer.replica.server)
+        )
+
+
+_NEAR = 10_000
+
+_NOT_SHOWN = next(number for number, rule in enumerate(RULES) if rule.name == "not_shown")
+
+_EVIDENCE = {
+    "dropped": ("errors_log", "access_log"),
+    "skipped": ("errors_log", "access_log"),
+    "state_lacks": ("entry_state",),
+    "log_lacks": ("access_log",),
+    "not_in_log": ("changelog",),
+}
+
+
+def _kinds(rule: str, replica: Replica) -> list[str]:
+    """The kinds of evidence that the rule goes by, of those that the server has."""
+    return ["vector", *(kind for kind in _EVIDENCE.get(rule, ()) if kind in replica.evidence)]
+
+
+def _is_log(one: Input) -> bool:
+    return format_with(one.kind).is_log
+
+
+def _in_holes(some: Positions, holes: Iterable[tuple[Pair, Pair]]) -> Numbers:
+    """For each position: does it lie in a stretch in which something could not be read?"""
+    inside = np.zeros(len(some), bool)
+    for low, high in holes:
+        low_, high_ = Span(LOWEST, low).of(some), Span(LOWEST, high).of(some)
+        inside[len(low_) : len(high_)] = True
+    return inside

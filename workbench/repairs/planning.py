@@ -1,0 +1,451 @@
+"""From findings to a plan: what needs mending, which ways there are, how each comes out on the model, and which to go.
+
+The ways of a system stand in its folder, one class each. Here they are tried: a way that does not restore what it says, or
+after which anything is missing that was not before, is refused. Of the proven ones that is chosen which restores most, then
+the one that throws away least, then the first of the system's ladder, whose gentlest repair comes first.
+
+Planning reads a case and nothing else. It has no way to write to a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from workbench.boundary import printable
+from workbench.cases.case import Case
+from workbench.diagnosing.diagnosis import case_at, situation_of
+from workbench.diagnosing.situation import Situation
+from workbench.model import Finding, Problem, System
+from workbench.repairs.plans import (
+    DEAD,
+    DISABLED,
+    HIDDEN,
+    MISSED,
+    PENDING,
+    ROLLED_BACK,
+    Course,
+    Draft,
+    Need,
+    Plan,
+    Repairs,
+    Step,
+    View,
+)
+from workbench.repairs.rehearsal import model_of
+from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
+
+TARGETS_SHOWN = 100
+"""Of what was restored, so many entries are compared afterwards, for each server and origin."""
+
+
+def plan(
+    case: Case,
+    only: Sequence[str] = (),
+    ways: Sequence[str] = (),
+    as_of: str | None = None,
+    made_at: datetime | None = None,
+) -> Plan:
+    """The plan of repair for the last snapshot of a case, proven on a model of it.
+
+    `only` keeps to the needs of these codes, servers or origins. `ways` are preferred where they are proven, whatever the
+    ladder says. Raises Problem for a name that nothing bears.
+    """
+    case = case_at(case, as_of)
+    planned = _begun(case, ways, made_at)
+    planned.check(only)
+    if not planned.suffixes:  # an empty plan would look as if all were well
+        do = "collect again, with what each server claims to hold"
+        raise Problem("nothing can be planned: of no server it is known what it claims", case.name, do)
+    for suffix in planned.suffixes:
+        planned.mend(suffix, only)
+    if unknown := set(ways) - planned.proposed:
+        raise Problem(
+            f"no way is named {printable(', '.join(sorted(unknown)))}",
+            case.name,
+            f"there are {', '.join(sorted(planned.proposed)) or 'none: nothing needs mending'}",
+        )
+    return planned.plan(case)
+
+
+def models_of(case: Case, as_of: str | None = None) -> Mapping[str | None, Model]:
+    """The models on which plans for the case are proven, by suffix."""
+    planned = _begun(case_at(case, as_of), (), None)
+    return {suffix: planned.view_of(suffix).model for suffix in planned.suffixes}
+
+
+def _begun(case: Case, ways: Sequence[str], made_at: datetime | None) -> _Planned:
+    situation, findings = situation_of(case)
+    system = situation.topology.system
+    if system.repairs is None:
+        raise Problem(f"no repairs are known for {system.title}", case.name, "the findings say what to do by hand")
+    return _Planned(situation, findings, system.repairs(), ways, made_at or datetime.now(UTC))
+
+
+class _Planned:
+    """A plan as it grows, need by need."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        findings: Sequence[Finding],
+        repairs: Repairs,
+        ways: Sequence[str],
+        made_at: datetime,
+    ) -> None:
+        self.situation, self.findings, self.repairs, self.ways = situation, findings, repairs, ways
+        self.made_at = made_at
+        self.system: System = situation.topology.system
+        self.proposed: set[str] = set()
+        self.replicas = [
+            one for one in situation.topology.replicas if one.claims or (self.system.streaming and one.log)
+        ]
+        self.suffixes = list(dict.fromkeys(one.suffix for one in self.replicas))
+        self.courses: list[Course] = []
+        self.steps: list[Step] = []
+        self.promise: list[dict[str, Any]] = []
+        self.before: list[dict[str, Any]] = []
+        self.after: list[dict[str, Any]] = []
+        self.open: list[str] = []
+        self.unmended = 0
+
+    def check(self, only: Sequence[str]) -> None:
+        """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
+        known = {one.code for one in self.findings} | {one.server for one in self.situation.topology.replicas}
+        known |= {one.origin for one in self.findings if one.origin}
+        for name in only:
+            if name not in known:
+                raise Problem(
+                    f"nothing was found of {printable(name)}",
+                    self.situation.topology.snapshot,
+                    f"there are {', '.join(sorted(known))}",
+                )
+
+    def mend(self, suffix: str | None, only: Sequence[str]) -> None:
+        """Plan for one suffix."""
+        view = self.view_of(suffix)
+        model = view.model
+        self.before += _state(model, suffix)
+        self._on_the_way(model)
+        passed: set[Need] = set()
+        begun = len(self.steps)
+        while need := next((one for one in self._needs(view) if _bare(one) not in passed and _wanted(one, only)), None):
+            passed.add(_bare(need))
+            view = replace(view, model=self._mended(view, need))
+        self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
+        for need in self._needs(view):
+            if _bare(need) in passed:
+                self.unmended += 1
+                count = view.model.changes(need.lacks)
+                lacking = f"{count:,} changes stay lacking" if count else "it stays as it is"
+                self.open.append(f"{self._called(need)}: no proven way was found, {lacking}")
+            elif not _wanted(need, only):
+                self.open.append(f"{self._called(need)}: not planned for, as you asked")
+        blind = [x.name for x in self.situation.topology.links if x.suffix == suffix and x.consumer is None]
+        if blind and any(_bare(need) in passed for need in self._needs(view)):
+            self.open.append(
+                f"where {', '.join(blind)} leads nobody knows: write the consumer of each into case.yaml, and plan again"
+            )
+        cut = self.situation.verdicts.cut()
+        if "missing" in cut:
+            self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
+        if unknown := sum(one["suffix"] == suffix for one in self.situation.verdicts.unknown):
+            self.open.append(
+                f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
+            )
+
+    def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
+        """All steps together, on the model as the case shows it: what they promise, and what is there afterwards.
+
+        Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
+        """
+        whole, done = achieved(model, effects)
+        if whole.unsaid:
+            count = model.changes(whole.unsaid)
+            raise Problem(f"the steps together would hide {count:,} changes", str(suffix), "plan for one need: --for")
+        self.promise += _rows(model, whole.restored, suffix, self.system)
+        done.go_on()
+        self.after += _state(done, suffix)
+
+    def _on_the_way(self, model: Model) -> None:
+        """Say what needs no repair because links that run will bring it."""
+        later = model.copy()
+        later.settle()
+        if lost := later.gone() - model.gone():
+            count = sum(model.lots[number].changes for number in lost)
+            self.open.append(
+                f"{count:,} changes are thrown away by servers that take all data anew without being told to: save them first"
+            )
+        for name in sorted(model.servers):
+            mine = [lack for lack in model.pending() & later.held() if lack.server == name]
+            if mine:
+                count = model.changes(mine)
+                self.open.append(
+                    f"{count:,} changes are on their way to {name}, over links that run: if they do not arrive in some "
+                    "minutes, collect again, load both snapshots and plan anew"
+                )
+
+    def view_of(self, suffix: str | None) -> View:
+        """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
+        model = model_of(self.situation, suffix, _codes(self.findings, suffix), self.repairs.waiting)
+        view = View(self.situation, self.findings, suffix, model, self.made_at)
+        for need in self._needs(view):
+            healed = self.repairs.healed(view, need) if need.hidden else frozenset()
+            for lack in healed:
+                model.servers[lack.server].holds.add(lack.lot)
+            if healed:
+                count = model.changes(healed)
+                self.open.append(
+                    f"{self._called(need)}: {count:,} changes need no repair, a later change brought the same"
+                )
+        return view
+
+    def _called(self, need: Need) -> str:
+        """Its name; with the suffix, if there is more than one."""
+        return f"{need.name} in {need.suffix or 'the suffix without a name'}" if len(self.suffixes) > 1 else need.name
+
+    def _needs(self, view: View) -> list[Need]:
+        """What is to be mended, in the order in which it must be: a server goes before those that it feeds."""
+        now = view.model.copy()
+        now.settle()
+        gone = now.gone()
+        found: dict[tuple[str, bool], set[Lack]] = {}
+        for hidden, lacks in ((True, now.missing()), (False, now.pending())):
+            for lack in lacks:
+                if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
+                    found.setdefault((lack.server, hidden), set()).add(lack)
+        # An own change that is about to be hidden cannot wait for anything else.
+        back = {one.server for one in view.about(ROLLED_BACK)}
+        also = list(self.repairs.also(view, now))
+        stuck = {need.server: need.code for need in also}
+        needs = []
+        for (server, hidden), mine in found.items():
+            code = None if hidden else stuck.get(server)
+            code = code or self._code(view, now, server, hidden, mine)
+            needs.append(Need(code, view.suffix, server, lacks=frozenset(mine)))
+        for one in view.about(DEAD):
+            # Where servers forget such an origin by themselves, the finding says so, and asks for nothing.
+            if one.severity != "info" and any(one.origin in server.vector for server in now.servers.values()):
+                needs.append(Need(DEAD, view.suffix, origin=one.origin))
+        for one in view.about(DISABLED):
+            link = next(
+                (
+                    x
+                    for x in view.situation.topology.links
+                    if (x.supplier, x.name, x.suffix) == (one.server, one.link, view.suffix)
+                ),
+                None,
+            )
+            off = link and any(
+                (x.supplier, x.consumer, x.runs) == (link.supplier, link.consumer, False) for x in now.links
+            )
+            if link and off and not any(need.server == link.consumer for need in needs):
+                needs.append(Need(DISABLED, view.suffix, link.consumer, link=one.link))
+        served = {need.server for need in needs}
+        also = [need for need in also if need.server is None or need.server not in served]
+        needs += also
+
+        def turn(need: Need) -> tuple[Any, ...]:
+            server = now.servers.get(need.server or "")
+            depth = 0 if server is None or server.origin else 1 if server.log is not None else 2
+            # What waits for a server that is apart from others may be mended with it.
+            return need.server is None, need not in also, need.server not in back, not need.hidden, depth, need.name
+
+        return sorted(needs, key=turn)
+
+    def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[Lack]) -> str:
+        if hidden:
+            own = model.servers[server].origin
+            return HIDDEN if any(model.lots[one.lot].origin == own for one in lacks) else MISSED
+        links = view.situation.topology.links
+        feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
+        found = (one for one in view.findings if one.suffix in (None, view.suffix))
+        told = {one.code for one in found if one.server == server or (one.server, one.link) in feeds}
+        return next((code for code in self.repairs.stuck if code in told), PENDING)
+
+    def _mended(self, view: View, need: Need) -> Model:
+        """Try every way to mend the need, take the best one into the plan, and give the model as it is then."""
+        tried: list[tuple[Draft, Achieved | None, Model | None, Course]] = []
+        for repair in self.repairs.ladder:
+            for draft in repair.propose(view, need):
+                self.proposed.add(draft.way)
+                result, after, course = _tried(view, need, draft)
+                if after is not None and course.proven and not need.lacks and self._stays(view, need, after):
+                    course = replace(course, proven=False, refused="on the model it stays as it is")
+                if result is not None and after is not None:
+                    thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
+                    rows = _rows(view.model, result.unsaid or thrown, view.suffix, self.system)
+                    course = replace(course, loses=tuple(rows))
+                tried.append((draft, result, after, course))
+        best = min(
+            (place for place, (_, _, _, course) in enumerate(tried) if course.proven and not course.refused),
+            key=lambda place: (
+                tried[place][0].way not in self.ways,
+                -tried[place][3].restored,
+                tried[place][3].lost,
+                bool(tried[place][0].costs),
+                place,
+            ),
+            default=None,
+        )
+        for place, (draft, _, _, course) in enumerate(tried):
+            chosen = place == best
+            self.courses.append(
+                replace(
+                    course,
+                    need=self._called(need),
+                    chosen=chosen,
+                    why=_why(tried[best][3], course, draft, self.ways) if chosen and best is not None else "",
+                )
+            )
+        if best is None:
+            return view.model
+        draft, _, after, _ = tried[best]
+        assert after is not None, "a proven way was tried"
+        for step in draft.steps:
+            self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
+        return after
+
+    def _stays(self, view: View, need: Need, after: Model) -> bool:
+        """True if a need without anything lacking is there as before."""
+        return any(_bare(one) == need for one in self.repairs.also(replace(view, model=after), after))
+
+    def _left_out(self, suffix: str | None) -> list[str]:
+        """What links of the suffix leave out: behind a hub it is lacking, too, whatever the last link sends."""
+        statuses = self.situation.statuses()
+        some = [row.get("excluded") or "" for (_, of, _), row in statuses.items() if of == suffix]
+        return sorted({word for text in some for word in text.lower().split()})
+
+    def plan(self, case: Case) -> Plan:
+        """All of it."""
+        servers = [
+            {
+                "server": one.server,
+                "suffix": one.suffix,
+                "origin": one.origin,
+                "generation": one.generation,
+                "left_out": self._left_out(one.suffix),
+                "vector": {
+                    origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
+                },
+            }
+            for one in self.replicas
+        ]
+        return Plan(
+            case.name,
+            self.system.name,
+            self.situation.topology.snapshot,
+            f"{self.made_at:%Y-%m-%dT%H:%M:%SZ}",
+            tuple(servers),
+            tuple(self.courses),
+            tuple(self.steps),
+            tuple(self.promise),
+            tuple(self.before),
+            tuple(self.after),
+            tuple(self.open),
+            self.unmended,
+            tuple(self.repairs.checks(servers)) if self.steps else (),
+            self.repairs.ending,
+        )
+
+
+def _codes(findings: Iterable[Finding], suffix: str | None) -> set[tuple[str, str | None, str | None]]:
+    """What was found of which server and link: agreements of two suffixes may bear one name."""
+    return {(one.code, one.server, one.link) for one in findings if one.suffix in (None, suffix)}
+
+
+def _bare(need: Need) -> Need:
+    """The need, however much is lacking. Its name is not enough: agreements of two servers may bear one."""
+    return replace(need, lacks=frozenset())
+
+
+def _wanted(need: Need, only: Sequence[str]) -> bool:
+    return not only or bool({need.code, need.server, need.origin} & set(only))
+
+
+def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model | None, Course]:
+    """How the way comes out on the model."""
+    course = Course(
+        need.name,
+        draft.way,
+        draft.says,
+        False,
+        draft.refused,
+        load=draft.load,
+        downtime=draft.downtime,
+        costs=draft.costs,
+    )
+    effects = [effect for step in draft.steps for effect in step.effects]
+    if not effects:
+        return None, None, course
+    result, after = achieved(view.model, effects)
+    changes = view.model.lots
+    gone = {lack.lot for lack in result.lost} & after.gone()
+    course = replace(
+        course,
+        restored=view.model.changes(result.restored),
+        lost=sum(changes[lot].changes for lot in gone),
+        saved=sum(changes[lot].changes for lot in gone & after.saved),
+    )
+    left = need.lacks - result.restored
+    thrown = gone - after.saved
+    if thrown:
+        why = f"on the model {sum(changes[lot].changes for lot in thrown):,} changes are thrown away unsaved"
+    elif result.unsaid:
+        who = ", ".join(sorted({lack.server for lack in result.unsaid}))
+        why = (
+            f"on the model {view.model.changes(result.unsaid):,} changes are missing afterwards that were not, on {who}"
+        )
+    elif need.lacks and left == need.lacks:
+        why = "on the model nothing of what is lacking arrives by it"
+    elif left & result.left:
+        why = f"on the model {view.model.changes(left & result.left):,} changes stay missing for good"
+    else:
+        return result, after, replace(course, proven=not draft.refused)
+    return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))))
+
+
+def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
+    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known."""
+    some: dict[tuple[str, str], list[Lot]] = {}
+    for lack in lacks:
+        lot = model.lots[lack.lot]
+        some.setdefault((lack.server, lot.origin), []).append(lot)
+    rows = []
+    for (server, origin), lots in sorted(some.items()):
+        lots.sort(key=lambda lot: lot.first)
+        about = {"server": server, "suffix": suffix, "origin": origin, "count": sum(lot.changes for lot in lots)}
+        ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last)}
+        targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN]
+        rows.append({**about, **ends, "targets": targets})
+    return rows
+
+
+def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
+    if draft.way in ways:
+        return "you asked for it, and it is proven"
+    lost = f"loses {chosen.lost:,} ({chosen.saved:,} saved to a file)" if chosen.lost else "loses none"
+    if not chosen.restored:
+        return (
+            f"it {lost}, and is the gentlest way that was proven"
+            if chosen.lost
+            else "it is the gentlest way that was proven"
+        )
+    return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
+
+
+def _state(model: Model, suffix: str | None) -> list[dict[str, Any]]:
+    """What each server lacks, in changes."""
+    rows = []
+    gone = model.gone()
+    for name in sorted(model.servers):
+        counts = {
+            what: model.changes(
+                lack for lack in some if lack.server == name and lack.lot in model.given and lack.lot not in gone
+            )
+            for what, some in (("missing", model.missing()), ("pending", model.pending()))
+        }
+        rows.append({"server": name, "suffix": suffix, **counts})
+    return rows

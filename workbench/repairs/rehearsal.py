@@ -1,0 +1,452 @@
+"""A model of a case, on which a repair is tried before anybody does it, and rehearsed by the one who will.
+
+What is modelled stands in `workbench.rules.mending`. Here it is filled: single changes where a server misses them, and
+stretches of changes where servers are merely behind one another, as the digests or the states of entries count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from workbench.diagnosing.by_entry import counted_between, now_at, states_of
+from workbench.diagnosing.by_stream import Streams
+from workbench.diagnosing.situation import Situation
+from workbench.engine.known import LOWEST, Known, Pair, Span
+from workbench.engine.logs import StoredLog
+from workbench.fleet.topology import Replica, Row
+from workbench.model import System
+from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
+from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
+from workbench.rules.pulled import PullModel
+from workbench.rules.sending import SEND, SortedLog
+from workbench.rules.streamed import StreamModel
+from workbench.rules.vectors import last, newer
+from workbench.rules.verdicts import TOTAL
+
+Codes = Iterable[tuple[str, str | None, str | None]]
+"""(code, server, link) of findings."""
+
+
+def model_of(situation: Situation, suffix: str | None, codes: Codes, waiting: Collection[str] = ()) -> Model:
+    """The model of one suffix. `waiting`: codes of findings on a link that opens no session, though its consumer is behind."""
+    if situation.verdicts.streams is not None:
+        return _from_streams(situation.verdicts.streams)
+    if situation.topology.pulling:
+        return _FromEntries(situation, suffix).model()
+    return _FromLogs(situation, suffix, set(codes), waiting).model()
+
+
+class _Filling:
+    """What both ways share: who replicates, and a lot for each change that some server misses."""
+
+    def __init__(self, situation: Situation, suffix: str | None) -> None:
+        self.situation, self.suffix = situation, suffix
+        self.system: System = situation.topology.system
+        self.replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.claims]
+        self.names = {one.server for one in self.replicas}
+        self.lots: list[Lot] = []
+        self.holders: list[set[str]] = []
+
+    def missed(self) -> None:
+        """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
+        rows: dict[tuple[str, Any, Any], list[Row]] = {}
+        for row in self.situation.verdicts.missing:
+            if row["suffix"] == self.suffix and row["server"] in self.names:
+                position = self.system.typed(row["position"]) or ""
+                rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
+        for (position, _, _), mine in rows.items():
+            missed, lacking = mine[0], {one["server"] for one in mine}
+            target = (missed["target"] or "").lower() or None
+            self.lots.append(Lot(missed["origin"], position, position, 1, target, missed["operation"] == "add"))
+            self.holders.append(
+                {
+                    one.server
+                    for one in self.replicas
+                    if one.server not in lacking
+                    and self.has_seen(one, missed["origin"], position)
+                    and not self.thrown_away(one, position)
+                }
+            )
+
+    def has_seen(self, one: Replica, origin: str, position: str) -> bool:
+        """True if the server is known to have come to this position."""
+        return (last(one.seen(), origin) or "") >= position
+
+    def thrown_away(self, one: Replica, position: str) -> bool:
+        """True for a change that the server lost with its data, and so never missed."""
+        return False
+
+    def held_by(self, server: str) -> set[int]:
+        """The numbers of the lots that a server has."""
+        return {number for number, names in enumerate(self.holders) if server in names}
+
+
+class _FromLogs(_Filling):
+    def __init__(self, situation: Situation, suffix: str | None, codes: set[Any], waiting: Collection[str]) -> None:
+        super().__init__(situation, suffix)
+        self.codes, self.waiting = codes, waiting
+        logs = {one.server: one.log for one in self.replicas if one.log}
+        self.logs = {server: situation.case.log(log) for server, log in logs.items()}
+        self.known = next((one for one in situation.verdicts.known if self._is_mine(one)), None)
+
+    def _is_mine(self, known: Known) -> bool:
+        suffixes = list(dict.fromkeys(one.suffix for one in self.situation.topology.replicas))
+        return self.situation.verdicts.known[suffixes.index(self.suffix)] is known
+
+    def model(self) -> Model:
+        """Lots first, then the servers with as much of their logs as sessions over these lots ask for."""
+        self.missed()
+        self._waited_for()
+        supplying = self.situation.topology.supplying
+        made = _Fresh(self.system, self.replicas)
+        rules = next(iter(supplying.rule_sets.values()))
+        servers = {one.server: self._server(one, made.origin_of) for one in self.replicas}
+        return LogModel(
+            self.lots,
+            servers,
+            list(self._links(servers)),
+            made.origin_of,
+            made,
+            rules=rules,
+            losing=supplying.losing,
+            refuses=supplying.refuses,
+        )
+
+    # --- lots
+
+    def thrown_away(self, one: Replica, position: str) -> bool:
+        """True for an own change made before the server was filled from another one: it never missed that, and has it not."""
+        made = self.system.moment(position)
+        if made is None or self.system.origin_of(position) != one.origin:
+            return False
+        resets = self.situation.verdicts.resets.get((one.server, one.suffix), [])
+        filled = any(reset.kind == TOTAL and made <= reset.ended for reset in resets)
+        stored = self.logs.get(one.server)
+        return filled and not (stored is not None and stored.holds(position))
+
+    def _waited_for(self) -> None:
+        """The changes of each origin between one server's last position and the next one's: who is further has them."""
+        if self.known is None:
+            return
+        single: dict[str, set[Pair]] = {}
+        for lot in self.lots:
+            single.setdefault(lot.origin, set()).add(self._place(lot.first))
+        for origin in self.known.names:
+            tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
+            claimed = {self._place(last(one.vector, origin)) for one in self.replicas}
+            lowest = min(tops.values(), default=LOWEST)
+            cuts = {one for one in self._edges(origin) if one > lowest}
+            for low, high in pairwise(sorted({*tops.values(), *cuts})):
+                self._stretch(origin, Span(low, high), single.get(origin, set()), high in claimed)
+
+    def _edges(self, origin: str) -> Iterator[Pair]:
+        """Behind which changes the logs begin and end: a log that has a part of a stretch would seem to have all, or nothing."""
+        for log in self.logs.values():
+            if first := log.first_of(origin):
+                hi, lo = self._place(first)
+                yield hi, lo - 1
+        for one in self.replicas:
+            if shown := (one.log.facts.get("by_origin", {}) if one.log else {}).get(origin):
+                yield self._place(shown["max"])
+
+    def _stretch(self, origin: str, span: Span, single: set[Pair], claimed: bool) -> None:
+        """A lot of what lies in the span, but for the changes that have a lot of their own. `claimed`: a vector ends there."""
+        assert self.known is not None
+        count, first, end = self.known.tally(origin, span)
+        if claimed and span.high != end:
+            count, first, end = (
+                count + 1,
+                first or span.high,
+                span.high,
+            )  # by a vector, and in nothing that was collected
+        count -= sum(span.low < place <= span.high for place in single)
+        if count <= 0 or first is None or end is None:
+            return
+        # A lot comes with its last change: that has to be one of its own.
+        while end in single:
+            _, _, end = self.known.tally(origin, Span(span.low, (end[0], end[1] - 1)))
+            assert end is not None, "not all of the stretch have a lot of their own"
+        begin, upto = (self.system.order_key(origin, *one) for one in (first, end))
+        self.lots.append(Lot(origin, begin, upto, count))
+        tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
+        self.holders.append({name for name, top in tops.items() if top >= span.high})
+
+    def _place(self, position: str | None) -> Pair:
+        return self.system.halves(position) if position else LOWEST
+
+    # --- servers and links
+
+    def _server(self, replica: Replica, origin_of: Callable[[str], str]) -> Server:
+        holds = self.held_by(replica.server)
+        # A log that was not collected is not one that has nothing: what such a server would send, nobody can say.
+        log = SortedLog([], origin_of) if replica.keeps_log else None
+        stored = self.logs.get(replica.server)
+        if log is not None and stored is not None:
+            log = SortedLog(self._records(replica, stored, holds), origin_of, stored.marks)
+        seen = {**replica.vector, **replica.seen()}
+        return Server(replica.server, replica.origin, replica.generation, seen, log, holds)
+
+    def _records(self, replica: Replica, stored: StoredLog, holds: set[int]) -> Iterator[str]:
+        """What the log has of the records that matter: ends of vectors, of lots, and of the log itself."""
+        ends = {
+            position
+            for one in self.replicas
+            for span in (*one.vector.values(), *one.seen().values())
+            for position in (span.min, span.max)
+            if position
+        }
+        facts = replica.log.facts.get("by_origin", {}) if replica.log else {}
+        ends |= {str(one[end]) for one in facts.values() for end in ("min", "max")}
+        for number, lot in enumerate(self.lots):
+            if number in holds:
+                ends.add(lot.last)
+        # A mark is a record, too, but none that is ever sent.
+        yield from (position for position in sorted(ends) if stored.holds(position) and position not in stored.marks)
+
+    def _links(self, servers: Mapping[str, Server]) -> Iterator[Link]:
+        pairs = {
+            (row["supplier"], row["consumer"]): row for row in self.situation.pairs if row["suffix"] == self.suffix
+        }
+        back = {server for code, server, _ in self.codes if code == ROLLED_BACK} | self._went_back()
+        for link in self.situation.topology.links:
+            if link.suffix != self.suffix or link.supplier not in servers:
+                continue
+            if link.consumer is None or link.consumer not in servers:
+                continue  # nobody knows where it leads, or what is there
+            row: Row = pairs.get((link.supplier, link.consumer), {})
+            waits = link.consumer in back or any(
+                code in self.waiting and name == link.name and server in (link.supplier, link.consumer, None)
+                for code, server, name in self.codes
+            )
+            waits = waits or (row.get("would_contact") is False and row.get("decision") == SEND)
+            claims = maxima(servers[link.supplier].vector)
+            yield Link(link.supplier, link.consumer, link.enabled is not False, claims if waits else None)
+
+    def _went_back(self) -> set[str]:
+        """The servers that claimed more in the snapshot before: their suppliers may take them for up to date."""
+        earlier = self.situation.earlier
+        if earlier is None:
+            return set()
+        before = {one.server: one.seen() for one in earlier.replicas if one.suffix == self.suffix and one.claims}
+        return {one.server for one in self.replicas if newer(before.get(one.server, {}), one.seen())}
+
+
+class _FromEntries(_Filling):
+    """Of a system that keeps no log: a lot is a last change of an attribute, or a stretch of them, or a deletion."""
+
+    def model(self) -> PullModel:
+        """Lots first, then the servers; where no link is known, everybody may pull from everybody, as the pairs do."""
+        shown, case = self.situation.topology, self.situation.case
+        assert shown.pulling is not None
+        self.missed()
+        self._waited_for()
+        made = _Fresh(self.system, self.replicas)
+        servers = {
+            one.server: Server(one.server, one.origin, one.generation, one.seen(), None, self.held_by(one.server))
+            for one in self.replicas
+        }
+        return PullModel(
+            self.lots,
+            servers,
+            list(self._links()),
+            made.origin_of,
+            made,
+            pulling=shown.pulling,
+            now={one.server: now_at(case, shown, one) for one in self.replicas},
+            time_of=lambda position: self.system.halves(position)[0],
+            order_key=lambda origin, time: self.system.order_key(origin, time, 0),
+        )
+
+    def _waited_for(self) -> None:
+        """What lies between one server's last change of an origin and the next one's: who is further has it.
+
+        Of several generations each one's changes count from the first on: whoever is filled with those of another one throws
+        them all away.
+        """
+        generations = dict.fromkeys(one.generation for one in self.replicas)
+        for generation in generations:
+            mine = [one for one in self.replicas if one.generation == generation]
+            within = generation if len(generations) > 1 else None
+            for origin in sorted({origin for one in mine for origin in one.vector}):
+                tops = {one.server: self._top(one, origin) for one in mine}
+                for low, high in pairwise(sorted({*tops.values(), *([-1] if within else [])})):
+                    self._stretch(origin, low, high, {name for name, top in tops.items() if top >= high}, within)
+
+    def _stretch(self, origin: str, low: int, high: int, holders: set[str], within: str | None) -> None:
+        """A lot of what the holders show there, as the one of them shows it that has kept most of it."""
+        shown, case = self.situation.topology, self.situation.case
+        told = [states_of(case, shown, one) for one in self.replicas if one.server in holders]
+        count, first, end = max(counted_between(case, one, origin, low, high) for one in told)
+        single = [lot for lot in self.lots if lot.origin == origin and lot.first == lot.last]
+        count -= sum(low < self._time(lot.last) <= high for lot in single)
+        if count > 0:  # else only marks of a server that is idle: nothing is lacking
+            begin, upto = (self.system.order_key(origin, time, 0) for time in (first, end))
+            self.lots.append(Lot(origin, begin, upto, count, within=within))
+            self.holders.append(holders)
+
+    def has_seen(self, one: Replica, origin: str, position: str) -> bool:
+        return self._top(one, origin) >= self._time(position)
+
+    def _top(self, one: Replica, origin: str) -> int:
+        """How far the server has seen an origin. One that was quiet for long stands in no vector, seen or not."""
+        position = last(one.seen(), origin)
+        if position:
+            return self._time(position)
+        shown = self.situation.topology
+        assert shown.pulling is not None
+        return max(-1, now_at(self.situation.case, shown, one) - shown.pulling.remember - 1)
+
+    def _time(self, position: str) -> int:
+        return self.system.halves(position)[0]
+
+    def _links(self) -> Iterator[Link]:
+        known = [link for link in self.situation.topology.links if link.suffix == self.suffix]
+        for link in known:
+            if link.consumer in self.names and link.supplier in self.names:
+                yield Link(link.supplier, link.consumer, link.enabled is not False, automatic=bool(link.automatic))
+        if not known:
+            pairs = (row for row in self.situation.pairs if row["suffix"] == self.suffix)
+            yield from (Link(row["supplier"], row["consumer"], True) for row in pairs)
+
+
+def _from_streams(streams: Streams) -> StreamModel:
+    """Of a stream: a lot is a transaction that some log lacks, or the last one that a log has of that of its source."""
+    made: dict[tuple[str, str], tuple[int, set[str]]] = {}
+    """(origin, position) -> its place, and who lacks it."""
+    unlike: set[tuple[str, str]] = set()
+    passed: dict[tuple[str, str], int] = {}
+    system = streams.shown.system
+    for (copy, origin), both in streams.differences.items():
+        source = streams.source_of(origin)
+        if both.shared is None or source is None:
+            continue  # where it stands in the stream nobody can say
+        passed[copy, origin] = both.shared.covers
+        if both.shared.last is not None:
+            made.setdefault((origin, both.shared.last), (both.shared.covers, set()))
+        for lack in (*both.difference.inside, *both.difference.behind):
+            made.setdefault((origin, lack.position), (lack.place, set()))[1].add(copy)
+        log = streams.logs[source]
+        for position, row in log.rows_of(origin, both.difference.conflicts).items():
+            place = row["commit" if log.by_commit else "last"]
+            made.setdefault((origin, position), (place, set()))[1].add(copy)
+            unlike.add((origin, position))
+    sources = {origin: streams.source_of(origin) for origin in streams.origins}
+    lots = [Lot(origin, position, position) for origin, position in made]
+    servers = {
+        one.server: Server(
+            one.server,
+            next((origin for origin, of in sources.items() if of == one.server), None),
+            None,
+            one.seen(),
+            None,
+        )
+        for one in streams.shown.replicas
+        if one.server in streams.logs
+    }
+    for number, ((origin, _), (place, lacking)) in enumerate(made.items()):
+        for name, server in servers.items():
+            if name not in lacking and (sources[origin] == name or passed.get((name, origin), -1) >= place):
+                server.holds.add(number)
+    for told in streams.applied:
+        if told.server not in servers and told.source in servers:  # what it lacks, only its own queue tells
+            servers[told.server] = Server(told.server, None, None, {}, None, set(range(len(lots))))
+    places = [place for place, _ in made.values()]
+    for (copy, origin), both in streams.differences.items():
+        for position in both.difference.errant:  # nobody lacks it, and whoever throws it away shall be told
+            servers[copy].holds.add(len(lots))
+            lots.append(Lot(origin, position, position, within=f"only on {copy}"))
+            places.append(-1)
+    links = [
+        Link(told.source, told.server, not told.stopped)
+        for told in streams.applied
+        if told.source in servers and told.server in servers
+    ]
+    return StreamModel(
+        lots,
+        servers,
+        links,
+        system.origin_of,
+        lambda origin, number: system.order_key(origin, (1 << 31) - 1, number),
+        places=places,
+        unlike=frozenset(number for number, key in enumerate(made) if key in unlike),
+    )
+
+
+class _Fresh:
+    """Positions above all that anybody knows, and whose they are."""
+
+    def __init__(self, system: System, replicas: Sequence[Replica]) -> None:
+        self._system = system
+        known = [span.max for one in replicas for span in one.seen().values() if span.max]
+        self._top = max((system.halves(position)[0] for position in known), default=0)
+        self._lo = {system.origin_of(position): system.halves(position)[1] for position in known}
+        self._origins: dict[str, str] = {}
+
+    def __call__(self, origin: str, number: int) -> str:
+        # Not the next one: some rules let the next number of the same second pass where others stop.
+        position = self._system.order_key(origin, self._top + (number << 17), self._lo.get(origin, 0))
+        self._origins[position] = origin
+        return position
+
+    def origin_of(self, position: str) -> str:
+        return self._origins.get(position) or self._system.origin_of(position)
+
+
+class Rehearsal:
+    """The model as a place where a plan is done (`workbench.repairs.repairing.Site`): it answers as the real servers should."""
+
+    def __init__(self, plan: Plan, models: Mapping[str | None, Model], show: Callable[[str], str] = str) -> None:
+        self._plan, self._show = plan, show
+        self._models = {suffix: model.copy() for suffix, model in models.items()}
+        self._lacked = {}
+        for suffix, model in self._models.items():
+            # What is on its way counts as arrived. The model itself stays as the case shows it: the first step is checked
+            # against the vectors of the plan, and on those nothing has moved yet.
+            later = model.copy()
+            later.settle()
+            self._lacked[suffix] = later.missing() | later.pending()
+        self._applied: set[str] = set()
+
+    def vectors(self, suffix: str | None) -> Vectors:
+        """What every server of the model claims."""
+        return {
+            name: {origin: self._show(span.max) for origin, span in server.vector.items() if span.max}
+            for name, server in self._models[suffix].servers.items()
+        }
+
+    def obstacles(self, step: Step, begun: bool) -> list[str]:
+        """None: the model is what the plan was made on."""
+        return []
+
+    def memo(self, step: Step) -> dict[str, Any]:
+        """Nothing has to be remembered."""
+        return {}
+
+    def done(self, step: Step, memo: Mapping[str, Any]) -> bool:
+        """True if it was done in this rehearsal."""
+        return step.key in self._applied
+
+    def apply(self, step: Step, memo: Mapping[str, Any]) -> None:
+        """Let the model do what the step does, once what was on its way has arrived: so it was proven."""
+        self._models[step.suffix].settle()
+        self._models[step.suffix].do(step.effects)
+        self._applied.add(step.key)
+
+    def shortfall(self, step: Step, memo: Mapping[str, Any]) -> list[str]:
+        """What the plan promised and the model lacks, once the last step of the suffix is done."""
+        mine = [one for one in self._plan.steps if one.suffix == step.suffix]
+        if step.key != mine[-1].key:
+            return []
+        return [
+            f"{row['server']} still lacks {lacks:,} of {row['count']:,} changes of origin {row['origin']}"
+            for row in self._plan.promise
+            if row["suffix"] == step.suffix and (lacks := row["count"] - self._came(row))
+        ]
+
+    def _came(self, row: Mapping[str, Any]) -> int:
+        """How many changes of an origin a server holds that it lacked when all began."""
+        model, lacked = self._models[row["suffix"]], self._lacked[row["suffix"]]
+        mine = (one for one in lacked & model.held() if one.server == row["server"])
+        return model.changes(one for one in mine if model.lots[one.lot].origin == row["origin"])

@@ -1,0 +1,1 @@
+"""What pages show, as data: no widget here, and no page."""
