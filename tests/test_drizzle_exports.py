@@ -123,11 +123,12 @@ def test_a_row_that_cannot_be_read_or_is_not_its_message_is_rejected(tmp_path: P
     rows[7]["MESSAGE"] = base64.b64encode(b"\xff").decode()
     rows[7]["MESSAGE_LEN"] = 1
     rows[8]["COMMIT_ID"] = "many"
+    rows[9]["COMMIT_ID"], rows[10]["SEGID"], rows[11]["ID"] = 1 << 63, str(1 << 32), 1 << 64
     data = written(rows, "lines") + b'{"ID": 1, "SEGID"\n[]\n'
     path = tmp_path / "m.jsonl"
     path.write_bytes(data)
     seen = inspect_file(path)
-    assert (seen["rows"], seen["rejected"]) == (29, 8)
+    assert (seen["rows"], seen["rejected"]) == (29, 11)
     assert [one["reason"] for one in seen["rejects"]] == [
         "the message is neither base64 nor hexadecimal digits",
         "the message has 144 bytes, not as many as the row says",
@@ -135,10 +136,13 @@ def test_a_row_that_cannot_be_read_or_is_not_its_message_is_rejected(tmp_path: P
         "the message is not the one that its row says",
         "the message is damaged: it is no transaction",
         "no number in the column commit_id",
+        "no number in the column commit_id",
+        "no number in the column segid",
+        "no number in the column id",
         "broken JSON",
         "not a row of the table",
     ]
-    assert sum(seen["detail"]["counts"].values()) == 24 - 6
+    assert sum(seen["detail"]["counts"].values()) == 24 - 9
     for one in seen["rejects"]:
         assert one["offset"] == 0 or data[one["offset"] - 1 : one["offset"]] == b"\n"
 

@@ -41,14 +41,15 @@ class Wire:
             out.append(value & 127 | 128)
             value >>= 7
         out.append(value)
-        while self.odd() and len(out) < 12:  # longer than it need be
-            out[-1] |= 128
-            out.append(0)
+        if self.odd():  # longer than it need be
+            for _ in range(self.random.randrange(12 - len(out))) if len(out) < 12 else ():
+                out[-1] |= 128
+                out.append(0)
         return bytes(out)
 
     def field(self, number: int, value: int | bytes) -> bytes:
         if self.odd():
-            number = self.random.choice([1, 2, 3, 4, 5, 6, 10, 15, 16, 19, 100])
+            number = self.random.choice([0, 1, 2, 3, 4, 5, 6, 10, 15, 16, 19, 100])
         if isinstance(value, int):
             return self.number(number << 3) + self.number(value)
         if self.odd():
@@ -135,6 +136,49 @@ def test_rows_are_counted_in_messages_of_every_length() -> None:
     assert plain_messages.read([short, bulk]).statements["ragged"].to_pylist() == [5, 0]
 
 
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("length", range(1, 12))
+@pytest.mark.parametrize("level", ["message", "context", "statement", "data", "row"])
+@pytest.mark.parametrize("odd", ["no field", "length"])
+def test_a_field_of_no_number_and_a_long_length_are_what_they_are_to_the_runtime(
+    odd: str, level: str, length: int, count: int
+) -> None:
+    """A zero in place of a byte ends a number, and what follows is a field with the number 0: no message has one."""
+    wire = Wire(1, 0)
+
+    def made(fields: list[bytes], here: str, number: int) -> bytes:
+        if here != level:
+            return b"".join(fields)
+        if odd == "no field":
+            return b"".join([*fields, wire.number(0), wire.number(5)])
+        padded = bytes([1 | 128, *[128] * (length - 2), 0])[: max(length, 2)] if length > 1 else b"\x01"
+        return b"".join([*fields, wire.number(number << 3 | 2), padded, b"x"])
+
+    row = made([wire.field(1, b"v"), wire.field(2, 0)], "row", 1)
+    data = made([wire.field(1, 1), wire.field(2, 1), wire.field(3, row)], "data", 3)
+    header = wire.field(1, wire.field(1, b"shop") + wire.field(2, b"t")) + wire.field(
+        2, wire.field(1, 1) + wire.field(2, b"c")
+    )
+    fields = [wire.field(1, 1), wire.field(2, 1), wire.field(3, 1), wire.field(5, header), wire.field(6, data)]
+    statement = made(fields, "statement", 4)
+    about = made([wire.field(number, 1) for number in (1, 2, 3, 4)], "context", 5)
+    body = made([wire.field(1, about), wire.field(2, statement), wire.field(4, 1), wire.field(5, 1)], "message", 2)
+    assert told([body] * count, True) == told([body] * count, False)
+
+
+def test_a_row_with_fewer_null_marks_than_values_is_ragged() -> None:
+    wire = Wire(1, 0)
+    row = wire.field(1, b"1") + wire.field(1, b"")
+    header = insert(message(1), "shop.orders", COLUMNS, []).statement[0].insert_header.SerializeToString()
+    data = wire.field(1, 1) + wire.field(2, 1) + wire.field(3, row + wire.field(2, 0)) * 2 + wire.field(3, row)
+    made = [wire.field(1, 1), wire.field(2, 5), wire.field(3, 5), wire.field(5, header), wire.field(6, data)]
+    about = b"".join(wire.field(number, 1) for number in (1, 2, 3, 4))
+    body = wire.field(1, about) + wire.field(2, b"".join(made)) + wire.field(4, 1) + wire.field(5, 1)
+    found = plain_messages.read([body])
+    assert found.plain.all() and found.statements["ragged"].to_pylist() == [2]
+    assert told([body], True) == told([body], False)
+
+
 def test_messages_that_are_made_to_take_long_do_not() -> None:
     """Records and others in turn, so that no stretch is alike: each is gone through once."""
     wire = Wire(1, 0)
@@ -144,6 +188,19 @@ def test_messages_that_are_made_to_take_long_do_not() -> None:
     about = b"".join(wire.field(number, 1) for number in (1, 2, 3, 4))
     body = wire.field(1, about) + wire.field(2, b"".join(made))
     assert told([body] * 3, True) == told([body] * 3, False)
+
+
+@pytest.mark.parametrize("count", [1, 60])
+def test_rows_of_fields_without_end_are_left_to_the_runtime(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_messages, "_STEPS", 20)
+    monkeypatch.setattr(plain_messages, "_MOST", 1000)
+    bodies = {
+        wide: insert(message(1), "shop.orders", COLUMNS * wide, [(b"1", None) * wide] * 2).SerializeToString()
+        for wide in (3, 240, 260)
+    }
+    assert plain_messages.read([bodies[3], bodies[240]] * count).plain.all()
+    assert not plain_messages.read([bodies[260]] * count).plain.any()
+    assert told([bodies[260]] * count, True) == told([bodies[260]] * count, False)
 
 
 @pytest.mark.parametrize("count", [1, 100])

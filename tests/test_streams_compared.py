@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -183,6 +184,18 @@ def test_hashes_in_several_files_are_found(each: list[list[int]]) -> None:
     assert found.tolist() == sorted(one for one, count in many.items() if count > 1)
     asked = sorted(many)
     assert assembling._within(np.array(asked, np.uint64), found).tolist() == [many[one] > 1 for one in asked]
+
+
+def test_more_files_are_asked_than_a_process_may_hold_open(tmp_path: Path) -> None:
+    files = [tmp_path / f"{number}.npy" for number in range(300)]
+    for number, file in enumerate(files):
+        np.save(file, np.array([7, 1000 + number], np.uint64))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 50, hard))
+    try:
+        assert assembling._in_several(files).tolist() == [7]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def read_all(folder: Path, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -211,19 +211,18 @@ def _framed(
             return data
 
         kept: list[Frame] = []
-        full, at = start, start
+        full = start
         try:
             for frame in frames(read, size, start, size if end is None else end, known):
                 if frame[1] > full:  # so a frame that is longer than a piece comes alone
                     if kept:
                         yield _piece_of(source, read, kept, size)
-                        at = kept[-1][1]
                     kept, full = [], frame[0] + PIECE
                 kept.append(frame)
             if kept:
                 yield _piece_of(source, read, kept, size)
         except Broken as error:
-            yield Reject(kept[-1][1] if kept else at, str(error))
+            yield Reject(kept[-1][1] if kept else start, str(error))
     finally:
         os.close(descriptor)
 

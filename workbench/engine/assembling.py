@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ _AT_ONCE = 200_000
 _FEWEST_TASKS = 4
 _TASK_ROWS = 2_000_000
 _HASHES = 16_000_000
-"""Hashes that are held at once: 128 MB."""
+"""Hashes that are sorted at once: 128 MB."""
 
 
 def assemble(
@@ -49,10 +50,7 @@ def assemble(
     paths = [staging / "segments" / part["name"] for part in parts]
     if spark is not None and sum(part["rows"] for part in parts) > HERE:
         return _by_spark(spark, paths, staging, source, lost)
-    return _written(assembled(_read(paths), lost), staging, source) if paths else _NOTHING
-
-
-_NOTHING: dict[str, Any] = {"parts": [], "by_origin": {}}
+    return _written(assembled(_read(paths), lost), staging, source) if paths else {"parts": [], "by_origin": {}}
 
 
 def _read(paths: Sequence[Path]) -> pa.Table:
@@ -75,10 +73,20 @@ def _written(transactions: pa.Table, staging: Path, source: Source) -> dict[str,
 
 
 def _by_spark(spark: SparkSession, paths: Sequence[Path], staging: Path, source: Source, lost: bool) -> dict[str, Any]:
-    from workbench.engine.evidence import on_workers
-
     aside = staging / ".assembling"
     aside.mkdir()
+    try:
+        return merge_facts(_put_together(spark, paths, aside, staging, source, lost))
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_together(
+    spark: SparkSession, paths: Sequence[Path], aside: Path, staging: Path, source: Source, lost: bool
+) -> list[dict[str, Any]]:
+    """What `_written` tells of all transactions; `aside` is a folder for what lies between."""
+    from workbench.engine.evidence import on_workers
+
     count = max(_FEWEST_TASKS, len(paths) // 16)
     tasks = [range(task, len(paths), count) for task in range(min(count, len(paths)))]
 
@@ -116,8 +124,7 @@ def _by_spark(spark: SparkSession, paths: Sequence[Path], staging: Path, source:
         made += _brought_together(spark, waiting, wait, staging, source, lost, starts)
     elif waiting:
         made.append(_written(assembled(_read(waiting), lost, starts), staging, source))
-    shutil.rmtree(aside)
-    return _NOTHING | merge_facts(made)
+    return made
 
 
 def _hashes(segments: pa.Table) -> Numbers:
@@ -150,22 +157,28 @@ def _mixed(hashes: Numbers, others: Numbers) -> Numbers:
 
 def _in_several(files: Sequence[Path]) -> Numbers:
     """The hashes that stand in several of these files, ascending; each file holds its own once, ascending."""
-    each = [np.load(file, mmap_mode="r") for file in files]
-    shares = -(-sum(map(len, each)) // _HASHES)
-    borders = [np.uint64((1 << 64) * share // shares) for share in range(1, shares)]
-    cuts = [[0, *np.searchsorted(one, borders).tolist(), len(one)] for one in each]
+    # Each file is opened when it is asked: of a large log there are more than a process may hold open.
+    count = sum(len(np.load(file, mmap_mode="r")) for file in files)
+    shares = -(-count // _HASHES)
+    borders = [(1 << 64) * share // shares for share in range(shares + 1)] if shares else []
     found = [np.zeros(0, np.uint64)]
-    for share in range(shares):
-        here = np.concatenate([one[cut[share] : cut[share + 1]] for one, cut in zip(each, cuts, strict=True)])
+    for low, high in pairwise(borders):
+        here = np.concatenate([_between(np.load(file, mmap_mode="r"), low, high) for file in files])
         here.sort()
         found.append(np.unique(here[1:][here[1:] == here[:-1]]))
     return np.concatenate(found)
 
 
+def _between(hashes: Numbers, low: int, high: int) -> Numbers:
+    ends = [np.searchsorted(hashes, np.uint64(low)), np.searchsorted(hashes, np.uint64(high - 1), "right")]
+    return np.array(hashes[ends[0] : ends[1]])
+
+
 def _within(hashes: Numbers, others: Numbers) -> np.ndarray[Any, Any]:
     """Which hashes are among the others, which ascend."""
-    place = np.searchsorted(others, hashes)
-    return np.append(others, np.uint64(0))[place] == hashes if len(others) else np.zeros(len(hashes), bool)
+    if not len(others):
+        return np.zeros(len(hashes), bool)
+    return np.asarray(others[np.minimum(np.searchsorted(others, hashes), len(others) - 1)] == hashes)
 
 
 def _brought_together(

@@ -76,7 +76,8 @@ def on_workers(
     staging: Path,
     look: Callable[[], None] = lambda: None,
 ) -> list[dict[str, Any]]:
-    """What `work` answers for each number below `tasks`, on the workers: some hundred bytes each. It writes under `staging`.
+    """What `work` answers for each number below `tasks`, on the workers: little, for it is
+    collected. It writes under `staging`.
 
     `look` is called now and then. If this raises, tasks may live on for some seconds: Spark tells them to end and does not
     wait. Take `staging` away then, and they can write nothing more.

@@ -63,12 +63,12 @@ _LOG = _Exported("id", "segid", "commit_id", "message", _packed)
 _QUEUE = _Exported("trx_id", "seg_id", "commit_order", "msg", _text)
 
 
-def _number(row: Mapping[str, Any], column: str) -> int:
+def _number(row: Mapping[str, Any], column: str, bits: int = 64) -> int:
     value = row.get(column)
-    if type(value) is int and 0 <= value < 1 << 64:
-        return value
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        return int(value)
+        value = int(value)
+    if type(value) is int and 0 <= value < 1 << bits:
+        return value
     raise ValueError(f"no number in the column {column}")
 
 
@@ -77,15 +77,13 @@ def _add(messages: Messages, of: _Exported, offset: int, given: Any) -> None:
     if not isinstance(given, Mapping):
         raise ValueError("not a row of the table")
     row = {str(name).lower(): value for name, value in given.items()}
-    number, segment, commit = (_number(row, column) for column in (of.number, of.segment, of.commit))
+    number, segment, commit = _number(row, of.number), _number(row, of.segment, 32), _number(row, of.commit, 63)
     text = row.get(of.message)
     if not isinstance(text, str):
         raise ValueError(f"no message in the column {of.message}")
     body = of.bytes_of(text)
     if "message_len" in row and _number(row, "message_len") != len(body):
         raise ValueError(f"the message has {len(body):,} bytes, not as many as the row says")
-    if commit >= 1 << 63:
-        raise ValueError(f"no number in the column {of.commit}")
     messages.add(offset, None, body, commit or None)
     messages.row[len(messages.offset) - 1] = (number, segment)
 

@@ -36,17 +36,24 @@ _FEW = 48
 _LONG = 512
 """From so many bytes on it pays to ask the runtime."""
 
-_SIZED = 2
+_STEPS, _MOST = 4096, 1 << 17
+"""After so many fields messages are gone through one by one, and after so many no further: what the server cuts at a mebibyte has
+fewer, and made to have more it would take memory and time.
+"""
+
+_SIZED, _LENGTH = 2, 5
+"""How a field is marked that says its length, and of how many bytes a length may be: the runtime refuses longer ones."""
+
 _FAR = np.int64(1) << 40
 _WORD = np.uint64(1) << np.uint64(32)
 
 _CONTEXT, _STATEMENT, _SEGMENT_ID, _END_SEGMENT = 0x0A, 0x12, 0x20, 0x28
 _SERVER, _TRANSACTION, _STARTED, _ENDED = 0x08, 0x10, 0x18, 0x20
-_KIND, _SQL = 0x08, 0x22
+_KIND, _BEGUN, _OVER, _SQL = 0x08, 0x10, 0x18, 0x22
 _DATA_OF = {1: (0x2A, 0x32), 3: (0x3A, 0x42), 2: (0x4A, 0x52)}
 _PIECE, _PIECE_ENDED, _RECORD = 0x08, 0x10, 0x1A
-_OF_ROWS = {1: (0, 0x0A, 0x10), 2: (0x0A, 0, 0), 3: (0x0A, 0x12, 0x20)}
-"""Kind -> what stands before a key, a value, a null mark; 0: its rows have none."""
+_OF_ROWS = {1: (None, 0x0A, 0x10), 2: (0x0A, None, None), 3: (0x0A, 0x12, 0x20)}
+"""Kind -> what stands before a key, a value, a null mark; None: its rows have none."""
 
 
 @dataclass
@@ -84,12 +91,12 @@ def read(bodies: Sequence[bytes]) -> PlainMessages:
     end = np.cumsum(length)
     data = _Bytes(b"".join([*bodies, bytes(16)]))
     message = _Level(data, end - length, end, (_CONTEXT, _SEGMENT_ID, _END_SEGMENT), _STATEMENT)
-    message.lacks(_CONTEXT)
+    message.needs(_CONTEXT)
     about = _Level(data, *message.inside(_CONTEXT), (_SERVER, _TRANSACTION, _STARTED, _ENDED))
-    about.lacks(_SERVER, _TRANSACTION, _STARTED, _ENDED)
-    about.exceeds(_WORD, _SERVER)
-    message.exceeds(_WORD, _SEGMENT_ID)
-    message.exceeds(2, _END_SEGMENT)
+    about.needs(_SERVER, _TRANSACTION, _STARTED, _ENDED)
+    about.below(_WORD, _SERVER)
+    message.below(_WORD, _SEGMENT_ID)
+    message.below(2, _END_SEGMENT)
     plain = message.plain & about.plain
     statements = _statements(data, *message.many(), plain)
     server, transaction, started, ended = (about.value[tag] for tag in (_SERVER, _TRANSACTION, _STARTED, _ENDED))
@@ -100,8 +107,8 @@ def read(bodies: Sequence[bytes]) -> PlainMessages:
 def _statements(data: _Bytes, message: Column, begin: Column, end: Column, plain: Column) -> pa.Table:
     """The statements of plain messages; clears `plain` of those that have another one."""
     tags = [tag for pair in _DATA_OF.values() for tag in pair]
-    found = _Level(data, begin, end, (_KIND, 0x10, 0x18, _SQL, *tags))
-    found.lacks(_KIND, 0x10, 0x18)
+    found = _Level(data, begin, end, (_KIND, _BEGUN, _OVER, _SQL, *tags))
+    found.needs(_KIND, _BEGUN, _OVER)
     kind = found.value[_KIND].astype(np.int64)
     count = len(kind)
     codes, headers = np.zeros(count, np.int64), _Headers()
@@ -118,8 +125,8 @@ def _statements(data: _Bytes, message: Column, begin: Column, end: Column, plain
         here = here[found.plain[here]]
         codes[here] = headers.codes(of, data, *found.inside(header_tag, here))
         inside = _Level(data, *found.inside(data_tag, here), (_PIECE, _PIECE_ENDED), _RECORD)
-        inside.lacks(_PIECE, _PIECE_ENDED)
-        inside.exceeds(_WORD, _PIECE)
+        inside.needs(_PIECE, _PIECE_ENDED)
+        inside.below(_WORD, _PIECE)
         piece[here], piece_ended[here] = inside.value[_PIECE].astype(np.int64), inside.value[_PIECE_ENDED]
         whose, row_begin, row_end = inside.many()
         rows[here] = np.bincount(whose, minlength=len(here))
@@ -130,7 +137,7 @@ def _statements(data: _Bytes, message: Column, begin: Column, end: Column, plain
         if of in NULLS:
             wrong |= (nulls != 0) & (nulls != values)
         odd[here] = np.bincount(whose[wrong], minlength=len(here))
-        found.plain[here] = inside.plain & (piece[here] > 0)
+        found.plain[here] = inside.plain
     found.plain &= headers.column("known")[codes]
     plain[message[~found.plain]] = False
     number = np.arange(count) - np.searchsorted(message, message)  # messages stand in order
@@ -188,12 +195,10 @@ def _rows(kind: int, data: _Bytes, begin: Column, end: Column) -> tuple[Column, 
     for step in data.steps(begin, end, plain):
         for tag, here in _each(step.tag):
             who = step.who[here]
-            if not tag or tag not in of_tag:
+            if tag in of_tag:
+                _count(of_tag[tag], who)
+            else:
                 plain[who] = False
-                continue
-            _count(of_tag[tag], who)
-            if tag & 7 != _SIZED:
-                plain[who[step.value[here] > 1]] = False
     return counts[0], counts[1], counts[2], plain
 
 
@@ -205,7 +210,7 @@ class _Level:
     plain  which messages have nothing but these tags and `many`, and each of them once at most
     """
 
-    def __init__(self, data: _Bytes, begin: Column, end: Column, tags: Sequence[int], many: int = 0) -> None:
+    def __init__(self, data: _Bytes, begin: Column, end: Column, tags: Sequence[int], many: int | None = None) -> None:
         self.plain = np.ones(len(begin), bool)
         self.seen = {tag: np.zeros(len(begin), np.int32) for tag in tags}
         self.value = {tag: np.zeros(len(begin), np.uint64) for tag in tags}
@@ -226,12 +231,12 @@ class _Level:
         for seen in self.seen.values():
             self.plain &= seen < 2
 
-    def lacks(self, *tags: int) -> None:
+    def needs(self, *tags: int) -> None:
         """Messages that lack one of these are not plain."""
         for tag in tags:
             self.plain &= self.seen[tag] == 1
 
-    def exceeds(self, limit: Any, tag: int) -> None:
+    def below(self, limit: Any, tag: int) -> None:
         """Messages in which that number reaches the limit are not plain: the runtime would cut it."""
         self.plain &= self.value[tag] < np.uint64(limit)
 
@@ -275,32 +280,31 @@ class _Bytes:
         self.whole = whole
         self._each = np.frombuffer(whole, np.uint8)
 
-    def steps(self, begin: Column, end: Column, plain: Column, many: int = 0) -> Iterator[_Step]:
+    def steps(self, begin: Column, end: Column, plain: Column, many: int | None = None) -> Iterator[_Step]:
         """The fields of the messages between these places; many of them may bear the tag `many`.
 
         Clears `plain` of messages that hold what is no field, or a field that is known to nobody here.
         """
         who = np.flatnonzero(begin < end)
-        place, stop = begin[who], end[who]
-        while len(who) > _FEW:
+        place, stop, steps = begin[who], end[who], 0
+        while len(who) > _FEW and (steps := steps + 1) <= _STEPS:
             tag, value, start = self._each[place], self._each[place + 1].astype(np.uint64), place + 2
+            sized = tag & 7 == _SIZED
+            far = ~(sized | (tag & 7 == 0)) | (tag > 127)
             long = np.flatnonzero(value > 127)
             if len(long):
                 value[long], start[long] = self._long(place[long] + 1)
+                far[long] |= sized[long] & ((value[long] > _FAR) | (start[long] - place[long] > 1 + _LENGTH))
             yield _Step(who, tag, value, start)
-            sized = tag & 7 == _SIZED
-            place = start + np.where(sized, value, 0).view(np.int64)
-            if len(long):
-                place[long[sized[long] & (value[long] > _FAR)]] = _FAR
-            place[~(sized | (tag & 7 == 0)) | (tag > 127)] = _FAR
-            if len(over := np.flatnonzero(place >= stop)):
-                plain[who[over[place[over] > stop[over]]]] = False
-                left = place < stop
+            place = np.where(far, _FAR, start + np.where(sized, value, 0).view(np.int64))
+            plain[who[place > stop]] = False
+            left = (place < stop) & plain[who]  # nobody asks any more about one that is not plain
+            if not left.all():
                 who, place, stop = who[left], place[left], stop[left]
         if len(who):
             yield from self._alone(who, place, stop, plain, many)
 
-    def _alone(self, who: Column, place: Column, stop: Column, plain: Column, many: int) -> Iterator[_Step]:
+    def _alone(self, who: Column, place: Column, stop: Column, plain: Column, many: int | None) -> Iterator[_Step]:
         """The same of few messages, which may be long."""
         data = self.whole
         for one, at, last in zip(who.tolist(), place.tolist(), stop.tolist(), strict=True):
@@ -310,21 +314,23 @@ class _Bytes:
                 tag, value = data[at], data[at + 1]
                 if tag == many and not asked:
                     asked = True
-                    if alike := self._alike(one, many, at, last):
+                    if alike := self._alike(one, tag, at, last):
                         at = last
                         break
-                at += 2
+                begun, at = at, at + 2
                 if value > 127:
                     value, at = _number(data, at - 1)
                 tags.append(tag)
                 values.append(value)
                 starts.append(at)
-                if tag & 7 == _SIZED:
-                    at += value
-                elif tag & 7 or tag > 127:
+                sized = tag & 7 == _SIZED
+                too_long = sized and at - begun > 1 + _LENGTH
+                if too_long or tag > 127 or tag & 7 not in (0, _SIZED) or len(tags) > _MOST:
                     at = int(_FAR)
+                elif sized:
+                    at += value
             plain[one] &= at == last
-            if tags:
+            if tags and at == last:
                 yield _Step(
                     np.full(len(tags), one),
                     np.frombuffer(tags, np.uint8),
