@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -86,6 +87,10 @@ def absent() -> str:
     return ", ".join(missing)
 
 
+class Crashed(AssertionError):
+    """A tool of the server was ended by a signal."""
+
+
 class Mesh:
     """Servers by name, with their roles, and who feeds whom.
 
@@ -103,7 +108,7 @@ class Mesh:
         ports = iter(_free_ports(2 * len(self.roles)))
         self.ports = {name: next(ports) for name in self.roles}
         self.secure_ports = {name: next(ports) for name in self.roles}
-        self._commands = 0
+        self._commands = count(1)
         self._authority = Path("/etc/dirsrv/ssca")
         self._authority_was_there = self._authority.exists()
         # lib389 asks systemd to start a server, unless its defaults say otherwise: a copy of them does.
@@ -411,8 +416,15 @@ class Mesh:
     def _exported(self, name: str) -> tuple[Path, str]:
         """All of a stopped server's entries as LDIF, and the file that they were written to."""
         file = Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "ldif" / "edited.ldif"
-        file.unlink(missing_ok=True)
-        self._offline(name, "db2ldif", "-r", "-n", "userroot", "-a", file)
+        for attempt in range(3):
+            file.unlink(missing_ok=True)
+            try:
+                self._offline(name, "db2ldif", "-r", "-n", "userroot", "-a", file)
+                break
+            except Crashed:
+                # Seen where two servers are exported at once. An export changes nothing, so it is begun anew.
+                if attempt == 2:
+                    raise
         return file, file.read_text(encoding="utf-8").replace("\n ", "")
 
     def lose_changelog(self, name: str) -> None:
@@ -444,8 +456,7 @@ class Mesh:
 
     def _tool(self, *command: str | Path, seconds: float = 60) -> str:
         # Into a file, because a server that the command starts inherits it and would keep a pipe open for ever.
-        self._commands += 1
-        log = self.folder / f"command-{self._commands}.log"
+        log = self.folder / f"command-{next(self._commands)}.log"
         with open(log, "wb") as out:
             done = subprocess.run(
                 list(map(str, command)),
@@ -456,6 +467,8 @@ class Mesh:
                 timeout=seconds,
             )
         said = log.read_text(encoding="utf-8", errors="replace")
+        if done.returncode < 0:
+            raise Crashed(f"{command[0]} {command[1:3]}: ended by signal {-done.returncode}\n{said[-3000:]}")
         assert done.returncode == 0, f"{command[0]} {command[1:3]}: exit {done.returncode}\n{said[-3000:]}"
         return said
 
