@@ -224,6 +224,10 @@ class System:
     proving       gives what its evidence means (`workbench.rules.verdicts.Proving`)
     vector_word   what the contract calls the evidence of a vector
     pulling       gives what its suppliers answer, where they keep no log of changes (`workbench.rules.entries.Pulling`)
+    tiering       gives how its nodes pull a physical log from each other in tiers, as a registry tells
+                  (`workbench.rules.tiers.Tiering`); None: they do not
+    rooms         names of folders within a collected folder, the files of which belong to the same snapshot
+    server_in     (name of a file without the ending of its packing, its format) -> its server; None: the first dotted part tells
     streaming     its servers replicate a stream of transactions: each keeps a log of those that it has done
     settling      order key of a transaction -> what to ask its source, to learn what became of it; None: not known
     walks         gives worked examples of small fleets of it, by name (`workbench.rules.entries.Example`)
@@ -266,6 +270,9 @@ class System:
     proving: Callable[[], Any] | None = None
     vector_word: str = "vector"
     pulling: Callable[[], Any] | None = None
+    tiering: Callable[[], Any] | None = None
+    rooms: frozenset[str] = frozenset()
+    server_in: Callable[[str, str], str | None] = lambda name, kind: None
     streaming: bool = False
     settling: Callable[[str], str] | None = None
     walks: Callable[[], Mapping[str, Any]] = dict

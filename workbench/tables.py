@@ -146,6 +146,63 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "origin_uuid": (TEXT, "server on which that was made first"),
         "origin_commit": (INT, "the place of that commit there"),
     },
+    "nodes": {  # of systems whose nodes pull a physical log in tiers: what the registry says of one, which is the `server`
+        **OFFSET,
+        "position": (TEXT, "the last position that it reported; null: it reported none"),
+        "first_file": (
+            INT,
+            "number of the oldest file of its log, as it reported; null: the registry does not keep it",
+        ),
+        "reported_at": (TIME, "when it last reported itself; null: never"),
+        "state": (TEXT, "what the registry takes it for, as written"),
+    },
+    "pulls": {  # who pulls from whom, as the registry says; the `server` is the node that pulls
+        **OFFSET,
+        "source": (TEXT, "node, or nodes, that it pulls from"),
+        "awaited": (pa.bool_(), "it does not connect itself, but waits until the source does"),
+    },
+    "probes": {  # what a node answered when it was asked itself
+        **OFFSET,
+        "at": (TIME, "when it was asked"),
+        "answered": (pa.bool_(), "false: it gave no answer in time"),
+        "first": (TEXT, "the oldest position that it still has"),
+        "last": (TEXT, "the newest one"),
+        "generation": (INT, "of that record; null: it carries none"),
+        "logged_at": (TIME, "when that record was written; null: it carries no time"),
+        "commit": (TEXT, "position of its newest commit"),
+        "commit_generation": (INT, "generation of that commit"),
+        "committed_at": (TIME, "when that commit was made, by the clock of its origin"),
+        "cuts": (INT, "a counter of the node that rises whenever it cuts the end of its log off"),
+        "leads": (pa.bool_(), "it is the master of its cluster; null: the file does not say"),
+        "coherence": (TEXT, "what its cluster says of it, as written"),
+    },
+    "log_files": {
+        **OFFSET,
+        "number": (INT, "number of the file in the log"),
+        "bytes": (INT, "its size: where its last record ends"),
+        "modified_at": (TIME, "when it was last written"),
+    },
+    "settings": {
+        **OFFSET,
+        "kind": (TEXT, "tunable: how it is set now; metric: what it counts; line: of its configuration file"),
+        "name": (TEXT, "name of the setting"),
+        "value": (TEXT, "as written; null: none. Secrets removed"),
+    },
+    "clocks": {
+        **OFFSET,
+        "at": (TIME, "the clock of the registry while the snapshot was collected"),
+    },
+    "records": {  # of a physical log; each part is in the order of (hi, lo)
+        **OFFSET,
+        "hi": (INT, "number of the file in the log"),
+        "lo": (INT, "place in that file"),
+        "length": (INT, "bytes of its content; what follows begins behind these and the head of a record"),
+        "kind": (INT, "kind of the record, as the system numbers it"),
+        "generation": (INT, "of the master that wrote it; on commits and checkpoints only"),
+        "at": (TIME, "when it was written; on commits and checkpoints only"),
+        "content": (INT, "64-bit hash of its content: two of different hashes are different"),
+        "transaction": (INT, "number of its transaction; null: none"),
+    },
     "entries": {
         **OFFSET,
         "entry": (TEXT, "lasting id of the entry"),
@@ -286,12 +343,13 @@ def _plain_type(types: list[pa.DataType]) -> pa.DataType:
 def table(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Rows as an evidence table without the source columns; keys that are absent become null, unknown keys are an error.
 
-    A row may name its `suffix`, where one file speaks of several; the engine fills in that of the file elsewhere.
+    A row may name its `suffix` or `server`, where one file speaks of several; the engine fills in that of the file elsewhere.
     """
     schema = pa.schema([(column, kind) for column, (kind, _) in COLUMNS[name].items()])
     rows = list(rows)
-    if any("suffix" in row for row in rows):
-        schema = schema.insert(0, pa.field("suffix", TEXT))
+    for own in ("suffix", "server"):
+        if any(own in row for row in rows):
+            schema = schema.insert(0, pa.field(own, TEXT))
     if unknown := {key for row in rows for key in row} - set(schema.names):
         raise KeyError(f"table {name} has no column {sorted(unknown)}")
     return pa.table({field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in schema})

@@ -228,9 +228,11 @@ def _constant(value: str | None, rows: int) -> pa.Array:
 
 
 def _with_source(name: str, rows: pa.Table, source: Source, below: str) -> pa.Table:
-    """The table with its source columns in front, in the order of the schema. A parser's own suffix goes before the file's."""
+    """The table with its source columns in front, as in the schema. A parser's own suffix and server go before the file's."""
     columns: dict[str, Any] = {column: _constant(getattr(source, column), len(rows)) for column in SOURCE}
     columns["suffix"] = _suffix_of(rows, source, below)
+    if "server" in rows.column_names:
+        columns["server"] = pc.coalesce(rows["server"], pa.scalar(source.server, pa.string()))
     for column, (kind, _) in COLUMNS[name].items():
         have = rows[column]
         columns[column] = have if pa.types.is_dictionary(have.type) else have.cast(kind)

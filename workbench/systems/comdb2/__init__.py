@@ -1,0 +1,36 @@
+"""Comdb2: physical log replication in tiers, and how its positions read as order keys."""
+
+from __future__ import annotations
+
+from workbench.model import System
+from workbench.systems.comdb2.codes import CODES
+from workbench.systems.comdb2.formats import FORMATS
+from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
+
+SYSTEM = System(
+    name="comdb2",
+    title="Comdb2",
+    formats=FORMATS,
+    order_key=order_key,
+    halves=halves,
+    origin_of=origin_of,
+    typed=typed,
+    show=shown,
+    moment=lambda key: None,  # a place in a log tells no time
+    instant=lambda at: 0,
+    bucket_shift=0,
+    rooms=frozenset({"meta", "nodes", "logs"}),
+    codes=CODES,
+    words={
+        "origin": "source database: the cluster at the top of the tree",
+        "position": "LSN, a place in the log: {file:offset}",
+        "vector": "what a node has of the log: its first and its last LSN",
+        "change": "a log record",
+        "link": "row of comdb2_physrep_connections: who pulls from whom",
+        "log": "files log.NNNNNNNNNN, read with comdb2_transaction_logs",
+        "session": "one connection of a replicant to its source",
+        "anchor": "the match point: the newest commit that both have",
+        "initialisation": "a copy of a sibling's data directory",
+    },
+    refill="rebuild",
+)
