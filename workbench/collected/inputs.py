@@ -201,7 +201,7 @@ def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True)
         format=name,
         kind=kind.key if kind else "",
         snapshot=label,
-        server=named.server or server_of(path, system),
+        server=named.server or server_of(path, system, name),
         suffix=system.spelled(named.suffix) if system and named.suffix else named.suffix,
         suffixes=[],
         rows=0,

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from workbench.model import System
 from workbench.systems.comdb2.codes import CODES
 from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
+from workbench.systems.comdb2.naming import server_in
+
+
+def _secrets() -> Any:
+    from workbench.systems.comdb2.secrets import SECRETS
+
+    return SECRETS
 
 SYSTEM = System(
     name="comdb2",
@@ -20,7 +29,9 @@ SYSTEM = System(
     instant=lambda at: 0,
     bucket_shift=0,
     rooms=frozenset({"meta", "nodes", "logs"}),
+    server_in=server_in,
     codes=CODES,
+    secrets=_secrets,
     words={
         "origin": "source database: the cluster at the top of the tree",
         "position": "LSN, a place in the log: {file:offset}",
