@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from workbench.model import System
+from collections.abc import Mapping
+
+from workbench.model import Kind, System
 from workbench.systems.comdb2.codes import CODES
 from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
+
+
+def _scenarios() -> Mapping[str, Kind]:
+    from workbench.systems.comdb2.scenarios import KINDS  # here, because the models are slow to load
+
+    return KINDS
+
 
 SYSTEM = System(
     name="comdb2",
@@ -21,6 +30,7 @@ SYSTEM = System(
     bucket_shift=0,
     rooms=frozenset({"meta", "nodes", "logs"}),
     codes=CODES,
+    scenarios=_scenarios,
     words={
         "origin": "source database: the cluster at the top of the tree",
         "position": "LSN, a place in the log: {file:offset}",
