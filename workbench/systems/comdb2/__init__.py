@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from workbench.model import System
+from workbench.model import Detectors, Kind, System
 from workbench.systems.comdb2.codes import CODES
 from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
@@ -15,6 +16,25 @@ def _secrets() -> Any:
     from workbench.systems.comdb2.secrets import SECRETS
 
     return SECRETS
+
+
+def _scenarios() -> Mapping[str, Kind]:
+    from workbench.systems.comdb2.scenarios import KINDS  # here, because the models are slow to load
+
+    return KINDS
+
+
+def _tiering() -> Any:
+    from workbench.systems.comdb2.tiering import TIERING  # readers of files need no rules
+
+    return TIERING
+
+
+def _detectors() -> Detectors:
+    from workbench.systems.comdb2.detectors import DETECTORS
+
+    return DETECTORS
+
 
 SYSTEM = System(
     name="comdb2",
@@ -31,7 +51,11 @@ SYSTEM = System(
     rooms=frozenset({"meta", "nodes", "logs"}),
     server_in=server_in,
     codes=CODES,
+    tiering=_tiering,
+    vector_word="position",
+    detectors=_detectors,
     secrets=_secrets,
+    scenarios=_scenarios,
     words={
         "origin": "source database: the cluster at the top of the tree",
         "position": "LSN, a place in the log: {file:offset}",
