@@ -6,7 +6,7 @@ whether somebody still has the file that it needs next, and whether the ends of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,10 @@ from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
 from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.rules.tiering import Tiering, Told
-from workbench.rules.tiers import Call, Lsn, Offer, Place, Tree, log_holder, register, tree
+from workbench.rules.candidates import Call
+from workbench.rules.holding import LogHold, log_holder
+from workbench.rules.registering import Offer, register
+from workbench.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
 
 Row = dict[str, Any]
 
@@ -182,7 +185,9 @@ class Tiers:
         speed = self.deleted_per_second.get(source or "")
         if source is None or needed is None or not speed or not self.needs(name):
             return None
-        first = min((one for root in self.roots(source) if (one := self.seen.first_file(root)) is not None), default=None)
+        first = min(
+            (one for root in self.roots(source) if (one := self.seen.first_file(root)) is not None), default=None
+        )
         return None if first is None or first > needed[0] else (needed[0] + 1 - first) / speed
 
     # --- what each node is doing
@@ -197,11 +202,40 @@ class Tiers:
         source, last = self.source_of(name), self.seen.last(name)
         if source is None or last is None:
             return None
-        hosts = self.told.sources.get(name, (source, ()))[1] or tuple(one.partition("@")[2] for one in self.roots(source))
+        hosts = self.told.sources.get(name, (source, ()))[1] or tuple(
+            one.partition("@")[2] for one in self.roots(source)
+        )
         database, _, host = name.partition("@")
-        call = Call(database, host, last, source, tuple(hosts), self.told.fanouts.get(source, self.told.fanout), self.told.limit)
-        # A node clears its own row and connection before it asks.
-        return register(self.told.rules, self.seen.registry.reset(name), call)
+        # A node makes itself inactive and deletes its own connection before it asks: else it may be offered itself.
+        registry = self.seen.registry
+        alone = Registry(
+            tuple(replace(one, state="Inactive") if one.name == name else one for one in registry.nodes),
+            tuple(pull for pull in registry.pulls if pull.name != name),
+            registry.awaited,
+            registry.keeps_first_file,
+        )
+        return register(self.told.rules, alone, Call(database, host, last[0], source, tuple(hosts)))
+
+    def hold(self, source: str) -> LogHold:
+        """Who keeps the source from deleting log files."""
+        hosts = [one.partition("@")[2] for one in self.roots(source)]
+        return log_holder(self.told.rules, self.seen.registry, source, hosts, self.told.local)
+
+    def fanout(self, name: str) -> int:
+        """How many nodes may pull from this one."""
+        return self.told.rules.fanout_of(self.source_of(name) or "")
+
+    def parent(self, name: str) -> str | None:
+        """The node that it pulls from, as the registry says; of several the one nearest to the source."""
+        source, place = self.source_of(name), self.place(name)
+        above = [
+            (tier, one) for one in (place.parents if place else ()) if source for tier in (self._tier(source, one),)
+        ]
+        return min(above, key=lambda one: (one[0] is None, one[0] or 0, one[1]))[1] if above else None
+
+    def _tier(self, source: str, name: str) -> int | None:
+        place = self.trees[source].places.get(name)
+        return place.tier if place else None
 
     @cached_property
     def said_stop(self) -> dict[str, str]:
@@ -225,10 +259,14 @@ class Tiers:
         age = self.seen.age(name)
         if name in self.roots(source):
             silent = age is not None and age >= self.told.stale_after
-            return conditions.FROZEN if answered is False and silent else conditions.UNREACHABLE if answered is False else (
-                conditions.HUNG if silent and answered is None else conditions.HEALTHY
+            return (
+                conditions.FROZEN
+                if answered is False and silent
+                else conditions.UNREACHABLE
+                if answered is False
+                else (conditions.HUNG if silent and answered is None else conditions.HEALTHY)
             )
-        parent = place.parent if place else None
+        parent = self.parent(name)
         pulls = bool(place and place.parents)
         waits = not pulls and row is not None
         offered = self.offer(name) if waits and self.needs(name) else None
@@ -239,13 +277,15 @@ class Tiers:
                 self.told.stale_after,
                 answered,
                 pulls,
-                place.problem if place else None,
+                (conditions.CYCLE if place.problem == CIRCLE else conditions.ORPHAN)
+                if place and place.problem
+                else None,
                 name in self.said_stop,
                 self.last(name),
                 self.last(parent) if parent else None,
                 self.known_head(source),
                 self.told.delays.get(name),
                 bool(self.donors(name)[0]) or not self.needs(name),
-                bool(offered.candidates) if offered else None,
+                bool(offered.union) if offered else None,
             )
         )

@@ -272,7 +272,6 @@ KEYS: Mapping[str, str] = {
     "trees[].file_size": "how large a log file may be; guessed by the largest one where no setting tells",
     "trees[].deleted_per_hour": "log files that the source deleted per hour between the two last snapshots; null: nobody knows",
     "trees[].retention": "what keeps the source from deleting log files that others need",
-    "trees[].retention.rule": "as its version does it: none, own_row, all_active",
     "trees[].retention.file": "number of the first file that is kept; null: nothing is held",
     "trees[].retention.held_by": "nodes that pin it there",
     "trees[].retention.says": "the same as a sentence",

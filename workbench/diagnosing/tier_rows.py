@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.verdicts import Verdicts
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
+from workbench.rules.holding import LogHold
 from workbench.rules.sending import NOTHING, SEND, SENT
-from workbench.rules.tiers import Lsn, log_holder, overlaps
+from workbench.rules.reconnecting import overlaps
+from workbench.rules.tiers import Lsn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,18 +84,33 @@ def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn,
 def senders(tiers: Tiers, name: str) -> list[str]:
     """From whom a node would get what it lacks, without anybody doing anything."""
     state, place = tiers.states[name], tiers.place(name)
-    if state in (conditions.HEALTHY, conditions.BEHIND, conditions.DELAYED, conditions.DELAYED_ABOVE, conditions.UNREACHABLE):
+    if state in (
+        conditions.HEALTHY,
+        conditions.BEHIND,
+        conditions.DELAYED,
+        conditions.DELAYED_ABOVE,
+        conditions.UNREACHABLE,
+    ):
         last = tiers.last(name)
-        return [one for one in (place.parents if place else ()) if last and tiers.seen.first_file(one) is not None and tiers.has(one, last)]
+        return [
+            one
+            for one in (place.parents if place else ())
+            if last and tiers.seen.first_file(one) is not None and tiers.has(one, last)
+        ]
     if state == conditions.PENDING and (offer := tiers.offer(name)):
         last = tiers.last(name)
         return sorted(one.name for one in offer.candidates if last and tiers.has(one.name, last))
     return []
 
 
-def _shown(tiers: Tiers, source: str) -> Any:
+def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:
     system = tiers.shown.system
     return lambda place: system.show(system.order_key(source, *place))
+
+
+def place_text(tiers: Tiers, place: Lsn | None) -> str | None:
+    """A place as the system writes it."""
+    return _shown(tiers, "")(place) if place else None
 
 
 def _pairs(tiers: Tiers) -> Iterator[Row]:
@@ -110,11 +127,21 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 theirs, mine = tiers.seen.last(supplier), tiers.seen.last(consumer)
                 first, own_first = tiers.seen.first_file(supplier), tiers.seen.first_file(consumer)
                 assert theirs is not None and mine is not None
-                row: Row = {"supplier": supplier, "consumer": consumer, "suffix": None, "link": link.name if link else None}
+                row: Row = {
+                    "supplier": supplier,
+                    "consumer": consumer,
+                    "suffix": None,
+                    "link": link.name if link else None,
+                }
                 row |= {"link_enabled": link.enabled if link else None, "rules": tiers.told.rules.name}
                 row |= {"would_contact": tiers.there(supplier) if link else None, "unrelated": False, "others": {}}
                 row |= {"anchor": None, "anchor_included": False, "anchor_class": None, "anchor_class_assumed": False}
-                row |= {"delivers": tiers.there(supplier) and tiers.there(consumer), "stop": {}, "counts": {}, "to_send": {}}
+                row |= {
+                    "delivers": tiers.there(supplier) and tiers.there(consumer),
+                    "stop": {},
+                    "counts": {},
+                    "to_send": {},
+                }
                 serves = first is None or overlaps((first, 0), theirs, (own_first or 0, 0), mine)
                 if not serves:
                     says = f"its oldest log file is {first}, and the node needs file {mine[0]}"
@@ -143,25 +170,68 @@ def trees(tiers: Tiers) -> list[Row]:
 
 def _tree(tiers: Tiers, source: str) -> Row:
     seen, roots = tiers.seen, tiers.roots(source)
-    held = log_holder(tiers.told.rules, seen.registry, source, [one.partition("@")[2] for one in roots])
+    held = tiers.hold(source)
     firsts = {one.partition("@")[2]: seen.probed(one, "first") for one in roots}
     speed = tiers.deleted_per_second.get(source)
     return {
         "source": source,
         "now": _time(seen.now),
         "rules": tiers.told.rules.name,
-        "fanout": tiers.told.fanouts.get(source, tiers.told.fanout),
+        "fanout": tiers.told.rules.fanout_of(source),
         "source_head_registry": _pair(tiers.head(source, False)),
         "source_head_actual": _pair(tiers.head(source, True)),
         "source_first": {host: _pair(first) for host, first in firsts.items() if first},
         "file_size": tiers.file_size,
         "deleted_per_hour": None if speed is None else round(speed * 3600, 1),
-        "retention": {"rule": held.rule, "file": held.file, "held_by": list(held.held_by), "says": held.says},
-        "nodes": [_node(tiers, source, name) for name in tiers.members[source]],
+        "retention": {"file": held.kept_from, "held_by": list(held.holders), "says": _holding(held)},
+        "nodes": [_node(tiers, source, name, held) for name in tiers.members[source]],
+        "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
     }
 
 
-def _node(tiers: Tiers, source: str, name: str) -> Row:
+def _holding(held: LogHold) -> str:
+    if held.kept_from is None:
+        return f"Nothing holds back the deletion of log files: {held.why}"
+    return f"Log files are kept from {held.kept_from} on, for {', '.join(held.holders)} ({held.why})"
+
+
+def _log(tiers: Tiers, name: str) -> Row:
+    """A collected log by itself, and beside that of the source."""
+    log, both, reference = tiers.logs.log(name), tiers.logs.beside_source(name), tiers.logs.reference(name)
+    assert log is not None
+    return {
+        "node": name,
+        "records": log.records,
+        "commits": log.commits,
+        "first": place_text(tiers, log.first),
+        "last": place_text(tiers, log.last),
+        "gaps": log.gaps.count,
+        "duplicates": log.duplicates,
+        "contradictions": log.contradictions.count,
+        "source": reference if reference != name else None,
+        "same": both.same if both else None,
+        "differing": both.differing.count if both else None,
+        "behind": both.behind.count if both else None,
+        "ahead": both.ahead.count if both else None,
+        "match": place_text(tiers, both.match) if both else None,
+        "cut": both.cut if both else None,
+    }
+
+
+def _offered(tiers: Tiers, name: str) -> list[Row]:
+    """What the registry answers a node that waits or cannot go on, node by node; nothing for the others."""
+    if tiers.states[name] not in conditions.WAITING and tiers.gap(name) is None:
+        return []
+    offer = tiers.offer(name)
+    union = {one.name for one in offer.union} if offer else set()
+    return (
+        [{"node": one, "offered": one in union, "why": why} for one, why in sorted(offer.reasons.items())]
+        if offer
+        else []
+    )
+
+
+def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
     seen, place, row = tiers.seen, tiers.place(name), tiers.seen.nodes.get(name)
     reported, probed, last = seen.reported(name), seen.probed(name), tiers.last(name)
     registry_lag = tiers.lag(reported, tiers.head(source, False))
@@ -179,10 +249,10 @@ def _node(tiers: Tiers, source: str, name: str) -> Row:
         "node": name,
         "state": row["state"] if row else None,
         "tier": place.tier if place else None,
-        "parent": place.parent if place else None,
-        "children": place.children if place else 0,
+        "parent": tiers.parent(name),
+        "children": len(place.children) if place else 0,
         "keepalive_age_s": None if age is None else round(age, 1),
-        "registry_lsn": _shown(tiers, source)(reported) if reported else None,
+        "registry_lsn": place_text(tiers, reported),
         "firstfile": None if first_file is None else str(first_file),
         "registry_lag_bytes": registry_lag[0],
         "node_first": _pair(own_first),
@@ -203,7 +273,8 @@ def _node(tiers: Tiers, source: str, name: str) -> Row:
         "lost_in_s": None if lost is None else round(lost, 1),
         "files": [[number, size] for number, size in sorted(files.items())],
         "registry_is_stale": _stale(reported, probed, first_file, own_first),
-        "holds_log": name in log_holder(tiers.told.rules, seen.registry, source, [one.partition("@")[2] for one in tiers.roots(source)]).held_by,
+        "holds_log": name in held.holders,
+        "offered": _offered(tiers, name),
         "cuts": (seen.probes.get(name) or {}).get("cuts"),
         "generation": (seen.probes.get(name) or {}).get("commit_generation"),
     }

@@ -198,8 +198,6 @@ def _merged(rows: Iterable[Row], known: Iterable[str]) -> dict[str, Row]:
     return found
 
 
-
-
 def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
     """The databases at the top: those that others follow, as they are told to or as the registry says, and that follow none."""
     following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}

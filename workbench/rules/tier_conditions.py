@@ -32,6 +32,9 @@ SAYS = {
     CYCLE: "it pulls from a node that pulls, over others or not, from it",
 }
 
+WAITING = frozenset({PENDING, NO_SOURCE, GAPPED})
+"""Nodes that wait for a source."""
+
 GONE = frozenset({FROZEN, GHOST})
 """Nodes that are not there any more, and still have their place in the tree."""
 

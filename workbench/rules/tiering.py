@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from workbench.rules.physical_log import Form
+from workbench.rules.tier_rules import Rules
 
 NodeSettings = Mapping[str, Mapping[str, list[str | None]]]
 """Kind of setting -> name -> what it is set to, in the order of the file."""
@@ -16,10 +16,8 @@ NodeSettings = Mapping[str, Mapping[str, list[str | None]]]
 class Told:
     """What the settings of a fleet mean; of what no node tells, the defaults of the program.
 
-    rules         the rule set by which the registry answers (`workbench.rules.tiers`)
-    fanout        so many nodes may pull from one before it is offered no more; by source database where that has its own
-    limit         so many candidates are offered at most
-    reports_every seconds between two reports of a node
+    rules         how the registry answers
+    local         the source keeps the registry's tables itself: only then some versions keep log files for others
     stale_after   seconds without a report after which a node is taken for hung
     file_size     how large a log file may be; None: not told
     sources       node -> its source database, and the hosts of it that it names
@@ -27,11 +25,8 @@ class Told:
     versions      version of the program -> the nodes that show by their settings that they run it
     """
 
-    rules: Any
-    fanout: int
-    fanouts: Mapping[str, int] = field(default_factory=dict)
-    limit: int = 6
-    reports_every: float = 60.0
+    rules: Rules
+    local: bool = True
     stale_after: float = 60.0
     file_size: int | None = None
     sources: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from workbench.fleet.tiered import LINE, TUNABLE
 from workbench.rules.physical_log import Form
 from workbench.rules.tiering import NodeSettings, Tiering, Told
 from workbench.systems.comdb2.lsn import FIRST, HEAD
-from workbench.systems.comdb2.rules.rule_sets import HELD_BY_ALL, RULE_SETS
+from workbench.systems.comdb2.rules import HOLDING, VERSIONS
 
 COMMITS = frozenset({2151})
 """Kinds of records that end a transaction, with the generation."""
@@ -38,16 +38,21 @@ def told(settings: Mapping[str, NodeSettings]) -> Told:
         if (version := _version(settings[name].get(TUNABLE, {}))) is not None:
             versions.setdefault(version, []).append(name)
     version = max(sorted(versions), key=lambda one: (len(versions[one]), one), default="2026")
-    rules = RULE_SETS[version]
+    rules = VERSIONS[version]
     if version != "2023" and any(_RETENTION in of.get(TUNABLE, {}) for of in settings.values()):
-        rules = replace(rules, retention=HELD_BY_ALL)
-    every = _number(settings, "physrep_keepalive_freq_sec", 10 if version == "2023" else 60)
+        rules = HOLDING
+    every = _number(settings, "physrep_keepalive_freq_sec", rules.keepalive_s)
     threshold = _number(settings, "physrep_hung_replicant_threshold", 60)
     return Told(
-        rules,
-        int(_number(settings, "physrep_fanout", 8)),
-        limit=int(_number(settings, "physrep_max_candidates", 6)),
-        reports_every=every,
+        replace(
+            rules,
+            fanout=int(_number(settings, "physrep_fanout", rules.fanout)),
+            most_offered=int(_number(settings, "physrep_max_candidates", rules.most_offered)),
+            most_pending=rules.most_pending
+            and int(_number(settings, "physrep_max_pending_replicants", rules.most_pending)),
+            keepalive_s=int(every),
+        ),
+        not any(_last(of.get(TUNABLE, {}).get("physrep_metadb_name", ())) for of in settings.values()),
         # With the defaults of 2026 both are 60 s, and a node that is well is often that old: two reports have to be missing.
         stale_after=max(threshold, 2 * every),
         file_size=_file_size(settings),

@@ -10,7 +10,15 @@ from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
 from workbench.systems.comdb2.detectors.logs import ahead_of_source, damaged_logs, history_changed, parted_logs
 from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
-from workbench.systems.comdb2.detectors.trees import cycles, full_nodes, held_log, orphans, pending_limit, reverse_links, too_deep
+from workbench.systems.comdb2.detectors.trees import (
+    cycles,
+    full_nodes,
+    held_log,
+    orphans,
+    pending_limit,
+    reverse_links,
+    too_deep,
+)
 
 DETECTORS: Detectors = {
     GENERATION: (history_changed,),

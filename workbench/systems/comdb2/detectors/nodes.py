@@ -103,7 +103,9 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
             why = f"it would be offered {some(offered)}" if offered else _why_none(tiers, name)
             fix = [
                 step(
-                    "see below who has the file that it needs (LOG_GAP)" if state == GAPPED else "look at what its log says of candidates",
+                    "see below who has the file that it needs (LOG_GAP)"
+                    if state == GAPPED
+                    else "look at what its log says of candidates",
                     "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
                 )
             ]
@@ -180,7 +182,11 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 ),
                 **about,
             )
-        elif firsts and last[0] - min(firsts) <= SOON and tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE):
+        elif (
+            firsts
+            and last[0] - min(firsts) <= SOON
+            and tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE)
+        ):
             left = tiers.lost_in(name)
             when = f", in about {span_text(left)} at the speed of the last two snapshots" if left is not None else ""
             yield Finding(
