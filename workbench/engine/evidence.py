@@ -75,6 +75,7 @@ def on_workers(
     work: Callable[[int], Iterator[dict[str, Any]]],
     staging: Path,
     look: Callable[[], None] = lambda: None,
+    doing: str = "write the evidence",
 ) -> list[dict[str, Any]]:
     """What `work` answers for each number below `tasks`, on the workers: little, for it is
     collected. It writes under `staging`.
@@ -119,7 +120,7 @@ def on_workers(
         return [json.loads(row.result) for row in running.result()]
     except PySparkException as error:
         raise Problem(
-            f"a worker could not write the evidence: {cause_of(error)}", str(staging.parent), "mend that and load again"
+            f"a worker could not {doing}: {cause_of(error)}", str(staging.parent), "mend that and load again"
         ) from None
 
 

@@ -31,7 +31,7 @@ RANGE = 32 << 20
 """A share of a large file: long enough to pay for its task, short enough to spread over the workers and to be tried again."""
 
 ROWS_PER_PART = 250_000
-_ROWS_FOUND = {"changes": 1 << 13, "positions": 1 << 14, "states": 1 << 14, "listed": 1 << 14}
+_ROWS_FOUND = {"changes": 1 << 13, "positions": 1 << 14, "states": 1 << 14, "listed": 1 << 14, "records": 1 << 16}
 """Rows that are read to find one of them: half as many make a load of changes a twentieth slower."""
 
 _INDEXED = {"number", "hi", "lo", "origin", "position", "server", "at", "logged_at"}
