@@ -16,6 +16,7 @@ def _secrets() -> Any:
 
     return SECRETS
 
+
 SYSTEM = System(
     name="comdb2",
     title="Comdb2",

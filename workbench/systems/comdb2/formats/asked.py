@@ -106,9 +106,7 @@ def _members(row: Row, server: str) -> Iterator[tuple[str, Row]]:
     )
 
 
-CLUSTER = listing_format(
-    "comdb2.positions", Listing((_CLUSTER,), _members), variant="cluster", empty="comdb2_cluster"
-)
+CLUSTER = listing_format("comdb2.positions", Listing((_CLUSTER,), _members), variant="cluster", empty="comdb2_cluster")
 
 _BARE = re.compile(r"[0-9]{1,10}:[0-9]{1,10}", re.ASCII)
 
