@@ -16,11 +16,10 @@ from workbench.systems.comdb2.naming import node_name
 from workbench.systems.comdb2.secrets import harmless
 
 _METRICS = frozenset(
-    "bpool_hits bpool_misses commits concurrent_sql concurrent_connections connections connection_timeouts cpu_percent "
-    "current_connections diskreads diskwrites fstraps last_election_ms lockrequests lockwaits memory_ulimit memory_usage "
-    "physrep_metadb_sql_count physrep_no_viable_source preads pwrites queue_depth rep_deadlocks retries rw_evicts "
-    "sc_pending service_time sql_cost sql_count standing_queue_time start_time threads total_election_ms verify_replays "
-    "watchdog_time".split()
+    {"bpool_hits", "bpool_misses", "commits", "concurrent_sql", "concurrent_connections", "connections", "cpu_percent"}
+    | {"current_connections", "diskreads", "diskwrites", "fstraps", "lockrequests", "lockwaits", "memory_usage"}
+    | {"physrep_metadb_sql_count", "physrep_no_viable_source", "preads", "pwrites", "queue_depth", "rep_deadlocks"}
+    | {"retries", "rw_evicts", "service_time", "sql_cost", "sql_count", "start_time", "threads", "verify_replays"}
 )
 _TUNABLE = re.compile(r"(?:physrep|revsql|tranlog|reverse)_[a-z0-9_]+|blocking_physrep")
 _TYPES = frozenset({"BOOLEAN", "INTEGER", "DOUBLE", "STRING", "ENUM", "COMPOSITE", "RAW"})
@@ -50,9 +49,9 @@ _COUNTS = Listing(((*_NODE, _NAME, _COUNT), (_NAME, _COUNT)), _made("metric"))
 
 
 def _setting(values: Values) -> str:
-    if isinstance(values, dict):
-        return values.get("name") or ""
-    return values[2 if len(values) == 4 else 0] or ""
+    if isinstance(values, list):
+        return values[2 if len(values) == 4 else 0] or ""
+    return values.get("name") or ""
 
 
 def names_a_setting(head: bytes) -> bool:

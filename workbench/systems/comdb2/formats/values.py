@@ -91,7 +91,9 @@ def moment_of(text: str) -> datetime:
         raise ValueError("is no time")
     *parts, fraction, zone = found.groups()
     try:
-        local = datetime(*map(int, parts), int((fraction or "0").ljust(6, "0")), _zone(zone or "UTC"))  # type: ignore[arg-type,misc]
+        year, month, day, hour, minute, second = map(int, parts)
+        microsecond = int((fraction or "0").ljust(6, "0"))
+        local = datetime(year, month, day, hour, minute, second, microsecond, _zone(zone or "UTC"))
         return local.astimezone(UTC)
     except OverflowError:
         raise ValueError("is no time") from None
