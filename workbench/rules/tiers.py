@@ -166,7 +166,8 @@ def _kin(registry: Registry) -> tuple[dict[str, list[str]], dict[str, list[str]]
 
 def _nodes_of(database: str, registry: Registry) -> list[str]:
     rows = {one.name for one in registry.nodes if one.database == database}
-    return sorted(rows | {pull.source for pull in registry.pulls if pull.source_database == database})
+    pulling = {pull.name for pull in registry.pulls if pull.database == database}
+    return sorted(rows | pulling | {pull.source for pull in registry.pulls if pull.source_database == database})
 
 
 def _reached(roots: Iterable[str], children: Mapping[str, Sequence[str]]) -> dict[str, tuple[int, str]]:
