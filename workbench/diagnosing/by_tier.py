@@ -132,13 +132,34 @@ class Tiers:
         return answered if answered is not None else age is not None and age < self.told.stale_after
 
     def donors(self, name: str) -> tuple[list[str], list[str]]:
-        """Who has what a node needs next: nodes that can be asked, those that go furthest first, and those that cannot."""
+        """Who has what a node needs next: nodes that can be asked and bring it to the head of the source, those that are
+        furthest first, and those that do not answer.
+
+        A node that cannot go on itself is no help: it would leave the other one where it is stuck.
+        """
         needed, source = self.last(name), self.source_of(name)
         if needed is None or source is None:
             return [], []
         having = [other for other in self.members[source] if other != name and self.has(other, needed)]
         having.sort(key=lambda other: (tuple(-part for part in self.seen.last(other) or (0, 0)), other))
-        return [one for one in having if self.there(one)], [one for one in having if not self.there(one)]
+        useful = self._going_on[source]
+        return [one for one in having if one in useful], [one for one in having if not self.there(one)]
+
+    @cached_property
+    def _going_on(self) -> dict[str, set[str]]:
+        """Source database -> the nodes that can be asked, and that are at its head or come there from one that is."""
+        found = {}
+        for source, names in self.members.items():
+            useful = {name for name in names if self.there(name) and not self.needs(name)}
+            waiting = [name for name in names if self.there(name) and name not in useful and self.last(name)]
+            while new := {name for name in waiting if name not in useful and self._helped(name, useful)}:
+                useful |= new
+            found[source] = useful
+        return found
+
+    def _helped(self, name: str, useful: set[str]) -> bool:
+        last = self.last(name)
+        return last is not None and any(self.has(other, last) for other in useful)
 
     def needs(self, name: str) -> bool:
         """Whether a node has not all that its source has."""
@@ -202,9 +223,9 @@ class Tiers:
         source, last = self.source_of(name), self.seen.last(name)
         if source is None or last is None:
             return None
-        hosts = self.told.sources.get(name, (source, ()))[1] or tuple(
-            one.partition("@")[2] for one in self.roots(source)
-        )
+        # It asks for the database and the hosts that it is told to follow, which need not be the top of the tree.
+        asked, hosts = self.told.sources.get(name, (source, ()))
+        hosts = hosts or tuple(one.partition("@")[2] for one in self.seen.names if one.startswith(f"{asked}@"))
         database, _, host = name.partition("@")
         # A node makes itself inactive and deletes its own connection before it asks: else it may be offered itself.
         registry = self.seen.registry
@@ -214,7 +235,7 @@ class Tiers:
             registry.awaited,
             registry.keeps_first_file,
         )
-        return register(self.told.rules, alone, Call(database, host, last[0], source, tuple(hosts)))
+        return register(self.told.rules, alone, Call(database, host, last[0], asked, tuple(hosts)))
 
     def hold(self, source: str) -> LogHold:
         """Who keeps the source from deleting log files."""

@@ -31,6 +31,8 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     )
     parts = [title, headline(found), findings_text(found["findings"]), _changes(found)]
     parts += [streams_text(found), tiers_text(found)]
+    if found["trees"]:
+        return "\n\n".join(filter(None, [*parts, outside_text(found) if matrix else ""]))  # the trees are the matrix
     if matrix and (found["pairs"] or not system.streaming):  # of a stream one log alone tells all that it can
         parts += [matrix_text(system, found["pairs"]), outside_text(found), floors_text(system, found)]
     return "\n\n".join(filter(None, parts))
@@ -67,7 +69,7 @@ def summed(found: Row) -> dict[str, Any]:
         }
     return {
         **counted,
-        "pending_cut": "pending" in cut,
+        "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
         "not_collected": _not_collected(found, IS_DOWN, NOT_COLLECTED),

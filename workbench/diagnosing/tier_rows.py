@@ -57,15 +57,17 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
         found.unknown.append(about | row)
         return
-    first, count = tiers.logs.behind(name) or _known_behind(tiers, source, last, head)
+    counted = tiers.logs.behind(name)
+    first, count = counted or _known_behind(tiers, source, last, head)
     suppliers = senders(tiers, name)
-    row = {"count": count, "first": show(first), "last": show(head), "available": count if tiers.donors(name)[0] else 0}
-    found.pending.append(about | row | {"suppliers": suppliers})
+    about |= {"count": count, "first": show(first), "last": show(head), "available": count if tiers.donors(name)[0] else 0}
+    about |= {"counted": counted is not None, "bytes": tiers.lag(last, head)[0]}
+    found.pending.append(about | {"suppliers": suppliers})
 
 
 def _ends_at(tiers: Tiers, name: str, last: Lsn) -> bool:
     """Whether the files of a node that does not answer show that it has nothing behind that place."""
-    files = tiers.seen.files.get(name)
+    files = tiers.seen.files.get(name, {})
     # A record is at most as long as what stands behind its beginning in the newest file.
     return bool(files) and max(files) == last[0]
 
@@ -83,24 +85,14 @@ def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn,
 
 def senders(tiers: Tiers, name: str) -> list[str]:
     """From whom a node would get what it lacks, without anybody doing anything."""
-    state, place = tiers.states[name], tiers.place(name)
-    if state in (
-        conditions.HEALTHY,
-        conditions.BEHIND,
-        conditions.DELAYED,
-        conditions.DELAYED_ABOVE,
-        conditions.UNREACHABLE,
-    ):
-        last = tiers.last(name)
-        return [
-            one
-            for one in (place.parents if place else ())
-            if last and tiers.seen.first_file(one) is not None and tiers.has(one, last)
-        ]
-    if state == conditions.PENDING and (offer := tiers.offer(name)):
-        last = tiers.last(name)
-        return sorted(one.name for one in offer.candidates if last and tiers.has(one.name, last))
-    return []
+    last, place = tiers.last(name), tiers.place(name)
+    if last is None:
+        return []
+    if tiers.states[name] in conditions.CONNECTED:
+        firsts = {one: tiers.seen.first_file(one) for one in (place.parents if place else ())}
+        return [one for one, first in firsts.items() if first is not None and first <= last[0]]
+    offer = tiers.offer(name) if tiers.states[name] == conditions.PENDING else None
+    return sorted(one.name for one in offer.union if tiers.has(one.name, last)) if offer else []
 
 
 def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:
@@ -135,7 +127,7 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 }
                 row |= {"link_enabled": link.enabled if link else None, "rules": tiers.told.rules.name}
                 row |= {"would_contact": tiers.there(supplier) if link else None, "unrelated": False, "others": {}}
-                row |= {"anchor": None, "anchor_included": False, "anchor_class": None, "anchor_class_assumed": False}
+                row |= {"anchor": show(mine), "anchor_included": False, "anchor_class": None, "anchor_class_assumed": False}
                 row |= {
                     "delivers": tiers.there(supplier) and tiers.there(consumer),
                     "stop": {},

@@ -58,18 +58,14 @@ class TieredSnapshot:
     @cached_property
     def registry(self) -> Registry:
         """The registry as the rules take it; ages by its own clock."""
-        nodes = tuple(
-            Node(
-                *name.split("@", 1),
-                *(place_of(row["position"]) or (0, 0)),
-                row["first_file"],
-                self.age(name),
-                row["state"],
-            )
-            for name, row in sorted(self.nodes.items())
-        )
+        nodes = tuple(self._node(name, row) for name, row in sorted(self.nodes.items()))
         keeps = any(row["first_file"] is not None for row in self.nodes.values())
         return Registry(nodes, self.pulls, self.awaited, keeps)
+
+    def _node(self, name: str, row: Row) -> Node:
+        database, _, host = name.partition("@")
+        file, offset = place_of(row["position"]) or (None, None)
+        return Node(database, host, file, offset, row["first_file"], self.age(name), row["state"])
 
     def age(self, name: str) -> float | None:
         """Seconds since the node last reported itself, by the registry's clock; None: it never did, or nothing tells the time."""
@@ -195,7 +191,7 @@ def _merged(rows: Iterable[Row], known: Iterable[str]) -> dict[str, Row]:
             mine = found.setdefault(name, {})
             mine |= {key: value for key, value in row.items() if value is not None or key not in mine}
             mine["server"] = name
-    return found
+    return {**found}
 
 
 def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:

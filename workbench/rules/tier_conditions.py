@@ -32,6 +32,9 @@ SAYS = {
     CYCLE: "it pulls from a node that pulls, over others or not, from it",
 }
 
+CONNECTED = frozenset({HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE, UNREACHABLE})
+"""Nodes that pull from their source."""
+
 WAITING = frozenset({PENDING, NO_SOURCE, GAPPED})
 """Nodes that wait for a source."""
 

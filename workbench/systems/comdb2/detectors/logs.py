@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from workbench.fleet.tiered import tiered_snapshot
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
-from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
+from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
 from workbench.systems.comdb2.lsn import lsn_text
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
 def history_changed(situation: Situation) -> Iterator[Finding]:
     """A new generation, or ends of logs that were cut off: what the registry says of a node may be of the history before."""
     tiers = tiers_of(situation)
-    before = _before(situation, tiers)
+    before = _before(tiers)
     for source in tiers.sources:
         probes = {name: tiers.seen.probes[name] for name in tiers.members[source] if name in tiers.seen.probes}
         told = {name: row["commit_generation"] for name, row in probes.items() if row["commit_generation"] is not None}
@@ -200,10 +201,8 @@ def history_changed(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _before(situation: Situation, tiers: Tiers) -> dict[str, dict[str, object]]:
+def _before(tiers: Tiers) -> Mapping[str, Row]:
     """What nodes answered in the snapshot before."""
-    from workbench.fleet.tiered import tiered_snapshot
-
     labels = list(tiers.case.snapshots)
     at = labels.index(tiers.seen.label)
-    return {name: dict(row) for name, row in tiered_snapshot(tiers.case, labels[at - 1]).probes.items()} if at else {}
+    return tiered_snapshot(tiers.case, labels[at - 1]).probes if at else {}

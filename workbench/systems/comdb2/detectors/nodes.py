@@ -140,12 +140,12 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             continue
         firsts = [one for root in tiers.roots(source) if (one := tiers.seen.first_file(root)) is not None]
         donors, silent = tiers.donors(name)
-        about = {"server": name, "origin": source, "items": (place_text(last) or "",)}
+        items = (place_text(last) or "",)
         proof = evidence_of(tiers, name) | {"needs_file": last[0], "source_first_file": min(firsts, default=None)}
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
-            had = f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do not answer" if silent else ""
+            had = f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer" if silent else ""
             yield Finding(
                 "LOG_GAP",
                 "error",
@@ -153,7 +153,9 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 f"file {min(firsts)}{had}",
                 evidence=evidence,
                 fix=(_rebuild(tiers, name, source),),
-                **about,
+                server=name,
+                origin=source,
+                items=items,
             )
             yield Finding(
                 "REINIT_REQUIRED",
@@ -161,7 +163,9 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 f"{name} can be brought up to date from no log: it has to be rebuilt from a copy of another node",
                 evidence=evidence,
                 fix=(_rebuild(tiers, name, source),),
-                **about,
+                server=name,
+                origin=source,
+                items=items,
             )
         elif gap == "source":
             yield Finding(
@@ -180,7 +184,9 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                     ),
                     _rebuild(tiers, name, source),
                 ),
-                **about,
+                server=name,
+                origin=source,
+                items=items,
             )
         elif (
             firsts
@@ -201,7 +207,9 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                         "on the source MIN_KEEP_LOGS and MIN_KEEP_LOGS_AGE keep more files while this lasts",
                     ),
                 ),
-                **about,
+                server=name,
+                origin=source,
+                items=items,
             )
 
 

@@ -132,7 +132,7 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
     for source in tiers.sources:
         tiered = {name: place.tier for name, place in tiers.trees[source].places.items() if place.tier is not None}
         roots, fanout = len(tiers.roots(source)), max(1, tiers.told.rules.fanout_of(source))
-        followers = sum(1 for tier in tiered.values() if tier)
+        followers = len(tiers.members[source]) - roots
         needed, room = 0, 0
         while room < followers:
             needed += 1
