@@ -199,7 +199,20 @@ def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]
     following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}
     followed = {pull.source_database for pull in (*seen.pulls, *seen.awaited)} | set(told.values())
     # Where all follow each other in a circle, what they are told to follow is the source.
-    return sorted(followed - following) or sorted(set(told.values()))
+    return sorted(followed - following) or sorted(set(told.values())) or _furthest(seen)
+
+
+def _furthest(seen: TieredSnapshot) -> list[str]:
+    """Where nothing tells who follows whom: the database that is furthest; of several the one with most nodes, for it may be a
+    cluster.
+    """
+    far: dict[str, tuple[Lsn, int, int]] = {}
+    for name in seen.names:
+        database = name.partition("@")[0]
+        read = sum(one.accepted for one in seen.logs.get(name, ()))
+        at, most, nodes = far.get(database, ((0, 0), 0, 0))
+        far[database] = max(at, seen.last(name) or (0, 0)), max(most, read), nodes + 1
+    return [max(sorted(far), key=far.__getitem__)] if far else []
 
 
 def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
