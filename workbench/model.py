@@ -97,9 +97,12 @@ class Reader(Protocol):
 class Detail(Protocol):
     """What `inspect` tells of one file: it is given each piece, in order, with what was read of it."""
 
-    def add(self, piece: Piece, parsed: Parsed) -> None: ...
+    def add(self, piece: Piece, parsed: Parsed) -> None:
+        """One more piece, and what was read of it."""
 
-    def detail(self) -> dict[str, Any]: ...
+    def detail(self) -> dict[str, Any]:
+        """What there is to show of all of them."""
+        ...
 
 
 RECORDS, LINES, ITEMS, FRAMES, WHOLE = "records", "lines", "items", "frames", "whole"
