@@ -94,6 +94,14 @@ class Reader(Protocol):
     def __call__(self, piece: Piece) -> Parsed: ...
 
 
+class Detail(Protocol):
+    """What `inspect` tells of one file: it is given each piece, in order, with what was read of it."""
+
+    def add(self, piece: Piece, parsed: Parsed) -> None: ...
+
+    def detail(self) -> dict[str, Any]: ...
+
+
 RECORDS, LINES, ITEMS, FRAMES, WHOLE = "records", "lines", "items", "frames", "whole"
 
 
@@ -122,6 +130,7 @@ class Format:
     evidence   what its rows prove of changes, as the contract calls it (`access_log`); empty: nothing. Vectors need no word
     is_log     holds the changes that its server can still supply; of several such files the latest one counts
     excerpt    a unit on which the reader failed -> a short harmless beginning; nothing, unless the format knows its secrets
+    detail     makes what tells `inspect` of one file, piece by piece, where `facts` are not all there is to show
     stream     of a file that is no text, a database: path -> the text as which it is read, a chunk at a time. Places are those
                of that text. It raises ValueError where it cannot go on; what it gave before counts
     frames     of a binary file: ((place, length) -> bytes, size, start, end, known) -> all that begins in [start, end), without
@@ -148,6 +157,7 @@ class Format:
     evidence: str = ""
     is_log: bool = False
     excerpt: Callable[[bytes], str] = _nothing
+    detail: Callable[[], Detail] | None = None
     stream: Callable[[Path], Iterator[bytes]] | None = None
     frames: Callable[[Callable[[int, int], bytes], int, int, int, bool], Iterator[Frame]] | None = None
     streams: bool = False

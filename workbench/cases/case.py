@@ -177,7 +177,8 @@ class Case:
     def load(
         self, folders: Iterable[str | Path], spark: SparkSession | str | None = None, progress: Progress | None = None
     ) -> Loaded:
-        """Read collected folders into the evidence tables; each folder is one snapshot, its files read without descending.
+        """Read collected folders into the evidence tables; each folder is one snapshot. Below it only the rooms
+        that its system has are read (`System.rooms`).
 
         `spark` is a session, or the address of the Spark to start one on (`spark://host:7077`, `sc://host:15002`).
         Without it a few small files are read right here; for more a session is started as the environment says. If
@@ -189,14 +190,15 @@ class Case:
             else:
                 _check_free(self.folder)
             before = self.snapshots.copy(), [one.origin for one in self.inputs]
-            found: dict[tuple[str, str], tuple[str, Path, Named]] = {}
+            found: dict[tuple[str, str], tuple[Path, Named]] = {}
             passed_over: list[PassedOver] = []
             for folder in map(Path, folders):
                 collected = look_into(folder)
                 named, label = named_in(collected), self._label(collected)
-                found |= {(label, path.name): (label, path, named.get(path.name, NOBODY)) for path in collected.files}
+                called = {collected.name_of(path): path for path in collected.files}
+                found |= {(label, name): (path, named.get(name, NOBODY)) for name, path in called.items()}
                 passed_over += [PassedOver(label, name, why) for name, why in collected.passed_over.items()]
-            known, new = self._sift(list(found.values()))
+            known, new = self._sift(found)
             if new and not_writable:
                 raise not_writable
             if new:
@@ -285,27 +287,27 @@ class Case:
     def _holds(self, label: str, collected: Collected) -> bool:
         """True if the snapshot was read from exactly these files, by name and hash."""
         held = {one.file: one for one in self.inputs if one.snapshot == label}
-        found = {path_text(path.name): path for path in collected.files}
+        found = {collected.name_of(path): path for path in collected.files}
         return held.keys() == found.keys() and all(
             identify(label, path).sha256 == held[name].sha256 for name, path in found.items()
         )
 
-    def _sift(self, found: list[tuple[str, Path, Named]]) -> tuple[list[Input], list[Input]]:
+    def _sift(self, found: dict[tuple[str, str], tuple[Path, Named]]) -> tuple[list[Input], list[Input]]:
         """Inputs that the case holds already, and new ones with their format; changed ones are taken out.
 
         A file under a name that the case does not know is hashed later, while it is read.
         """
         held = {(one.snapshot, one.file): one for one in self.inputs}
 
-        def look(entry: tuple[str, Path, Named]) -> Input:
-            label, path, named = entry
-            old = held.get((label, path_text(path.name)))
+        def look(entry: tuple[tuple[str, str], tuple[Path, Named]]) -> Input:
+            (label, name), (path, named) = entry
+            old = held.get((label, name))
             # Without a hash it could not be read: rights may have come since, and they leave no mark on size and time.
             same = old and old.sha256 and untouched(old, path, named)
-            return old if old and same else identify(label, path, named, hashed=old is not None)
+            return old if old and same else identify(label, path, named, old is not None, name)
 
         with ThreadPoolExecutor(4) as pool:  # hashing releases the interpreter lock
-            looked = list(pool.map(look, found))
+            looked = list(pool.map(look, found.items()))
         known, new = [], []
         for one in looked:
             old = held.get((one.snapshot, one.file))

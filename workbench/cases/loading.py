@@ -49,13 +49,13 @@ def recognised(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
         for path in collected.files:
             kind, name, why = recognise(path)
             size = path.stat().st_size if path.is_file() else None
-            rows.append(_seen(folder, path.name, name, size, "" if kind else why))
+            rows.append(_seen(folder, collected.name_of(path), name, size, "" if kind else why))
         rows += [_seen(folder, name, "", None, why) for name, why in collected.passed_over.items()]
     return rows
 
 
 def _seen(folder: Path, name: str, kind: str, size: int | None, why: str) -> dict[str, Any]:
-    return {"folder": path_text(folder.name), "file": path_text(name), "format": kind, "bytes": size, "why": why}
+    return {"folder": path_text(folder.name), "file": name, "format": kind, "bytes": size, "why": why}
 
 
 def read_inputs(

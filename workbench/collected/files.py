@@ -469,11 +469,13 @@ def _units(data: bytes, unit: str, opens: bytes) -> Iterator[tuple[int, bytes]]:
         here = there
 
 
-def server_of(path: Path, system: System | None = None) -> str:
+def server_of(path: Path, system: System | None = None, kind: str = "") -> str:
     """The first dotted part of the file's name (`s1.changelog.ldif.gz` -> `s1`); of one called alike everywhere, the side of a
-    link that it comes from, or its folder.
+    link that it comes from, or its folder. The system may know better, of a format of the name `kind`.
     """
     name = path_text(plain_name(path))
+    if system and (known := system.server_in(name, kind)):
+        return known
     first = name.split(".", 1)[0]
     for word, side in system.sides.items() if system else ():
         if fnmatch.fnmatchcase(first, word):
@@ -493,8 +495,11 @@ def inspect_file(
     """
     kind, *_ = recognise(path)
     if not (kind and kind.streams):
-        kind, seen = _look(path, watch)
-        if kind and kind.empty:
+        shown = kind.detail() if kind and kind.detail else None
+        kind, seen = _look(path, watch, shown.add if shown else None)
+        if shown:
+            seen["detail"] = shown.detail()
+        elif kind and kind.empty:
             seen["detail"] = {key: seen["detail"][key] for key in kind.empty}
         return seen
     from workbench.collected.stream_detail import LISTED, StreamDetail  # most files need none of it
@@ -537,7 +542,7 @@ def _look(
     rejects: list[Reject] = []
     if kind:
         system = next(system for system in systems() if kind in system.formats)
-        source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, system))
+        source = Source(path_text(path), path_text(path.resolve().parent.name), server_of(path, system, name))
         reader = CarefulReader(kind)
         for piece in pieces(path, source, kind.unit, opens=kind.opens, stream=kind.stream, frames=kind.frames):
             if isinstance(piece, Reject):

@@ -19,6 +19,7 @@ import fnmatch
 import hashlib
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,9 +95,13 @@ class Collected:
     files: list[Path]
     passed_over: dict[str, str]
 
+    def name_of(self, path: Path) -> str:
+        """What a file is called in the case: its name, with the room in front that it lies in (`meta/now.txt`)."""
+        return path_text(path.relative_to(self.folder).as_posix())
+
 
 def look_into(folder: Path) -> Collected:
-    """The files of a collected folder, by name; nothing below it. Raises Problem if there are none.
+    """The files of a collected folder, by name; below it only the rooms of a system. Raises Problem if there are none.
 
     Whatever else lies there is named with the reason: somebody may have collected it in the belief that it is read.
     """
@@ -110,13 +115,37 @@ def look_into(folder: Path) -> Collected:
             f"the folder cannot be read: {error.strerror}", printable(str(folder)), "ask for the right to read it"
         ) from None
     why_not = {path: _why_not(path) for path in entries}
-    passed_over = {path_text(path.name): why for path, why in why_not.items() if why}
+    for room in _rooms(folder, [path for path, why in why_not.items() if why == FOLDER]):
+        del why_not[room]
+        with suppress(OSError):  # gone meanwhile
+            why_not |= {path: _why_not(path) for path in sorted(room.iterdir())}
+    passed_over = {path_text(path.relative_to(folder).as_posix()): why for path, why in why_not.items() if why}
     files = [path for path, why in why_not.items() if not why and path.name != "case.yaml"]
     if not files:
         inner = list(passed_over.values()).count(FOLDER)
         do = f"it has {inner} folders: name those, each is a snapshot" if inner else "collect the files first"
         raise Problem("the folder holds no files", printable(str(folder)), do)
     return Collected(folder, files, passed_over)
+
+
+def _rooms(folder: Path, below: list[Path]) -> list[Path]:
+    """Which of the folders below belong to the same snapshot: a system names them, and something in them is a file of it.
+
+    The names alone do not tell: a folder `logs` may be anything.
+    """
+    for system in systems():
+        found = [path for path in below if path.name in system.rooms]
+        files = (path for room in found for path in _readable(room))
+        if any(kind in system.formats for kind in (recognise(path)[0] for path in files) if kind):
+            return found
+    return []
+
+
+def _readable(room: Path) -> list[Path]:
+    try:
+        return [path for path in sorted(room.iterdir()) if not _why_not(path)]
+    except OSError:
+        return []
 
 
 def _why_not(path: Path) -> str:
@@ -142,7 +171,7 @@ def named_in(collected: Collected) -> dict[str, Named]:
     servers = _only(content, ("servers", "name", "system", "collected"), about).get("servers", [])
     if not isinstance(servers, list):
         raise Problem("`servers` is not a list", str(about), "write `- name: ...` for each server")
-    names = [path.name for path in collected.files]
+    names = [collected.name_of(path) for path in collected.files]
     named: dict[str, Named] = {}
     for server in servers:
         server = _only(server, ("name", "files", "suffix", "origin"), about)
@@ -181,8 +210,11 @@ def untouched(old: Input, path: Path, named: Named = NOBODY) -> bool:
     return same_file and all(word in (None, known) for word, known in said)
 
 
-def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True) -> Input:
-    """What the file is and whose; nothing of it is read yet but its beginning and, where asked for, its hash."""
+def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True, called: str = "") -> Input:
+    """What the file is and whose; nothing of it is read yet but its beginning and, where asked for, its hash.
+
+    `called` is its name in the case, where that is not the file's own.
+    """
     kind, name, why = recognise(path)
     system = next((system for system in systems() if kind in system.formats), None)
     size = changed = 0
@@ -193,7 +225,7 @@ def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True)
     except OSError as error:
         kind, name, why = None, "unknown", f"cannot be read: {error.strerror}"
     return Input(
-        file=path_text(path.name),
+        file=called or path_text(path.name),
         path=str(path.resolve()),
         bytes=size,
         changed=changed,
@@ -201,7 +233,7 @@ def identify(label: str, path: Path, named: Named = NOBODY, hashed: bool = True)
         format=name,
         kind=kind.key if kind else "",
         snapshot=label,
-        server=named.server or server_of(path, system),
+        server=named.server or server_of(path, system, name),
         suffix=system.spelled(named.suffix) if system and named.suffix else named.suffix,
         suffixes=[],
         rows=0,

@@ -24,6 +24,7 @@ from workbench.diagnosing.by_stream import REFUSED, judged_by_stream
 from workbench.diagnosing.causes import name_causes
 from workbench.diagnosing.detectors import detected
 from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.tier_rows import judged_by_tier, trees
 from workbench.diagnosing.verdicts import Verdicts, verdicts
 from workbench.engine.logs import StoredLog, Stretch
 from workbench.engine.positions import place
@@ -108,6 +109,7 @@ def diagnose(
         "fleet": judged.streams.fleet() if judged.streams else [],
         "appliers": judged.streams.appliers() if judged.streams else [],
         "transactions": judged.streams.odd(limit) if judged.streams else [],
+        "trees": trees(judged.tiers) if judged.tiers else [],
         "coverage": [_coverage(one) for one in case.inputs],
         "rejects": list(_rejects(case)),
         "run": {
@@ -131,6 +133,8 @@ def _judged(
     """The pair matrix and the verdicts, out of logs, or, of a system that keeps none, out of the states of entries."""
     if shown.system.streaming:
         return judged_by_stream(case, shown, limit, spark)
+    if shown.system.tiering:
+        return judged_by_tier(case, shown, limit, spark)
     if shown.pulling:
         pairs = pulls(case, shown, rules)
         return pairs, judged_by_entry(case, shown, pairs, limit, spark)

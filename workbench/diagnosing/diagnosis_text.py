@@ -9,6 +9,7 @@ from typing import Any
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.matrix_text import matrix_text, outside_text
 from workbench.diagnosing.streams_text import streams_text
+from workbench.diagnosing.tiers_text import tiers_text
 from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 from workbench.model import System
 from workbench.plain import aligned, one_cell
@@ -29,7 +30,9 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
         f" (the last of {len(labels)})" if len(labels) > 1 else ""
     )
     parts = [title, headline(found), findings_text(found["findings"]), _changes(found)]
-    parts.append(streams_text(found))
+    parts += [streams_text(found), tiers_text(found)]
+    if found["trees"]:
+        return "\n\n".join(filter(None, [*parts, outside_text(found) if matrix else ""]))  # the trees are the matrix
     if matrix and (found["pairs"] or not system.streaming):  # of a stream one log alone tells all that it can
         parts += [matrix_text(system, found["pairs"]), outside_text(found), floors_text(system, found)]
     return "\n\n".join(filter(None, parts))
@@ -66,7 +69,7 @@ def summed(found: Row) -> dict[str, Any]:
         }
     return {
         **counted,
-        "pending_cut": "pending" in cut,
+        "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
         "not_collected": _not_collected(found, IS_DOWN, NOT_COLLECTED),

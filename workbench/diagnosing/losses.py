@@ -269,7 +269,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "PENDING_CHANGES",
             "warning" if lacking else "info",
-            f"{row['server']} waits for {_some(row['count'])} of origin {row['origin']}{age}: {who}{gone}",
+            f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
             origin=row["origin"],
             suffix=row["suffix"],
@@ -279,10 +279,16 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
                 _NO_SESSION
                 if not row["suppliers"]
                 else _NEXT_LOOK
-                if situation.topology.system.streaming
+                if situation.topology.system.streaming or situation.topology.system.tiering
                 else _NEXT_SESSION,
             ),
         )
+
+
+def _waiting(row: Mapping[str, Any]) -> str:
+    """How many changes wait; where their log was not collected only those are known that something names, but how long it is."""
+    size = f" ({row['bytes']:,} bytes of the log)" if row.get("bytes") else ""
+    return f"{'' if row.get('counted', True) else 'at least '}{_some(row['count'])}{size}"
 
 
 _NEXT_SESSION = step("see that a link from one of them runs", "they arrive as soon as a session runs")

@@ -32,6 +32,7 @@ from workbench.tables import Numbers
 
 if TYPE_CHECKING:
     from workbench.diagnosing.by_stream import Streams
+    from workbench.diagnosing.by_tier import Tiers
 
 Row = Mapping[str, Any]
 
@@ -51,6 +52,7 @@ class Verdicts:
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
     streams  the logs held against each other, where servers replicate a stream of transactions
+    tiers    the trees, where nodes pull a physical log from each other
     """
 
     missing: list[dict[str, Any]] = field(default_factory=list)
@@ -65,6 +67,7 @@ class Verdicts:
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
 
     streams: Streams | None = None
+    tiers: Tiers | None = None
 
     own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
         default_factory=dict

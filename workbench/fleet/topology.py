@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import Input
 from workbench.collected.links import links_of, not_deleted, origins_of
+from workbench.fleet.tiered import followed_source, source_databases, tiered_snapshot
 from workbench.model import Format, Problem, System
 from workbench.rules.entries import Pulling
 from workbench.rules.sending import Supplying
@@ -235,6 +236,8 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
         return said.get(own) or said.get((server, "")) or shown.get(own)
 
     system = system_named(case.system)
+    if system.tiering:
+        return _tiered(case, label, system)
     replicas = [
         _replica(key, origin_of(*key), of_replica.get(key, []), inputs, held[key], system)
         for key in sorted(held, key=lambda key: (key[1] or "", key[0]))
@@ -242,6 +245,32 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     links = _links(links_of(case.inputs, rows, vectors), of_replica, _said_consumers(about), _said_consumers(case.told))
     down = frozenset(one.server for one in case.inputs if one.snapshot == label and one.file.endswith(DOWN))
     return Topology(system, label, replicas, links, down)
+
+
+def _tiered(case: Case, label: str, system: System) -> Topology:
+    """The topology of nodes that pull a physical log from each other, as a registry and the nodes themselves tell it."""
+    seen = tiered_snapshot(case, label)
+    assert system.tiering is not None
+    told = system.tiering().told(seen.settings).sources
+    sources = source_databases(seen, {name: database for name, (database, _) in told.items()})
+    followed = followed_source(seen, sources, {name: database for name, (database, _) in told.items()})
+    replicas = []
+    for name, source in sorted(followed.items()):
+        first, last = seen.first(name), seen.last(name)
+        spans = {source: Span(*(place and system.order_key(source, *place) for place in (first, last)))} if last else {}
+        # The one that its cluster calls its master makes the changes; the others of the source cluster could.
+        origin = source if (seen.probes.get(name) or {}).get("leads") and name.startswith(f"{source}@") else None
+        kinds = {VECTOR} if last else set()
+        kinds |= {format_with(one.kind).evidence for one in seen.logs.get(name, ())}
+        log = max(seen.logs.get(name, ()), key=lambda one: (one.accepted, one.file), default=None)
+        replicas.append(Replica(name, None, origin, None, spans, log, evidence=tuple(sorted(kinds))))
+    links = [
+        Link(pull.source, None, f"{pull.name} from {pull.source}", pull.name, None, True, None) for pull in seen.pulls
+    ]
+    silent = {name for name in followed if seen.answered(name) is False}
+    return Topology(
+        system, label, replicas, sorted(links, key=lambda link: (link.supplier, link.name)), frozenset(silent)
+    )
 
 
 def _held(inputs: Iterable[Input], vectors: Rows) -> dict[Key, set[str]]:

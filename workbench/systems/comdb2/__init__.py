@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
-from workbench.model import System
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.model import Detectors, Kind, System
 from workbench.systems.comdb2.codes import CODES
 from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
+from workbench.systems.comdb2.naming import server_in
+
+
+def _secrets() -> Any:
+    from workbench.systems.comdb2.secrets import SECRETS
+
+    return SECRETS
+
+
+def _scenarios() -> Mapping[str, Kind]:
+    from workbench.systems.comdb2.scenarios import KINDS  # here, because the models are slow to load
+
+    return KINDS
+
+
+def _tiering() -> Any:
+    from workbench.systems.comdb2.tiering import TIERING  # readers of files need no rules
+
+    return TIERING
+
+
+def _detectors() -> Detectors:
+    from workbench.systems.comdb2.detectors import DETECTORS
+
+    return DETECTORS
+
 
 SYSTEM = System(
     name="comdb2",
@@ -20,7 +49,13 @@ SYSTEM = System(
     instant=lambda at: 0,
     bucket_shift=0,
     rooms=frozenset({"meta", "nodes", "logs"}),
+    server_in=server_in,
     codes=CODES,
+    tiering=_tiering,
+    vector_word="position",
+    detectors=_detectors,
+    secrets=_secrets,
+    scenarios=_scenarios,
     words={
         "origin": "source database: the cluster at the top of the tree",
         "position": "LSN, a place in the log: {file:offset}",

@@ -1,0 +1,312 @@
+"""The diagnosis of a system whose nodes pull a physical log in tiers: the tree, how far each node is, and who can still help.
+
+A node's log is a prefix of its source's. So nothing can be missing inside it but by damage; what counts is how far a node is,
+whether somebody still has the file that it needs next, and whether the ends of two logs are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from workbench.cases.case import Case
+from workbench.diagnosing.tier_logs import NodeLogs
+from workbench.fleet.tiered import TieredSnapshot, followed_source, source_databases, tiered_snapshot
+from workbench.fleet.topology import Topology
+from workbench.rules import tier_conditions as conditions
+from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
+from workbench.rules.tiering import Tiering, Told
+from workbench.rules.candidates import Call
+from workbench.rules.holding import LogHold, log_holder
+from workbench.rules.registering import Offer, register
+from workbench.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
+
+Row = dict[str, Any]
+
+STOP_CODES = ("worker_stopped", "watcher_stopped")
+"""Codes of messages with which a node says that its replication ended."""
+
+
+class Tiers:
+    """The trees of one snapshot, what each node of them is doing, and what the logs of nodes show."""
+
+    def __init__(self, case: Case, shown: Topology, limit: int = 10_000) -> None:
+        self.case, self.shown, self.limit = case, shown, limit
+        self.seen: TieredSnapshot = tiered_snapshot(case, shown.snapshot)
+
+    @cached_property
+    def logs(self) -> NodeLogs:
+        """The collected logs."""
+        sources = {name: self.roots(source) for source, names in self.members.items() for name in names}
+        return NodeLogs(self.case, self.seen, self.tiering.form, sources, self.limit)
+
+    @cached_property
+    def tiering(self) -> Tiering:
+        """What holds for this system."""
+        assert self.shown.system.tiering is not None
+        found: Tiering = self.shown.system.tiering()
+        return found
+
+    @cached_property
+    def told(self) -> Told:
+        """What the settings of the nodes mean."""
+        return self.tiering.told(self.seen.settings)
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """The databases at the top of the trees."""
+        return source_databases(self.seen, self._told_sources)
+
+    @cached_property
+    def trees(self) -> dict[str, Tree]:
+        """Source database -> its tree."""
+        return {source: tree(self.seen.registry, source) for source in self.sources}
+
+    def source_of(self, name: str) -> str | None:
+        """The source database at the top of a node's tree; None: the node takes no part, or nobody knows."""
+        return self._followed.get(name)
+
+    @cached_property
+    def _followed(self) -> dict[str, str]:
+        return followed_source(self.seen, self.sources, self._told_sources)
+
+    @cached_property
+    def _told_sources(self) -> dict[str, str]:
+        return {name: database for name, (database, _) in self.told.sources.items()}
+
+    @cached_property
+    def members(self) -> dict[str, list[str]]:
+        """Source database -> its own nodes and all that follow it, by name."""
+        return {source: [name for name, of in self._followed.items() if of == source] for source in self.sources}
+
+    def roots(self, source: str) -> list[str]:
+        """The nodes of the source cluster."""
+        return [name for name in self.members[source] if name.partition("@")[0] == source]
+
+    def head(self, source: str, probed: bool) -> Lsn | None:
+        """The newest place of the source: as its nodes answered, or as they reported to the registry."""
+        read = self.seen.probed if probed else self.seen.reported
+        return max(filter(None, map(read, self.roots(source))), default=None)
+
+    def known_head(self, source: str) -> Lsn | None:
+        """The newest place that anything tells of the source, its log included."""
+        logs = (self.logs.span(name) for name in self.roots(source))
+        told = [self.head(source, True), self.head(source, False), *(span[1] for span in logs if span)]
+        return max(filter(None, told), default=None)
+
+    def last(self, name: str) -> Lsn | None:
+        """The newest place that anything tells of a node."""
+        span = self.logs.span(name)
+        return max(filter(None, (self.seen.last(name), span[1] if span else None)), default=None)
+
+    @cached_property
+    def sizes(self) -> tuple[dict[int, int], frozenset[int]]:
+        """The size of each log file, and those of which nobody shows the end."""
+        return sizes_of(self.seen.files.values())
+
+    @cached_property
+    def file_size(self) -> int | None:
+        """How large a log file may be: as told, else guessed by the files themselves."""
+        return self.told.file_size or file_size_of(self.sizes[0].values())
+
+    def lag(self, here: Lsn | None, there: Lsn | None) -> tuple[int | None, int | None]:
+        """Bytes between two places: exact by the sizes of the files, and nominal."""
+        if here is None or there is None:
+            return None, None
+        far = exact(here, there, self.sizes[0])
+        return far, nominal(here, there, self.file_size) if self.file_size else None
+
+    # --- who can help
+
+    def has(self, name: str, needed: Lsn) -> bool:
+        """Whether a node has the file of that place, and goes further."""
+        first, last = self.seen.first_file(name), self.seen.last(name)
+        return first is not None and last is not None and first <= needed[0] and last > needed
+
+    def there(self, name: str) -> bool:
+        """Whether a node can be asked: it answered, or nobody tried and it reports itself."""
+        answered = self.seen.answered(name)
+        age = self.seen.age(name)
+        return answered if answered is not None else age is not None and age < self.told.stale_after
+
+    def donors(self, name: str) -> tuple[list[str], list[str]]:
+        """Who has what a node needs next: nodes that can be asked and bring it to the head of the source, those that are
+        furthest first, and those that do not answer.
+
+        A node that cannot go on itself is no help: it would leave the other one where it is stuck.
+        """
+        needed, source = self.last(name), self.source_of(name)
+        if needed is None or source is None:
+            return [], []
+        having = [other for other in self.members[source] if other != name and self.has(other, needed)]
+        having.sort(key=lambda other: (tuple(-part for part in self.seen.last(other) or (0, 0)), other))
+        useful = self._going_on[source]
+        return [one for one in having if one in useful], [one for one in having if not self.there(one)]
+
+    @cached_property
+    def _going_on(self) -> dict[str, set[str]]:
+        """Source database -> the nodes that can be asked, and that are at its head or come there from one that is."""
+        found = {}
+        for source, names in self.members.items():
+            useful = {name for name in names if self.there(name) and not self.needs(name)}
+            waiting = [name for name in names if self.there(name) and name not in useful and self.last(name)]
+            while new := {name for name in waiting if name not in useful and self._helped(name, useful)}:
+                useful |= new
+            found[source] = useful
+        return found
+
+    def _helped(self, name: str, useful: set[str]) -> bool:
+        last = self.last(name)
+        return last is not None and any(self.has(other, last) for other in useful)
+
+    def needs(self, name: str) -> bool:
+        """Whether a node has not all that its source has."""
+        last, source = self.last(name), self.source_of(name)
+        head = self.known_head(source) if source else None
+        return last is not None and head is not None and last < head
+
+    def gap(self, name: str) -> str | None:
+        """`now`: no node that can be asked has what it needs next; `source`: the source cluster has it no more, others do."""
+        source, needed = self.source_of(name), self.last(name)
+        if source is None or needed is None or not self.needs(name):
+            return None
+        roots = self.roots(source)
+        told = [one for one in roots if self.seen.first_file(one) is not None]
+        if not told or any(self.has(one, needed) for one in roots):
+            return None
+        return "source" if self.donors(name)[0] else "now"
+
+    @cached_property
+    def deleted_per_second(self) -> dict[str, float]:
+        """Source database -> log files that its nodes deleted in a second, between the two last snapshots; without two, nothing."""
+        labels = [label for label in self.case.snapshots]
+        at = labels.index(self.seen.label)
+        found: dict[str, float] = {}
+        if not at:
+            return found
+        before = tiered_snapshot(self.case, labels[at - 1])
+        if before.now is None or self.seen.now is None or self.seen.now <= before.now:
+            return found
+        for source in self.sources:
+            then, now = (
+                max((one for name in self.roots(source) if (one := seen.first_file(name)) is not None), default=None)
+                for seen in (before, self.seen)
+            )
+            if then is not None and now is not None and now > then:
+                found[source] = (now - then) / (self.seen.now - before.now).total_seconds()
+        return found
+
+    def lost_in(self, name: str) -> float | None:
+        """Seconds until the source has deleted the file that a node needs next, if it goes on as between the last two
+        snapshots. None: it does not delete, nobody knows how fast, or the file is gone already.
+        """
+        source, needed = self.source_of(name), self.last(name)
+        speed = self.deleted_per_second.get(source or "")
+        if source is None or needed is None or not speed or not self.needs(name):
+            return None
+        first = min(
+            (one for root in self.roots(source) if (one := self.seen.first_file(root)) is not None), default=None
+        )
+        return None if first is None or first > needed[0] else (needed[0] + 1 - first) / speed
+
+    # --- what each node is doing
+
+    def place(self, name: str) -> Place | None:
+        """Where a node stands in its tree."""
+        source = self.source_of(name)
+        return self.trees[source].places.get(name) if source else None
+
+    def offer(self, name: str) -> Offer | None:
+        """What the registry would answer if the node registered now; None: its source or its place are not known."""
+        source, last = self.source_of(name), self.seen.last(name)
+        if source is None or last is None:
+            return None
+        # It asks for the database and the hosts that it is told to follow, which need not be the top of the tree.
+        asked, hosts = self.told.sources.get(name, (source, ()))
+        hosts = hosts or tuple(one.partition("@")[2] for one in self.seen.names if one.startswith(f"{asked}@"))
+        database, _, host = name.partition("@")
+        # A node makes itself inactive and deletes its own connection before it asks: else it may be offered itself.
+        registry = self.seen.registry
+        alone = Registry(
+            tuple(replace(one, state="Inactive") if one.name == name else one for one in registry.nodes),
+            tuple(pull for pull in registry.pulls if pull.name != name),
+            registry.awaited,
+            registry.keeps_first_file,
+        )
+        return register(self.told.rules, alone, Call(database, host, last[0], asked, tuple(hosts)))
+
+    def hold(self, source: str) -> LogHold:
+        """Who keeps the source from deleting log files."""
+        hosts = [one.partition("@")[2] for one in self.roots(source)]
+        return log_holder(self.told.rules, self.seen.registry, source, hosts, self.told.local)
+
+    def fanout(self, name: str) -> int:
+        """How many nodes may pull from this one."""
+        return self.told.rules.fanout_of(self.source_of(name) or "")
+
+    def parent(self, name: str) -> str | None:
+        """The node that it pulls from, as the registry says; of several the one nearest to the source."""
+        source, place = self.source_of(name), self.place(name)
+        above = [
+            (tier, one) for one in (place.parents if place else ()) if source for tier in (self._tier(source, one),)
+        ]
+        return min(above, key=lambda one: (one[0] is None, one[0] or 0, one[1]))[1] if above else None
+
+    def _tier(self, source: str, name: str) -> int | None:
+        place = self.trees[source].places.get(name)
+        return place.tier if place else None
+
+    @cached_property
+    def said_stop(self) -> dict[str, str]:
+        """Node -> what its own log says last, if that is the end of its replication."""
+        last: dict[str, tuple[datetime, str, str]] = {}
+        for row in self.case.arrow("messages").select(["snapshot", "server", "at", "code", "text"]).to_pylist():
+            if row["snapshot"] == self.seen.label and row["at"] is not None:
+                newest = last.get(row["server"])
+                if newest is None or row["at"] >= newest[0]:
+                    last[row["server"]] = row["at"], row["code"] or "", row["text"] or ""
+        return {name: text for name, (_, code, text) in last.items() if code in STOP_CODES}
+
+    @cached_property
+    def states(self) -> dict[str, str]:
+        """Node -> what it is doing (`workbench.rules.tier_conditions`); of the source cluster whether it answers."""
+        return {name: self._state(name) for names in self.members.values() for name in names}
+
+    def _state(self, name: str) -> str:
+        source = self.source_of(name) or ""
+        row, place, answered = self.seen.nodes.get(name), self.place(name), self.seen.answered(name)
+        age = self.seen.age(name)
+        if name in self.roots(source):
+            silent = age is not None and age >= self.told.stale_after
+            return (
+                conditions.FROZEN
+                if answered is False and silent
+                else conditions.UNREACHABLE
+                if answered is False
+                else (conditions.HUNG if silent and answered is None else conditions.HEALTHY)
+            )
+        parent = self.parent(name)
+        pulls = bool(place and place.parents)
+        waits = not pulls and row is not None
+        offered = self.offer(name) if waits and self.needs(name) else None
+        return conditions.condition(
+            conditions.Known(
+                row["state"] if row else None,
+                age,
+                self.told.stale_after,
+                answered,
+                pulls,
+                (conditions.CYCLE if place.problem == CIRCLE else conditions.ORPHAN)
+                if place and place.problem
+                else None,
+                name in self.said_stop,
+                self.last(name),
+                self.last(parent) if parent else None,
+                self.known_head(source),
+                self.told.delays.get(name),
+                bool(self.donors(name)[0]) or not self.needs(name),
+                bool(offered.union) if offered else None,
+            )
+        )

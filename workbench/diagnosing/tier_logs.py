@@ -1,0 +1,105 @@
+"""What the collected logs of nodes show: each by itself, and each beside that of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from workbench.cases.case import Case
+from workbench.engine.physical import Looked, looked_at
+from workbench.fleet.tiered import TieredSnapshot
+from workbench.model import Problem
+from workbench.rules.physical_log import LIMIT, Checked, Compared, Form, Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG_LACKS = "log_lacks"
+LACKS_SAYS = "its log goes on behind the record and does not hold it"
+
+RECORDS = "records"
+"""The kind of evidence."""
+
+
+class NodeLogs:
+    """The logs of one snapshot, of each node all its dumps together. They are read once, when something of them is asked.
+
+    sources   node -> the nodes of its source cluster: the log of one of these is what the others are held against
+    """
+
+    def __init__(
+        self, case: Case, seen: TieredSnapshot, form: Form, sources: Mapping[str, Sequence[str]], limit: int = LIMIT
+    ) -> None:
+        self._form, self._limit, self._sources = form, limit, sources
+        self.parts: dict[str, list[dict[str, Any]]] = {}
+        self.inputs = seen.logs
+        for name, inputs in seen.logs.items():
+            parts = [part for one in inputs for part in case.parts("records", one)]
+            if parts:
+                self.parts[name] = parts
+        # Only of a file that the node has gone on from: the newest one still grows.
+        self._sizes = {
+            name: {file: size for file, size in held.items() if file < max(held)} for name, held in seen.files.items()
+        }
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each log beside that of its source, of which the one with most records stands for the cluster."""
+        return [
+            (reference, name) for name in sorted(self.parts) if (reference := self.reference(name)) not in (None, name)
+        ]
+
+    def reference(self, name: str) -> str | None:
+        """Whose log that of a node is held against; None: none of its source was collected."""
+        having = [one for one in self._sources.get(name, ()) if one in self.parts]
+        return max(sorted(having), key=lambda one: sum(part["rows"] for part in self.parts[one]), default=None)
+
+    @cached_property
+    def looked(self) -> Looked:
+        """What all logs show."""
+        return self._look(None)
+
+    def _look(self, spark: SparkSession | None) -> Looked:
+        return looked_at(self.parts, self.pairs, self._sizes, spark, self._form, self._limit)
+
+    def checked_by(self, spark: SparkSession) -> None:
+        """Look with Spark instead of in this process; where that was done already, both must say the same."""
+        told = self._look(spark)
+        if "looked" in self.__dict__ and told != self.looked:
+            raise Problem(
+                "two ways of checking the logs disagree", "evidence", "the evidence is damaged: load the inputs anew"
+            )
+        self.__dict__["looked"] = told
+
+    def log(self, name: str) -> Checked | None:
+        """What the log of a node shows by itself; None: none was collected."""
+        return self.looked.logs.get(name)
+
+    def beside_source(self, name: str) -> Compared | None:
+        """What it shows beside that of its source; None: one of the two was not collected."""
+        reference = self.reference(name)
+        return self.looked.pairs.get((reference, name)) if reference else None
+
+    def span(self, name: str) -> tuple[Place, Place] | None:
+        """The first and the last record of the log of a node; None: none was collected."""
+        log = self.log(name)
+        return (log.first, log.last) if log and log.first and log.last else None
+
+    def behind(self, name: str) -> tuple[Place, int] | None:
+        """The first record of the source behind the log of a node, and how many there are; None: there is none, or no log."""
+        both = self.beside_source(name)
+        return (both.behind.first[0], both.behind.count) if both and both.behind.count else None
+
+    def lacking(self, name: str) -> list[dict[str, Any]]:
+        """The records that the log of a node lacks although it goes on behind them, as the contract has missing changes.
+
+        Where rows of its dump could not be read, nobody knows: nothing is missing for that.
+        """
+        both = self.beside_source(name)
+        if both is None or any(one.rejected for one in self.inputs[name]):
+            return []
+        held = [one for one in (self.reference(name),) if one]
+        about: dict[str, Any] = {"operation": None, "target": None, "attribute": None, "cause": "LOG_GAP"}
+        about |= {"held_by": held, "evidence": [RECORDS], "rule": LOG_LACKS, "says": LACKS_SAYS}
+        return [{"position": place, **about} for place in both.only_reference.first]

@@ -1,0 +1,300 @@
+"""The trees of a tiered log as rows of the output, and the verdicts: who would send what to whom, who waits, what nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workbench.cases.case import Case
+from workbench.diagnosing.by_tier import Tiers
+from workbench.diagnosing.verdicts import Verdicts
+from workbench.fleet.topology import Topology
+from workbench.rules import tier_conditions as conditions
+from workbench.rules.holding import LogHold
+from workbench.rules.sending import NOTHING, SEND, SENT
+from workbench.rules.reconnecting import overlaps
+from workbench.rules.tiers import Lsn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = dict[str, Any]
+
+REFUSED = "refused"
+"""The decision of a pair of which the one cannot serve the other."""
+
+NO_ANSWER = "no_answer"
+UNKNOWN_SAYS = {NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last"}
+
+
+def judged_by_tier(
+    case: Case, shown: Topology, limit: int, spark: SparkSession | None = None
+) -> tuple[list[Row], Verdicts]:
+    """The pairs of nodes, and what each is behind."""
+    tiers, found = Tiers(case, shown, limit), Verdicts()
+    found.tiers = tiers
+    if spark is not None:
+        tiers.logs.checked_by(spark)
+    for source in tiers.sources:
+        for name in tiers.members[source]:
+            _judge(tiers, source, name, found)
+    found.unknown.sort(key=lambda row: (row["server"], row["origin"], row["from"]))
+    return list(_pairs(tiers)), found
+
+
+def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
+    last, head = tiers.last(name), tiers.known_head(source)
+    about: Row = {"server": name, "suffix": None, "origin": source}
+    show = _shown(tiers, source)
+    for lack in tiers.logs.lacking(name):
+        found.totals["missing"] += 1
+        if len(found.missing) < tiers.limit:
+            found.missing.append(about | lack | {"position": show(lack["position"])})
+    if last is None or head is None or last >= head:
+        return
+    if tiers.seen.answered(name) is False and not _ends_at(tiers, name, last):
+        row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
+        found.unknown.append(about | row)
+        return
+    counted = tiers.logs.behind(name)
+    first, count = counted or _known_behind(tiers, source, last, head)
+    suppliers = senders(tiers, name)
+    about |= {"count": count, "first": show(first), "last": show(head), "available": count if tiers.donors(name)[0] else 0}
+    about |= {"counted": counted is not None, "bytes": tiers.lag(last, head)[0]}
+    found.pending.append(about | {"suppliers": suppliers})
+
+
+def _ends_at(tiers: Tiers, name: str, last: Lsn) -> bool:
+    """Whether the files of a node that does not answer show that it has nothing behind that place."""
+    files = tiers.seen.files.get(name, {})
+    # A record is at most as long as what stands behind its beginning in the newest file.
+    return bool(files) and max(files) == last[0]
+
+
+def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn, int]:
+    """The first place behind the one and up to the other that anything names, and how many there are: no log was collected."""
+    named = {
+        place
+        for name in tiers.members[source]
+        for place in (tiers.seen.reported(name), *(tiers.seen.probed(name, which) for which in ("last", "commit")))
+        if place is not None and last < place <= upto
+    }
+    return min(named), len(named)
+
+
+def senders(tiers: Tiers, name: str) -> list[str]:
+    """From whom a node would get what it lacks, without anybody doing anything."""
+    last, place = tiers.last(name), tiers.place(name)
+    if last is None:
+        return []
+    if tiers.states[name] in conditions.CONNECTED:
+        firsts = {one: tiers.seen.first_file(one) for one in (place.parents if place else ())}
+        return [one for one, first in firsts.items() if first is not None and first <= last[0]]
+    offer = tiers.offer(name) if tiers.states[name] == conditions.PENDING else None
+    return sorted(one.name for one in offer.union if tiers.has(one.name, last)) if offer else []
+
+
+def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:
+    system = tiers.shown.system
+    return lambda place: system.show(system.order_key(source, *place))
+
+
+def place_text(tiers: Tiers, place: Lsn | None) -> str | None:
+    """A place as the system writes it."""
+    return _shown(tiers, "")(place) if place else None
+
+
+def _pairs(tiers: Tiers) -> Iterator[Row]:
+    """What every node would give to every other one of its tree, as if they were connected now."""
+    links = {(link.supplier, link.consumer): link for link in tiers.shown.links}
+    for source in tiers.sources:
+        show = _shown(tiers, source)
+        known = [name for name in tiers.members[source] if tiers.seen.last(name) is not None]
+        for supplier in known:
+            for consumer in known:
+                if supplier == consumer or consumer in tiers.roots(source):
+                    continue
+                link = links.get((supplier, consumer))
+                theirs, mine = tiers.seen.last(supplier), tiers.seen.last(consumer)
+                first, own_first = tiers.seen.first_file(supplier), tiers.seen.first_file(consumer)
+                assert theirs is not None and mine is not None
+                row: Row = {
+                    "supplier": supplier,
+                    "consumer": consumer,
+                    "suffix": None,
+                    "link": link.name if link else None,
+                }
+                row |= {"link_enabled": link.enabled if link else None, "rules": tiers.told.rules.name}
+                row |= {"would_contact": tiers.there(supplier) if link else None, "unrelated": False, "others": {}}
+                row |= {"anchor": show(mine), "anchor_included": False, "anchor_class": None, "anchor_class_assumed": False}
+                row |= {
+                    "delivers": tiers.there(supplier) and tiers.there(consumer),
+                    "stop": {},
+                    "counts": {},
+                    "to_send": {},
+                }
+                serves = first is None or overlaps((first, 0), theirs, (own_first or 0, 0), mine)
+                if not serves:
+                    says = f"its oldest log file is {first}, and the node needs file {mine[0]}"
+                    row |= {"decision": REFUSED, "reasons": [_reason("no_overlap", says)]}
+                elif theirs <= mine:
+                    row |= {"decision": NOTHING, "reasons": [_reason("not_ahead", "it is not further than the node")]}
+                else:
+                    after, count = _known_behind(tiers, source, mine, theirs)
+                    row |= {"decision": SEND, "stop": {source: show(theirs)}, "counts": {SENT: count}}
+                    row["to_send"] = {source: {"count": count, "first": show(after), "last": show(theirs)}}
+                    row["reasons"] = [_reason("ahead", "it is further, and has the file that the node needs next")]
+                yield row
+
+
+def _reason(rule: str, says: str) -> Row:
+    return {"rule": rule, "says": says, "values": {}}
+
+
+# --- as rows of the output
+
+
+def trees(tiers: Tiers) -> list[Row]:
+    """Each tree: the source, its newest places and oldest files, what holds its log, and all nodes."""
+    return [_tree(tiers, source) for source in tiers.sources]
+
+
+def _tree(tiers: Tiers, source: str) -> Row:
+    seen, roots = tiers.seen, tiers.roots(source)
+    held = tiers.hold(source)
+    firsts = {one.partition("@")[2]: seen.probed(one, "first") for one in roots}
+    speed = tiers.deleted_per_second.get(source)
+    return {
+        "source": source,
+        "now": _time(seen.now),
+        "rules": tiers.told.rules.name,
+        "fanout": tiers.told.rules.fanout_of(source),
+        "source_head_registry": _pair(tiers.head(source, False)),
+        "source_head_actual": _pair(tiers.head(source, True)),
+        "source_first": {host: _pair(first) for host, first in firsts.items() if first},
+        "file_size": tiers.file_size,
+        "deleted_per_hour": None if speed is None else round(speed * 3600, 1),
+        "retention": {"file": held.kept_from, "held_by": list(held.holders), "says": _holding(held)},
+        "nodes": [_node(tiers, source, name, held) for name in tiers.members[source]],
+        "logs": [_log(tiers, name) for name in tiers.members[source] if name in tiers.logs.parts],
+    }
+
+
+def _holding(held: LogHold) -> str:
+    if held.kept_from is None:
+        return f"Nothing holds back the deletion of log files: {held.why}"
+    return f"Log files are kept from {held.kept_from} on, for {', '.join(held.holders)} ({held.why})"
+
+
+def _log(tiers: Tiers, name: str) -> Row:
+    """A collected log by itself, and beside that of the source."""
+    log, both, reference = tiers.logs.log(name), tiers.logs.beside_source(name), tiers.logs.reference(name)
+    assert log is not None
+    return {
+        "node": name,
+        "records": log.records,
+        "commits": log.commits,
+        "first": place_text(tiers, log.first),
+        "last": place_text(tiers, log.last),
+        "gaps": log.gaps.count,
+        "duplicates": log.duplicates,
+        "contradictions": log.contradictions.count,
+        "source": reference if reference != name else None,
+        "same": both.same if both else None,
+        "differing": both.differing.count if both else None,
+        "behind": both.behind.count if both else None,
+        "ahead": both.ahead.count if both else None,
+        "match": place_text(tiers, both.match) if both else None,
+        "cut": both.cut if both else None,
+    }
+
+
+def _offered(tiers: Tiers, name: str) -> list[Row]:
+    """What the registry answers a node that waits or cannot go on, node by node; nothing for the others."""
+    if tiers.states[name] not in conditions.WAITING and tiers.gap(name) is None:
+        return []
+    offer = tiers.offer(name)
+    union = {one.name for one in offer.union} if offer else set()
+    return (
+        [{"node": one, "offered": one in union, "why": why} for one, why in sorted(offer.reasons.items())]
+        if offer
+        else []
+    )
+
+
+def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
+    seen, place, row = tiers.seen, tiers.place(name), tiers.seen.nodes.get(name)
+    reported, probed, last = seen.reported(name), seen.probed(name), tiers.last(name)
+    registry_lag = tiers.lag(reported, tiers.head(source, False))
+    actual_lag = tiers.lag(probed, tiers.head(source, True))
+    age, answered = seen.age(name), seen.answered(name)
+    donors, silent_donors = tiers.donors(name) if tiers.needs(name) else ([], [])
+    files = seen.files.get(name, {})
+    _, cut = tiers.sizes
+    on_the_way = range(last[0], (tiers.known_head(source) or last)[0]) if last else ()
+    lost = tiers.lost_in(name)
+    state = tiers.states[name]
+    first_file = row["first_file"] if row else None
+    own_first = seen.probed(name, "first")
+    return {
+        "node": name,
+        "state": row["state"] if row else None,
+        "tier": place.tier if place else None,
+        "parent": tiers.parent(name),
+        "children": len(place.children) if place else 0,
+        "keepalive_age_s": None if age is None else round(age, 1),
+        "registry_lsn": place_text(tiers, reported),
+        "firstfile": None if first_file is None else str(first_file),
+        "registry_lag_bytes": registry_lag[0],
+        "node_first": _pair(own_first),
+        "node_last": _pair(probed),
+        "actual_lag_bytes": actual_lag[0],
+        "probe": None if answered is None else "ok" if answered else "unreachable",
+        "registry_lag_bytes_nominal": registry_lag[1],
+        "actual_lag_bytes_nominal": actual_lag[1],
+        "files_needed_from": last[0] if last else None,
+        "lag_is_at_least": any(file in cut for file in on_the_way),
+        "lag_s": _lag_in_time(tiers, source, name),
+        "delay_s": tiers.told.delays.get(name),
+        "condition": state,
+        "says": conditions.SAYS[state],
+        "gap": tiers.gap(name),
+        "served_by": donors,
+        "served_by_silent": silent_donors,
+        "lost_in_s": None if lost is None else round(lost, 1),
+        "files": [[number, size] for number, size in sorted(files.items())],
+        "registry_is_stale": _stale(reported, probed, first_file, own_first),
+        "holds_log": name in held.holders,
+        "offered": _offered(tiers, name),
+        "cuts": (seen.probes.get(name) or {}).get("cuts"),
+        "generation": (seen.probes.get(name) or {}).get("commit_generation"),
+    }
+
+
+def _stale(reported: Lsn | None, probed: Lsn | None, first_file: int | None, own_first: Lsn | None) -> bool:
+    """Whether the registry says something else of a node than it says itself: its rows are as old as the last report."""
+    moved = reported is not None and probed is not None and reported != probed
+    return moved or (first_file is not None and own_first is not None and first_file != own_first[0])
+
+
+def _lag_in_time(tiers: Tiers, source: str, name: str) -> list[float] | None:
+    """How long ago the oldest commit was made that a node lacks: at least, and at most. None: it lacks none, or nobody tells.
+
+    Only the newest commit of each is known: what a node lacks was made between its own and the newest of the source.
+    """
+    heads = [tiers.seen.probes[one] for one in tiers.roots(source) if one in tiers.seen.probes]
+    made = max((row["committed_at"] for row in heads if row["committed_at"]), default=None)
+    own = (tiers.seen.probes.get(name) or {}).get("committed_at")
+    now = tiers.seen.now
+    if not tiers.needs(name) or made is None or own is None or now is None or own >= made:
+        return None
+    return [max(0.0, round((now - made).total_seconds(), 1)), round((now - own).total_seconds(), 1)]
+
+
+def _pair(place: Lsn | None) -> list[int] | None:
+    return None if place is None else list(place)
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else f"{at:%Y-%m-%d %H:%M:%S.%f}"

@@ -1,0 +1,65 @@
+"""The trees of a tiered log as text: each node under its source, how far it is, what it is doing, who could still help it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.plain import aligned, one_cell
+
+Row = Mapping[str, Any]
+
+
+def tiers_text(found: Row) -> str:
+    """A section for each tree; nothing where nodes do not pull from each other in tiers."""
+    return "\n\n".join(_tree(one) for one in found["trees"])
+
+
+def _tree(tree: Row) -> str:
+    head = tree["source_head_actual"] or tree["source_head_registry"]
+    says = f"The tree of {one_cell(tree['source'])}"
+    if head:
+        says += f", which is at {{{head[0]}:{head[1]}}}"
+    if firsts := tree["source_first"]:
+        says += f" and has log files from {min(first[0] for first in firsts.values())} on"
+    heads = ["NODE", "STATE", "TIER", "SERVES", "REPORTED", "AT", "BEHIND BY", "IS", "FILE IT NEEDS", "WHO HAS IT"]
+    rows = [_node(one, depth) for one, depth in in_order(tree["nodes"])]
+    return f"{says}:\n\n{aligned([heads, *rows], right=(2, 3, 6, 8))}\n\n{tree['retention']['says']}"
+
+
+def in_order(nodes: Sequence[Row]) -> Iterator[tuple[Row, int]]:
+    """The nodes, each under the one it pulls from, with its depth there; those that hang on none come last."""
+    children: dict[str | None, list[Row]] = {}
+    for one in nodes:
+        children.setdefault(one["parent"], []).append(one)
+    waiting = [(one, 0) for one in reversed([one for one in nodes if one["tier"] == 0])]
+    told = set()
+    while waiting:
+        one, depth = waiting.pop()
+        if one["node"] in told:
+            continue
+        told.add(one["node"])
+        yield one, depth
+        waiting += [(child, depth + 1) for child in reversed(children.get(one["node"], []))]
+    yield from ((one, 0) for one in nodes if one["node"] not in told)
+
+
+def _node(one: Row, depth: int) -> list[str]:
+    age, lag = one["keepalive_age_s"], one["actual_lag_bytes"]
+    probed = lag is not None
+    lag = lag if probed else one["registry_lag_bytes"]
+    at = one["node_last"]
+    least = "at least " if one["lag_is_at_least"] and lag else ""
+    needs = str(one["files_needed_from"]) if lag and one["files_needed_from"] is not None else "-"
+    return [
+        "  " * depth + one_cell(one["node"]),
+        one_cell(one["state"] or "no row"),
+        "-" if one["tier"] is None else str(one["tier"]),
+        str(one["children"]),
+        "never" if age is None else f"{age:,.0f} s ago",
+        f"{{{at[0]}:{at[1]}}}" if at else one["registry_lsn"] or "?",
+        "?" if lag is None else f"{least}{max(lag, 0):,}",
+        one["condition"].replace("_", " "),
+        needs,
+        (", ".join(map(one_cell, one["served_by"][:3])) or "NOBODY") if needs != "-" else "-",
+    ]

@@ -1,0 +1,237 @@
+"""What one snapshot tells of nodes that pull a physical log from each other: the registry, the nodes' own answers, their files.
+
+The same table may have been collected twice, in two shapes: of each node the row counts that was reported last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from workbench.collected.inputs import Input
+from workbench.rules.tiers import Lsn, Node, Pull, Registry
+from workbench.systems import format_with
+
+if TYPE_CHECKING:
+    from workbench.cases.case import Case
+
+Row = Mapping[str, Any]
+
+TUNABLE, METRIC, LINE = "tunable", "metric", "line"
+"""Kinds of settings."""
+
+
+@dataclass(frozen=True)
+class TieredSnapshot:
+    """What a snapshot tells of a registry and its nodes, each named `database@host`.
+
+    now        the clock of the registry when the collecting began; None: nothing tells it
+    nodes      the rows of the registry
+    pulls      who pulls from whom; `awaited`: rows of nodes that wait until their source connects
+    probes     what nodes answered when they were asked themselves
+    files      node -> number of each file of its log -> its size
+    settings   node -> kind -> name -> what it is set to, in the order of the file
+    logs       node -> the files with records of its log
+    """
+
+    label: str
+    now: datetime | None = None
+    nodes: dict[str, Row] = field(default_factory=dict)
+    pulls: tuple[Pull, ...] = ()
+    awaited: tuple[Pull, ...] = ()
+    probes: dict[str, Row] = field(default_factory=dict)
+    files: dict[str, dict[int, int]] = field(default_factory=dict)
+    settings: dict[str, dict[str, dict[str, list[str | None]]]] = field(default_factory=dict)
+    logs: dict[str, list[Input]] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Every node that something tells of."""
+        told = {*self.nodes, *self.probes, *self.files, *self.settings, *self.logs, *self.down}
+        linked = {name for pull in (*self.pulls, *self.awaited) for name in (pull.name, pull.source)}
+        return sorted(name for name in told | linked if "@" in name)
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The registry as the rules take it; ages by its own clock."""
+        nodes = tuple(self._node(name, row) for name, row in sorted(self.nodes.items()))
+        keeps = any(row["first_file"] is not None for row in self.nodes.values())
+        return Registry(nodes, self.pulls, self.awaited, keeps)
+
+    def _node(self, name: str, row: Row) -> Node:
+        database, _, host = name.partition("@")
+        file, offset = place_of(row["position"]) or (None, None)
+        return Node(database, host, file, offset, row["first_file"], self.age(name), row["state"])
+
+    def age(self, name: str) -> float | None:
+        """Seconds since the node last reported itself, by the registry's clock; None: it never did, or nothing tells the time."""
+        at = self.nodes[name]["reported_at"] if name in self.nodes else None
+        return None if at is None or self.now is None else (self.now - at).total_seconds()
+
+    def answered(self, name: str) -> bool | None:
+        """Whether the node answered when it was asked; None: it was not asked."""
+        if name in self.down:
+            return False
+        return bool(self.probes[name]["answered"]) if name in self.probes else None
+
+    def reported(self, name: str) -> Lsn | None:
+        """The last place that the node reported to the registry."""
+        return place_of(self.nodes[name]["position"]) if name in self.nodes else None
+
+    def probed(self, name: str, which: str = "last") -> Lsn | None:
+        """A place that the node told when it was asked: `first`, `last` or `commit`."""
+        return place_of(self.probes[name][which]) if name in self.probes else None
+
+    def last(self, name: str) -> Lsn | None:
+        """The newest place of a node's log: what it told itself, else what it reported."""
+        return self.probed(name) or self.reported(name)
+
+    def first(self, name: str) -> Lsn | None:
+        """The oldest place of a node's log, as it told itself."""
+        return self.probed(name, "first")
+
+    def first_file(self, name: str) -> int | None:
+        """The oldest file that a node still has: as it told itself, as its folder shows, else as it reported."""
+        told = self.probed(name, "first")
+        if told:
+            return told[0]
+        if name in self.files:
+            return min(self.files[name])
+        found: int | None = self.nodes[name]["first_file"] if name in self.nodes else None
+        return found
+
+    def tunable(self, name: str, setting: str) -> str | None:
+        """What a node says that a tunable is set to now."""
+        return self._set(name, TUNABLE, setting)
+
+    def metric(self, name: str, setting: str) -> str | None:
+        """What a node counts."""
+        return self._set(name, METRIC, setting)
+
+    def line(self, name: str, setting: str) -> str | None:
+        """What stands in a node's configuration file; of several such lines the last."""
+        return self._set(name, LINE, setting)
+
+    def _set(self, name: str, kind: str, setting: str) -> str | None:
+        return next(reversed(self.settings.get(name, {}).get(kind, {}).get(setting, ())), None)
+
+
+def place_of(key: str | None) -> Lsn | None:
+    """The place that an order key begins with; None of none."""
+    if not key:
+        return None
+    file, place, *_ = key.split(":", 2)
+    return int(file), int(place)
+
+
+def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
+    """What one snapshot of a case tells of its nodes."""
+
+    def rows(table: str) -> list[dict[str, Any]]:
+        return [row for row in case.arrow(table).to_pylist() if row["snapshot"] == label]
+
+    pulls = rows("pulls")
+    nodes: dict[str, Row] = {}
+    for row in sorted(rows("nodes"), key=lambda row: (row["reported_at"] is not None, row["reported_at"], row["file"])):
+        nodes[row["server"]] = row
+    known = {*nodes, *(row["server"] for row in pulls), *(row["source"] for row in pulls)}
+    files: dict[str, dict[int, int]] = {}
+    for row in rows("log_files"):
+        files.setdefault(row["server"], {})[row["number"]] = row["bytes"]
+    settings: dict[str, dict[str, dict[str, list[str | None]]]] = {}
+    for row in rows("settings"):
+        of = settings.setdefault(row["server"], {}).setdefault(row["kind"], {})
+        of.setdefault(row["name"], []).append(row["value"])
+    probes = _merged(rows("probes"), known)
+    logs: dict[str, list[Input]] = {}
+    for one in case.inputs:
+        if one.kind and one.snapshot == label and format_with(one.kind).is_log:
+            logs.setdefault(one.server, []).append(one)
+    down = {one.server for one in case.inputs if one.snapshot == label and one.file.endswith(".DOWN")}
+    now = min((row["at"] for row in rows("clocks")), default=None)
+    # Without the registry's clock its own newest row tells: no node reported itself in the future.
+    told = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
+    return TieredSnapshot(
+        label,
+        now or max((*told, *(row["at"] for row in probes.values() if row["at"])), default=None),
+        nodes,
+        tuple(_pulls(row for row in pulls if not row["awaited"])),
+        tuple(_pulls(row for row in pulls if row["awaited"])),
+        probes,
+        files,
+        settings,
+        logs,
+        frozenset(down),
+    )
+
+
+def _pulls(rows: Iterable[Row]) -> Iterator[Pull]:
+    for pull in dict.fromkeys((row["server"], row["source"]) for row in rows):
+        ends = [name if "@" in name else f"{name}@" for name in pull]
+        yield Pull(*(part for name in ends for part in name.split("@", 1)))
+
+
+def _merged(rows: Iterable[Row], known: Iterable[str]) -> dict[str, Row]:
+    """What nodes answered, one row each: the answer of the node itself, with what its cluster says of it.
+
+    What a cluster lists are its hosts alone: such a row is of the one node of that host that is known.
+    """
+    of_host: dict[str, set[str]] = {}
+    rows = list(rows)
+    for name in (*known, *(row["server"] for row in rows if "@" in row["server"])):
+        of_host.setdefault(name.partition("@")[2], set()).add(name)
+    found: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: ("@" in row["server"], row["at"] is not None, row["at"], row["file"])):
+        names = {row["server"]} if "@" in row["server"] else of_host.get(row["server"], set())
+        for name in names if len(names) == 1 else ():
+            mine = found.setdefault(name, {})
+            mine |= {key: value for key, value in row.items() if value is not None or key not in mine}
+            mine["server"] = name
+    return {**found}
+
+
+def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
+    """The databases at the top: those that others follow, as they are told to or as the registry says, and that follow none."""
+    following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}
+    followed = {pull.source_database for pull in (*seen.pulls, *seen.awaited)} | set(told.values())
+    # Where all follow each other in a circle, what they are told to follow is the source.
+    return sorted(followed - following) or sorted(set(told.values()))
+
+
+def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
+    """Each node that takes part -> the source database at the top of its tree.
+
+    That is the one that it hangs on, over others or not, else the one that it is told to follow, else the only one there is. A
+    node of the database that holds the registry takes no part.
+    """
+    above: dict[str, set[str]] = {}
+    for pull in (*seen.pulls, *seen.awaited):
+        above.setdefault(pull.name, set()).add(pull.source)
+    linked = {*above, *(name for names in above.values() for name in names)}
+    found: dict[str, str] = {}
+    for name in seen.names:
+        own = name.partition("@")[0]
+        takes_part = name in seen.nodes or name in linked or name in told or own in sources
+        source = own if own in sources else _hangs_on(name, above, sources) or told.get(name)
+        if source not in sources:
+            source = sources[0] if len(sources) == 1 else None
+        if takes_part and source is not None:
+            found[name] = source
+    return found
+
+
+def _hangs_on(name: str, above: Mapping[str, set[str]], sources: Sequence[str]) -> str | None:
+    """The source database above a node; the nodes may be in a circle."""
+    waiting, been = [name], {name}
+    while waiting:
+        for other in sorted(above.get(waiting.pop(), ())):
+            if other.partition("@")[0] in sources:
+                return other.partition("@")[0]
+            if other not in been:
+                been.add(other)
+                waiting.append(other)
+    return None

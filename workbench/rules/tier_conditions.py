@@ -1,0 +1,105 @@
+"""What a node of a tiered log is doing, by what the registry says of it, what it answers, and how far it is.
+
+The registry alone cannot tell: a node that was shut down, killed or frozen keeps its row and its source for ever, one that was
+stopped by command still answers, and one that waits on purpose looks like one that is slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.rules.tiers import Lsn
+
+HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE = "healthy", "behind", "delayed", "delayed_above"
+STOPPED, FROZEN, GHOST, HUNG, UNREACHABLE = "stopped", "frozen", "ghost", "hung", "unreachable"
+PENDING, NO_SOURCE, GAPPED, ORPHAN, CYCLE = "pending", "no_source", "gapped", "orphan", "cycle"
+
+SAYS = {
+    HEALTHY: "it follows its source",
+    BEHIND: "it is connected and reports itself, and its source has more: it is slow, or waits on purpose (a delay stands in its "
+    "configuration file alone)",
+    DELAYED: "it waits on purpose before it applies, as its configuration says",
+    DELAYED_ABOVE: "it has all that its source has: what holds it back is above it",
+    STOPPED: "it answers, but does not report itself any more: its replication was stopped",
+    FROZEN: "it does not answer and does not report itself, and its row still says that it replicates: frozen, killed, or cut off",
+    GHOST: "it was shut down, and its row still says that it replicates: a clean exit resets nothing",
+    HUNG: "it has not reported itself for longer than the limit",
+    UNREACHABLE: "it did not answer when it was asked, and still reports itself to the registry",
+    PENDING: "it waits for a source, and one would be offered to it, or it has found one since",
+    NO_SOURCE: "it waits for a source, and the registry offers it none",
+    GAPPED: "it waits for a source, and no node that answers has the file that it needs next",
+    ORPHAN: "nothing says from whom it pulls, or it pulls from a node that does not hang on the source",
+    CYCLE: "it pulls from a node that pulls, over others or not, from it",
+}
+
+CONNECTED = frozenset({HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE, UNREACHABLE})
+"""Nodes that pull from their source."""
+
+WAITING = frozenset({PENDING, NO_SOURCE, GAPPED})
+"""Nodes that wait for a source."""
+
+GONE = frozenset({FROZEN, GHOST})
+"""Nodes that are not there any more, and still have their place in the tree."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a node that is not of the source cluster.
+
+    state     as the registry has it; None: it has no row
+    age       seconds since it last reported itself; None: never, or nothing tells the time
+    stale     seconds after which that is too long
+    answered  whether it answered when it was asked; None: it was not asked
+    pulls     the registry says from whom it pulls
+    problem   cycle or orphan, by the tree
+    said_stop its own log ends with the end of its replication
+    last      the newest place of its log; `above` that of its source, `head` that of the source cluster
+    delay     seconds that it waits on purpose
+    served    some node that answers has what it needs next
+    offered   the registry would offer it a source now; None: not asked
+    """
+
+    state: str | None
+    age: float | None
+    stale: float
+    answered: bool | None = None
+    pulls: bool = False
+    problem: str | None = None
+    said_stop: bool = False
+    last: Lsn | None = None
+    above: Lsn | None = None
+    head: Lsn | None = None
+    delay: float | None = None
+    served: bool = True
+    offered: bool | None = None
+
+
+def condition(one: Known) -> str:
+    """The one word for what a node is doing."""
+    silent = one.age is not None and one.age >= one.stale
+    if one.problem == CYCLE:
+        return CYCLE
+    if one.answered is False:
+        if not silent and one.age is not None:
+            return UNREACHABLE
+        if not one.pulls:
+            return HUNG  # it came up, wrote its state and never registered; or nothing is known of it
+        return GHOST if one.said_stop else FROZEN
+    behind = one.last is not None and one.head is not None and one.last < one.head
+    if not one.pulls and one.state != "Active":
+        if not behind:
+            return PENDING  # it has all there is: it found a source after the registry was read
+        if not one.served:
+            return GAPPED
+        return NO_SOURCE if one.offered is False else PENDING
+    if silent:
+        # Who reports itself is a thread of its own: it ends with the replication, and the node still answers.
+        return STOPPED if one.answered else HUNG
+    if not one.pulls or one.problem:
+        return ORPHAN
+    if not behind:
+        return HEALTHY
+    if one.delay:
+        return DELAYED
+    held_above = one.above is not None and one.head is not None and one.above < one.head
+    return DELAYED_ABOVE if held_above and one.last is not None and one.above == one.last else BEHIND

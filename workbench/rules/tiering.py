@@ -1,0 +1,46 @@
+"""What a system of tiers gives to the diagnosis: the form of its log, and what the settings of its nodes mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from workbench.rules.physical_log import Form
+from workbench.rules.tier_rules import Rules
+
+NodeSettings = Mapping[str, Mapping[str, list[str | None]]]
+"""Kind of setting -> name -> what it is set to, in the order of the file."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the settings of a fleet mean; of what no node tells, the defaults of the program.
+
+    rules         how the registry answers
+    local         the source keeps the registry's tables itself: only then some versions keep log files for others
+    stale_after   seconds without a report after which a node is taken for hung
+    file_size     how large a log file may be; None: not told
+    sources       node -> its source database, and the hosts of it that it names
+    delays        node -> seconds that it waits on purpose before it applies
+    versions      version of the program -> the nodes that show by their settings that they run it
+    """
+
+    rules: Rules
+    local: bool = True
+    stale_after: float = 60.0
+    file_size: int | None = None
+    sources: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    delays: Mapping[str, float] = field(default_factory=dict)
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tiering:
+    """What holds for a system whose nodes pull a physical log from each other.
+
+    form    how its log is written
+    told    settings by node -> what they mean
+    """
+
+    form: Form
+    told: Callable[[Mapping[str, NodeSettings]], Told]

@@ -1,0 +1,28 @@
+"""What looks for findings of Comdb2's own.
+
+nodes     nodes that are gone, stopped, wait for a source, or cannot go on
+trees     the shape of the trees: circles, orphans, full and deep ones, reverse connections, who holds the log
+logs      collected logs: gaps, and where they part from the source's
+settings  what makes loss, or a false tree, likely
+"""
+
+from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
+from workbench.systems.comdb2.detectors.logs import ahead_of_source, damaged_logs, history_changed, parted_logs
+from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating
+from workbench.systems.comdb2.detectors.settings import unsafe_settings
+from workbench.systems.comdb2.detectors.trees import (
+    cycles,
+    full_nodes,
+    held_log,
+    orphans,
+    pending_limit,
+    reverse_links,
+    too_deep,
+)
+
+DETECTORS: Detectors = {
+    GENERATION: (history_changed,),
+    HOLES: (damaged_logs, parted_logs, ahead_of_source, cannot_go_on),
+    APPLYING: (gone, not_replicating, cycles, orphans, reverse_links, pending_limit),
+    LAG: (held_log, full_nodes, too_deep, unsafe_settings),
+}

@@ -1,0 +1,229 @@
+"""Nodes that are gone, stopped, wait for a source, or cannot go on because nobody has what they need next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.model import Finding, step
+from workbench.rules.tier_conditions import (
+    FROZEN,
+    GAPPED,
+    GHOST,
+    GONE,
+    HUNG,
+    NO_SOURCE,
+    PENDING,
+    SAYS,
+    STOPPED,
+    UNREACHABLE,
+)
+from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, span_text, tiers_of
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.by_tier import Tiers
+    from workbench.diagnosing.situation import Situation
+
+RESET = "exec procedure sys.physrep.reset_nodes('{}', '{}', 'Inactive')"
+
+SOON = 1
+"""A node whose next file is among so many oldest ones of the source loses it with the next deletions."""
+
+
+def _silent(tiers: Tiers, name: str) -> str:
+    age = tiers.seen.age(name)
+    return "it never reported itself" if age is None else f"it reported itself {span_text(age)} ago"
+
+
+def _counts_as_child(tiers: Tiers, name: str) -> str:
+    place = tiers.place(name)
+    if not place or not place.parents:
+        return ""
+    parent = tiers.place(place.parents[0])
+    taken = len(parent.children) if parent else 1
+    return f"; it still counts as one of {taken} that pull from {place.parents[0]} (fanout {tiers.fanout(name)})"
+
+
+def gone(situation: Situation) -> Iterator[Finding]:
+    """Nodes that do not answer, or do not report themselves: frozen, killed, shut down, hung."""
+    tiers = tiers_of(situation)
+    for source in tiers.sources:
+        for name in tiers.members[source]:
+            state = tiers.states[name]
+            if state not in (*GONE, HUNG, UNREACHABLE):
+                continue
+            row = tiers.seen.nodes.get(name)
+            database, _, host = name.partition("@")
+            spelling = ""
+            if row and (row["state"] or "").lower() == "inactive" and row["state"] != "Inactive":
+                spelling = f"; its state is spelled {row['state']}, which the registry does not take for Inactive: it may be offered"
+            last = tiers.seen.reported(name)
+            yield Finding(
+                "REPLICANT_HUNG",
+                "warning" if state == UNREACHABLE else "error",
+                f"{name}: {SAYS[state]}; {_silent(tiers, name)}{_counts_as_child(tiers, name)}{spelling}",
+                server=name,
+                origin=source,
+                items=(place_text(last) or "",) if last else (),
+                evidence=(evidence_of(tiers, name),),
+                fix=(
+                    step(
+                        f"look at the process on {host}: is it there, does it answer, what does its log say last?",
+                        "the registry keeps the row of a node that is gone for ever, and the tables cannot tell a frozen one from a "
+                        "dead one",
+                    ),
+                    step(
+                        f"if it is gone for good: {RESET.format(database, host)} in the registry's database",
+                        "its row is no candidate then, and its place under its source is free",
+                        "a node that only was frozen registers anew when it goes on; what it needs may be gone by then",
+                    ),
+                ),
+            )
+
+
+def not_replicating(situation: Situation) -> Iterator[Finding]:
+    """Nodes that answer and do not replicate: stopped by command, or waiting for a source."""
+    tiers = tiers_of(situation)
+    for source, name in each(tiers):
+        state = tiers.states[name]
+        if state not in (STOPPED, PENDING, NO_SOURCE, GAPPED) or (state == PENDING and not tiers.needs(name)):
+            continue
+        host = name.partition("@")[2]
+        fix = [
+            step(
+                f"shut {name} down and start it again",
+                "it registers when it starts, and pulls from there",
+                "do not call sys.cmd.start_replication on it: in the one try that is known the whole node hung",
+            )
+        ]
+        why = _silent(tiers, name)
+        if state != STOPPED:
+            offer = tiers.offer(name)
+            offered = [one.name for one in offer.union] if offer else []
+            why = f"it would be offered {some(offered)}" if offered else _why_none(tiers, name)
+            fix = [
+                step(
+                    "see below who has the file that it needs (LOG_GAP)"
+                    if state == GAPPED
+                    else "look at what its log says of candidates",
+                    "it asks once a second for ever, and its state stays Pending: nothing else tells that it will never find one",
+                )
+            ]
+        yield Finding(
+            "REPLICANT_INACTIVE",
+            "warning" if state == PENDING else "error",
+            f"{name}: {SAYS[state]}; {why}",
+            server=name,
+            origin=source,
+            items=(place_text(tiers.last(name)) or "",) if tiers.last(name) else (),
+            evidence=(evidence_of(tiers, name) | {"host": host},),
+            fix=tuple(fix),
+        )
+
+
+def _why_none(tiers: Tiers, name: str) -> str:
+    offer = tiers.offer(name)
+    if offer is None:
+        return "nothing tells what it would be offered"
+    if offer.refused:
+        return offer.refused
+    reasons = [f"{other}: {why}" for other, why in sorted(offer.reasons.items()) if other != name]
+    return f"no node is offered to it ({'; '.join(reasons[:3])})" if reasons else "no node is offered to it"
+
+
+def cannot_go_on(situation: Situation) -> Iterator[Finding]:
+    """Nodes that need a log file which their source has deleted, or is about to."""
+    tiers = tiers_of(situation)
+    for source, name in each(tiers):
+        last, gap = tiers.last(name), tiers.gap(name)
+        if last is None or not tiers.needs(name):
+            continue
+        firsts = [one for root in tiers.roots(source) if (one := tiers.seen.first_file(root)) is not None]
+        donors, silent = tiers.donors(name)
+        items = (place_text(last) or "",)
+        proof = evidence_of(tiers, name) | {"needs_file": last[0], "source_first_file": min(firsts, default=None)}
+        proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
+        evidence = ({key: value for key, value in proof.items() if value is not None},)
+        if gap == "now":
+            had = f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer" if silent else ""
+            yield Finding(
+                "LOG_GAP",
+                "error",
+                f"{name} needs log file {last[0]}, and no node that answers has it any more and goes further: the source begins with "
+                f"file {min(firsts)}{had}",
+                evidence=evidence,
+                fix=(_rebuild(tiers, name, source),),
+                server=name,
+                origin=source,
+                items=items,
+            )
+            yield Finding(
+                "REINIT_REQUIRED",
+                "error",
+                f"{name} can be brought up to date from no log: it has to be rebuilt from a copy of another node",
+                evidence=evidence,
+                fix=(_rebuild(tiers, name, source),),
+                server=name,
+                origin=source,
+                items=items,
+            )
+        elif gap == "source":
+            yield Finding(
+                "LOG_GAP",
+                "error",
+                f"{name} needs log file {last[0]}, which its source has deleted (it begins with file {min(firsts)}); {some(donors)} "
+                f"still ha{'s' if len(donors) == 1 else 've'} it",
+                evidence=evidence,
+                fix=(
+                    step(
+                        f"let {name} replicate from {donors[0]} at once: replicate_from {donors[0].partition('@')[0]} "
+                        f"@{donors[0].partition('@')[2]} in its configuration, then start it",
+                        "the registry would not offer that node: its query begins at the source and drops all below a node without "
+                        "the file",
+                        "first see that the donor still has the file: nothing keeps it from deleting it",
+                    ),
+                    _rebuild(tiers, name, source),
+                ),
+                server=name,
+                origin=source,
+                items=items,
+            )
+        elif (
+            firsts
+            and last[0] - min(firsts) <= SOON
+            and tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE)
+        ):
+            left = tiers.lost_in(name)
+            when = f", in about {span_text(left)} at the speed of the last two snapshots" if left is not None else ""
+            yield Finding(
+                "LOG_GAP",
+                "warning",
+                f"{name} needs log file {last[0]}, and the source has files from {min(firsts)} on: soon nobody can serve it{when}",
+                evidence=evidence,
+                fix=(
+                    step(
+                        f"bring {name} back to its source before the next files are deleted",
+                        "nothing in this version keeps log files for a node that lags",
+                        "on the source MIN_KEEP_LOGS and MIN_KEEP_LOGS_AGE keep more files while this lasts",
+                    ),
+                ),
+                server=name,
+                origin=source,
+                items=items,
+            )
+
+
+def _rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:
+    """Which node to copy, and how."""
+    database = name.partition("@")[0]
+    head = tiers.known_head(source)
+    whole = [one for one in tiers.members[source] if one != name and tiers.there(one) and tiers.last(one) == head]
+    siblings = [one for one in whole if one.startswith(f"{database}@")] or [
+        one for one in whole if one not in tiers.roots(source)
+    ]
+    return step(
+        f"rebuild {name} from a copy of {siblings[0] if siblings else 'a node that is up to date'}, which is shut down cleanly for the "
+        "time of copying",
+        "a log cannot be brought up to date without the files in between",
+        "clear the registry of the old row of the node first, and copy nothing of a node that runs",
+    )

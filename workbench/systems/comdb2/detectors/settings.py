@@ -1,0 +1,230 @@
+"""Settings that make loss, or a false tree, likely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from workbench.model import Finding, first_few, step
+from workbench.systems.comdb2.detectors.shown import some, tiers_of
+from workbench.systems.comdb2.tiering import named_in_file
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.by_tier import Tiers
+    from workbench.diagnosing.situation import Situation
+
+Unsafe = tuple[str, str, str, str, Callable[[str], bool]]
+"""Severity, setting, what it does, what to do, and which values are meant."""
+
+
+def _off(value: str) -> bool:
+    return value.upper() in ("OFF", "N", "NO", "FALSE", "0")
+
+
+def _on(value: str) -> bool:
+    return value.upper() in ("ON", "Y", "YES", "TRUE", "1")
+
+
+UNSAFE: tuple[Unsafe, ...] = (
+    (
+        "warning",
+        "physrep_fanout",
+        "with a fanout of 1 no node is ever a candidate: none and one child both count as one",
+        "set 2",
+        "1".__eq__,
+    ),
+    (
+        "warning",
+        "physrep_verify_source_range",
+        "a node is offered sources that have deleted the files it needs",
+        "switch it on",
+        _off,
+    ),
+    (
+        "warning",
+        "physrep_filter_by_class",
+        "a node of production may pull from one of a test class",
+        "switch it on",
+        _off,
+    ),
+    (
+        "warning",
+        "revsql_allow_command_execution",
+        "whoever connects in reverse may run commands; it is meant for tests",
+        "switch it off",
+        _on,
+    ),
+    (
+        "warning",
+        "blocking_physrep",
+        "a replicant asks again and again instead of waiting for the next record",
+        "switch it on",
+        _off,
+    ),
+    (
+        "info",
+        "physrep_max_rollback",
+        "a source may be chosen that is that many files behind, and the node cuts its own log back to it",
+        "set 0 if that is not meant",
+        lambda value: value.isdigit() and int(value) > 0,
+    ),
+)
+
+
+def unsafe_settings(situation: Situation) -> Iterator[Finding]:
+    """Settings of nodes by which something can be lost or looks other than it is."""
+    tiers = tiers_of(situation)
+    nodes = sorted(tiers.seen.settings)
+    for severity, setting, does, do, meant in UNSAFE:
+        set_so = [name for name in nodes if (value := tiers.seen.tunable(name, setting)) is not None and meant(value)]
+        if set_so:
+            value = tiers.seen.tunable(set_so[0], setting)
+            yield Finding(
+                "UNSAFE_SETTING",
+                severity,
+                f"{setting} is {value} on {some(set_so)}: {does}",
+                server=set_so[0],
+                evidence=first_few(
+                    {"node": name, "setting": setting, "value": tiers.seen.tunable(name, setting)} for name in set_so
+                ),
+                fix=(step(f"{do}: put tunable {setting}, and in the configuration file", does),),
+            )
+    yield from _reports(tiers)
+    yield from _source_lists(tiers)
+    yield from _versions(tiers)
+    yield from _lacking_lines(tiers)
+
+
+def _reports(tiers: Tiers) -> Iterator[Finding]:
+    """Nodes that report themselves less often than others take them for hung."""
+    late = []
+    for name in sorted(tiers.seen.settings):
+        every, limit = (
+            tiers.seen.tunable(name, one) or ""
+            for one in ("physrep_keepalive_freq_sec", "physrep_hung_replicant_threshold")
+        )
+        if every.isdigit() and limit.isdigit() and int(every) > int(limit):
+            late.append({"node": name, "physrep_keepalive_freq_sec": every, "physrep_hung_replicant_threshold": limit})
+    if late:
+        yield Finding(
+            "UNSAFE_SETTING",
+            "info",
+            f"{some([row['node'] for row in late])} report themselves less often than others take them for hung: the warnings of stuck "
+            "replicants are false",
+            server=late[0]["node"],
+            evidence=first_few(late),
+            fix=(
+                step(
+                    "set physrep_keepalive_freq_sec below physrep_hung_replicant_threshold",
+                    "a node that is well is as old as that",
+                ),
+            ),
+        )
+
+
+def _source_lists(tiers: Tiers) -> Iterator[Finding]:
+    """Nodes that name fewer hosts of the source than there are, or than their configuration file does."""
+    for source in tiers.sources:
+        hosts = sorted(name.partition("@")[2] for name in tiers.roots(source))
+        rows = []
+        for name in tiers.members[source]:
+            told = tiers.told.sources.get(name)
+            if told is None or not told[1]:
+                continue
+            written = named_in_file(tiers.seen.settings[name])
+            lacks = sorted({*written} - {*told[1]}) or sorted({*hosts} - {*told[1]})
+            # A name that is no host may be that of a tier or a cluster, which stands for all of them.
+            if lacks and set(told[1]) <= {*hosts, *written}:
+                rows.append(
+                    {
+                        "node": name,
+                        "names": ",".join(told[1]),
+                        "lacks": ",".join(lacks),
+                        "cut": bool({*written} - {*told[1]}),
+                    }
+                )
+        if not rows:
+            continue
+        cut = [row["node"] for row in rows if row["cut"]]
+        unused = [one for one in tiers.roots(source) if not getattr(tiers.place(one), "children", ())]
+        yield Finding(
+            "UNSAFE_SETTING",
+            "warning" if cut else "info",
+            f"{some([str(row['node']) for row in rows])} name{'s' if len(rows) == 1 else ''} {rows[0]['names']} alone as the source, not "
+            f"{rows[0]['lacks']}"
+            + (
+                "; their configuration files name it: the program cuts the list after the first registration"
+                if cut
+                else ""
+            )
+            + (f"; nobody pulls from {some(unused)}, and the tree is uneven" if unused else ""),
+            origin=source,
+            server=str(rows[0]["node"]),
+            evidence=first_few(rows),
+            fix=(
+                step(
+                    "name the tier or the cluster in replicate_from instead of a list of hosts, or restart the nodes before they register anew",
+                    "with one host of the source named they find no source at all when that one is down",
+                ),
+            ),
+        )
+
+
+def _versions(tiers: Tiers) -> Iterator[Finding]:
+    """Versions of the program that keep no log for anybody although it seems so; and fleets of several versions."""
+    told = tiers.told.versions
+    if len(told) > 1:
+        yield Finding(
+            "UNSAFE_SETTING",
+            "info",
+            "the nodes run several versions: "
+            + ", ".join(f"{some(names)} {version}" for version, names in told.items()),
+            evidence=first_few({"version": version, "nodes": ", ".join(names)} for version, names in told.items()),
+            fix=(
+                step("bring all to one version", "the registry answers by its own version, and nodes report by theirs"),
+            ),
+        )
+    if "2023" in told:
+        yield Finding(
+            "UNSAFE_SETTING",
+            "warning",
+            f"{some(told['2023'])} delete log files although replicants need them: this version asks for the state ACTIVE, and the rows say "
+            "Active"
+            + ("" if tiers.told.local else "; besides, the tables are in another database, where it does not look"),
+            server=told["2023"][0],
+            evidence=first_few({"node": name, "version": "2023"} for name in told["2023"]),
+            fix=(
+                step(
+                    "keep more files on the source: MIN_KEEP_LOGS, MIN_KEEP_LOGS_AGE",
+                    "the document says that the registry pauses log deletion; it does not",
+                ),
+            ),
+        )
+
+
+NEEDED = ("nonames", "elect_highest_committed_gen")
+
+
+def _lacking_lines(tiers: Tiers) -> Iterator[Finding]:
+    """Configuration files without a line that physical replication needs to work."""
+    for line in NEEDED:
+        lacking = [
+            name
+            for name in sorted(tiers.seen.settings)
+            if "replicate_from" in tiers.seen.settings[name].get("line", {})
+            and line not in tiers.seen.settings[name]["line"]
+        ]
+        if lacking:
+            yield Finding(
+                "UNSAFE_SETTING",
+                "warning",
+                f"the configuration files of {some(lacking)} do not have the line {line}, which physical replication needs",
+                server=lacking[0],
+                evidence=first_few({"node": name, "line": line} for name in lacking),
+                fix=(
+                    step(
+                        f"add {line} to the configuration file and restart the node",
+                        "the document of the program calls it required",
+                    ),
+                ),
+            )

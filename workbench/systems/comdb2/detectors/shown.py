@@ -1,0 +1,63 @@
+"""How findings of Comdb2 show nodes and places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.systems.comdb2.lsn import lsn_text
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.by_tier import Tiers
+    from workbench.diagnosing.situation import Situation
+
+Row = Mapping[str, Any]
+
+
+def tiers_of(situation: Situation) -> Tiers:
+    """The trees of the situation."""
+    assert situation.verdicts.tiers is not None
+    return situation.verdicts.tiers
+
+
+def each(tiers: Tiers) -> Iterator[tuple[str, str]]:
+    """Source database and name of every node that follows it, the source's own nodes left out."""
+    for source in tiers.sources:
+        own = set(tiers.roots(source))
+        yield from ((source, name) for name in tiers.members[source] if name not in own)
+
+
+def place_text(place: tuple[int, int] | None) -> str | None:
+    """A place as the server writes it."""
+    return lsn_text(place) if place else None
+
+
+def evidence_of(tiers: Tiers, name: str) -> dict[str, Any]:
+    """What the registry says of a node, and what it answered itself."""
+    row, place = tiers.seen.nodes.get(name), tiers.place(name)
+    age = tiers.seen.age(name)
+    told = {
+        "node": name,
+        "state": row["state"] if row else None,
+        "keepalive_age_s": None if age is None else round(age, 1),
+        "reported": place_text(tiers.seen.reported(name)),
+        "answered": tiers.seen.answered(name),
+        "last": place_text(tiers.seen.probed(name)),
+        "pulls_from": ", ".join(place.parents) if place and place.parents else None,
+        "file": row["file"] if row else None,
+        "offset": row["offset"] if row else None,
+        "its_log_ends": tiers.said_stop.get(name),
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def some(names: list[str] | tuple[str, ...], most: int = 3) -> str:
+    """A few names, and how many more."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def span_text(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 120:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"

@@ -1,0 +1,267 @@
+"""The shape of the trees: circles, orphans, full and deep nodes, reverse connections, and who holds the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.model import Finding, first_few, step
+from workbench.rules.tier_conditions import CYCLE, GONE, HUNG, ORPHAN, SAYS
+from workbench.rules.tiers import CIRCLE, Pull
+from workbench.systems.comdb2.detectors.nodes import RESET
+from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.by_tier import Tiers
+    from workbench.diagnosing.situation import Situation
+
+FORCE = "put tunable physrep_force_registration on it"
+
+
+def cycles(situation: Situation) -> Iterator[Finding]:
+    """Nodes that pull from each other in a circle: a finding for each circle."""
+    tiers = tiers_of(situation)
+    left = [(source, name) for source, name in each(tiers) if tiers.states[name] == CYCLE]
+    while left:
+        source, name = left[0]
+        circle = _circle(tiers, name)
+        left = [one for one in left if one[1] not in circle]
+        yield Finding(
+            "TOPOLOGY_CYCLE",
+            "error",
+            f"{some(circle, 6)} pull from each other in a circle: no change of {source} reaches them over it",
+            server=circle[0],
+            origin=source,
+            evidence=first_few(evidence_of(tiers, one) for one in circle),
+            fix=(
+                step(
+                    f"delete the row of {circle[0]} from comdb2_physrep_connections, and let it register anew ({FORCE})",
+                    "every node of a circle waits for the others",
+                    "until then the registry's own query goes round in the circle",
+                ),
+            ),
+        )
+
+
+def _circle(tiers: Tiers, name: str) -> list[str]:
+    """The nodes of the circle that a node is in, by name."""
+
+    def above(one: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [one]
+        while waiting:
+            place = tiers.place(waiting.pop())
+            new = set(place.parents if place else ()) - found
+            found |= new
+            waiting += new
+        return found
+
+    return sorted(other for other in above(name) if name in above(other)) or [name]
+
+
+def orphans(situation: Situation) -> Iterator[Finding]:
+    """Nodes that say that they replicate, and hang on no source."""
+    tiers = tiers_of(situation)
+    for source, name in each(tiers):
+        place = tiers.place(name)
+        if tiers.states[name] != ORPHAN and not (
+            place
+            and place.parents
+            and place.tier is None
+            and place.problem != CIRCLE
+            and tiers.states[name] not in (*GONE, HUNG)
+        ):
+            continue
+        why = place.problem if place and place.problem else "no row says from whom it pulls"
+        yield Finding(
+            "TOPOLOGY_ORPHAN",
+            "error" if place and place.parents else "warning",
+            f"{name} hangs on no source: {why}",
+            server=name,
+            origin=source,
+            evidence=(evidence_of(tiers, name),),
+            fix=(
+                step(
+                    f"let it register anew ({FORCE})",
+                    SAYS[ORPHAN],
+                    "the registry may be older than what the node does: ask the node where it pulls from (physrep_repl_name, "
+                    "physrep_repl_host)",
+                ),
+            ),
+        )
+
+
+def full_nodes(situation: Situation) -> Iterator[Finding]:
+    """Nodes that more pull from than the fanout says."""
+    tiers = tiers_of(situation)
+    for source in tiers.sources:
+        for name in tiers.members[source]:
+            place = tiers.place(name)
+            fanout = tiers.fanout(name)
+            if place is None or len(place.children) <= fanout:
+                continue
+            dead = [child for child in place.children if tiers.states.get(child) in (*GONE, HUNG)]
+            spare = [one for one in tiers.roots(source) if one != name and not (tiers.place(one) or place).children]
+            told = f"; {some(dead)} of them are gone" if dead else ""
+            unused = f"; {some(spare)} of the source serve nobody" if spare else ""
+            soft = (
+                "the registry looks a second time without regard to it"
+                if tiers.told.rules.second_pass
+                else "it is a maximum"
+            )
+            yield Finding(
+                "FANOUT_EXCEEDED",
+                "warning",
+                f"{len(place.children)} nodes pull from {name}, and the fanout is {fanout} ({soft}){told}{unused}",
+                server=name,
+                origin=source,
+                evidence=first_few(evidence_of(tiers, child) for child in place.children),
+                fix=(
+                    step(
+                        f"let {place.children[-1]} register anew ({FORCE}) once another node has room",
+                        "each node that pulls costs its source a query that never ends",
+                        "what it is offered is left to the registry: the what-if panel of 33_physical_tiers shows it",
+                    ),
+                ),
+            )
+
+
+def too_deep(situation: Situation) -> Iterator[Finding]:
+    """Trees with more tiers than their nodes need: each one adds its delay, and hides what is below it when it fails."""
+    tiers = tiers_of(situation)
+    for source in tiers.sources:
+        tiered = {name: place.tier for name, place in tiers.trees[source].places.items() if place.tier is not None}
+        roots, fanout = len(tiers.roots(source)), max(1, tiers.told.rules.fanout_of(source))
+        followers = len(tiers.members[source]) - roots
+        needed, room = 0, 0
+        while room < followers:
+            needed += 1
+            room += roots * fanout**needed
+        deep = sorted(name for name, tier in tiered.items() if tier > needed)
+        if deep and followers:
+            depth = max(tiered.values())
+            yield Finding(
+                "TIER_TOO_DEEP",
+                "warning" if depth > needed + 1 else "info",
+                f"the tree of {source} has {depth} tiers below the source; {needed} would do for its {followers} nodes with the fanout "
+                f"{fanout}: {some(deep)}",
+                origin=source,
+                evidence=first_few(evidence_of(tiers, name) for name in deep),
+                fix=(
+                    step(
+                        f"let {deep[0]} register anew ({FORCE}) when nodes nearer to the source have room",
+                        "what delays or stops a node delays and stops all below it",
+                    ),
+                ),
+            )
+
+
+def pending_limit(situation: Situation) -> Iterator[Finding]:
+    """So many nodes wait for a source that the registry refuses all that ask."""
+    tiers = tiers_of(situation)
+    most = tiers.told.rules.most_pending
+    waiting = sorted(name for name, row in tiers.seen.nodes.items() if row["state"] == "Pending")
+    if most is None or len(waiting) < most + (not tiers.told.rules.full_at_limit):
+        return
+    yield Finding(
+        "PENDING_LIMIT",
+        "error",
+        f"{len(waiting)} nodes are Pending and the limit is {most}: the registry answers nobody, and does not even record who asks",
+        evidence=first_few(evidence_of(tiers, name) for name in waiting),
+        fix=(
+            step(
+                "raise physrep_max_pending_replicants, or reset the rows of nodes that are gone",
+                "a row stays Pending for ever when its node died before it found a source",
+                RESET.format("DATABASE", "HOST"),
+            ),
+        ),
+    )
+
+
+def reverse_links(situation: Situation) -> Iterator[Finding]:
+    """Rows for connections that the source makes to a node: without the other half nobody pulls."""
+    tiers = tiers_of(situation)
+    pulling = {(pull.name, pull.source) for pull in tiers.seen.pulls}
+    for row in tiers.seen.awaited:
+        meant = {
+            (node, source)
+            for node in _named(tiers, row.database, row.host)
+            for source in _named(tiers, row.source_database, row.source_host)
+        }
+        waiting = [node for node in _named(tiers, row.database, row.host) if node in tiers.seen.nodes]
+        why = ""
+        if not waiting:
+            why = f"{_end(row.database, row.host)} is to be connected to, and no such node is in the registry"
+        elif not _named(tiers, row.source_database, row.source_host):
+            why = f"{row.name} waits for {_end(row.source_database, row.source_host)}, which is no node that is known"
+        elif not meant & pulling and not any(name == node for node in waiting for name, _ in pulling):
+            why = f"{some(waiting)} wait for a connection from {_end(row.source_database, row.source_host)}, and nobody has made one"
+        if why:
+            yield Finding(
+                "REVERSE_LINK_MISSING",
+                "error" if waiting else "warning",
+                why,
+                server=waiting[0] if waiting else None,
+                evidence=(_row(row),),
+                fix=(
+                    step(
+                        "see that the source can reach the node and has read its list (physrep_revconn_check_interval, "
+                        "revsql_host_refresh_freq_sec), or correct the row in comdb2_physrep_sources",
+                        "a node with such a row does not connect itself, it waits; a source connects to the hosts of its list alone",
+                        "both ends read the table by host, tier or cluster name in newer versions only",
+                    ),
+                ),
+            )
+
+
+def _named(tiers: Tiers, database: str, host: str) -> list[str]:
+    """The nodes that a row means: of a database all where no host of that name is known, for it may name a tier or a cluster."""
+    of = [name for name in tiers.seen.names if name.startswith(f"{database}@")]
+    return [f"{database}@{host}"] if f"{database}@{host}" in of else []
+
+
+def _end(database: str, host: str) -> str:
+    return f"{database}@{host}"
+
+
+def _row(row: Pull) -> dict[str, str]:
+    return {
+        "dbname": row.database,
+        "host": row.host,
+        "source_dbname": row.source_database,
+        "source_host": row.source_host,
+    }
+
+
+def held_log(situation: Situation) -> Iterator[Finding]:
+    """Who keeps the source from deleting log files, where its version lets anybody."""
+    tiers = tiers_of(situation)
+    for source in tiers.sources:
+        held = tiers.hold(source)
+        head = tiers.known_head(source)
+        others = [name for name in held.holders if name not in tiers.roots(source)]
+        if held.kept_from is None or head is None or not others:
+            continue
+        dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG)]
+        files = head[0] - held.kept_from
+        size, _ = tiers.lag((held.kept_from, 0), head)
+        yield Finding(
+            "LOG_HELD",
+            "error" if dead else "warning" if files > 1 else "info",
+            f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at {place_text(tiers.seen.reported(others[0]))}: "
+            f"{files:,} files"
+            + (f", {size:,} bytes," if size else "")
+            + f" behind the head of {source} are kept"
+            + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else ""),
+            server=others[0],
+            origin=source,
+            items=tuple(place_text(tiers.seen.reported(name)) or "" for name in others),
+            evidence=first_few(evidence_of(tiers, name) for name in others),
+            fix=(
+                step(
+                    "bring it forward, or if it is gone: " + RESET.format(*others[0].split("@", 1)),
+                    "after that the others delete what nobody else needs",
+                    f"{some(others)} can then not go on from a log any more, and {'have' if len(others) > 1 else 'has'} to be rebuilt",
+                ),
+            ),
+        )
