@@ -1,0 +1,355 @@
+"""A tree brought back within its fanout, and under nodes that have the files needed, with the fewest moves.
+
+A move gives a node, with all below it, another source. Who must move: a node without a source that can serve it, and as many of
+an over-full node's children as are too many. Nodes whose logs end in the same file are alike in where they may go, so the moves
+are found as a flow from files to free places, and single nodes are named at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from workbench.rules.reshaping import Files, files_of
+from workbench.rules.tiers import Pull, Registry, tree
+
+_Class = int | None
+"""The file in which a log ends; None: not known, such a node may go anywhere."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A node that gets another source; `was` is None where it had none."""
+
+    name: str
+    was: str | None
+    to: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How the tree is brought in order.
+
+    moves     each node at most once, in an order in which they can be done
+    fewest    it was proven that no fewer moves do
+    unplaced  node -> why no source was found for it: it has to be built anew, and takes no place meanwhile
+    after     the registry with all of it done
+    """
+
+    moves: tuple[Moved, ...]
+    fewest: bool
+    unplaced: Mapping[str, str]
+    after: Registry
+
+
+def balanced(registry: Registry, source_database: str, fanout: int, files: Files | None = None) -> Balance:
+    """The fewest moves after which every node hangs on the source, none serves more than the fanout, and each has a source
+    with the file that it needs.
+
+    files  what each node's log holds, as it was probed; else what the registry tells. A node of which nothing is known keeps
+           those that pull from it, and gets no other
+    """
+    made = _Balancing(registry, source_database, fanout, files_of(registry) if files is None else files)
+    made.go()
+    ends = {one.name: (one.database, one.host) for one in registry.nodes}
+    ends |= {pull.source: (pull.source_database, pull.source_host) for pull in registry.pulls}
+    to = {one.name: one.to for one in made.moves}
+    pulls = tuple(pull for pull in registry.pulls if made.parent.get(pull.name, pull.source) == pull.source)
+    pulls = tuple(pull for pull in pulls if pull.name not in to)
+    pulls += tuple(Pull(*ends[name], *ends[source]) for name, source in to.items())
+    return Balance(tuple(made.moves), made.fewest, made.unplaced, replace(registry, pulls=pulls))
+
+
+class _Balancing:
+    def __init__(self, registry: Registry, source: str, fanout: int, files: Files) -> None:
+        self.fanout, self.files = fanout, files
+        places = tree(registry, source).places
+        self.tier = {name: place.tier for name, place in places.items()}
+        self.roots = [name for name in places if self.tier[name] == 0]
+        self.nodes = [name for name in places if self.tier[name] != 0]
+        # Of several sources the one by the shortest way is the node's own.
+        self.parent: dict[str, str] = {}
+        for name in self.nodes:
+            known = [above for above in places[name].parents if above in places]
+            if known:
+                self.parent[name] = min(known, key=lambda above: (self._rank(above), above))
+        self.file: dict[str, _Class] = {name: files[name][1] if name in files else None for name in self.nodes}
+        self.moves: list[Moved] = []
+        self.unplaced: dict[str, str] = {}
+        self.fewest = True
+
+    def go(self) -> None:
+        """Find the moves."""
+        self._find_servers()
+        self._find_kept()
+        free = self._flow()
+        self._name_them(free)
+
+    def _rank(self, name: str) -> float:
+        tier = self.tier[name]
+        return float("inf") if tier is None else tier
+
+    def _serves(self, parent: str, file: _Class) -> bool:
+        return parent in self.files and (file is None or self.files[parent][0] <= file <= self.files[parent][1])
+
+    def _keeps(self, child: str) -> bool:
+        """Its source can serve it, or nothing says that it cannot."""
+        above, file = self.parent.get(child), self.file[child]
+        return above in self.able and (above not in self.files or self._serves(above, file))
+
+    def _find_servers(self) -> None:
+        """From the source downwards: who could be served at all, whatever the fanout, and by whom."""
+        self.able = set(self.roots)
+        self.servers: dict[_Class, list[str]] = {}
+        waiting = list(self.roots)
+        by_file: dict[_Class, list[str]] = {}
+        for name in self.nodes:
+            by_file.setdefault(self.file[name], []).append(name)
+        kept: dict[str, list[str]] = {}
+        for name, above in self.parent.items():
+            if above not in self.files:
+                kept.setdefault(above, []).append(name)
+        for name in waiting:  # grows
+            for file in [one for one in by_file if self._serves(name, one)]:
+                fresh = [one for one in by_file.pop(file) if one not in self.able]
+                self.able.update(fresh)
+                waiting += fresh
+            fresh = [one for one in kept.get(name, ()) if one not in self.able]
+            self.able.update(fresh)
+            waiting += fresh
+        for name in self.nodes:
+            if name not in self.able:
+                self.unplaced[name] = f"no node that hangs on the source has file {self.file[name]}"
+        order = sorted(self.able, key=lambda name: (self._rank(name), name))
+        for file in {self.file[name] for name in self.able if name in self.file}:
+            self.servers[file] = [name for name in order if self._serves(name, file)]
+
+    def _find_kept(self) -> None:
+        """Who may stay where it is, circles cut; and how many moves there must be at the least."""
+        self.placing = [name for name in self.nodes if name in self.able]
+        kept = {name: self.parent[name] for name in self.placing if self._keeps(name)}
+        least = len(self.placing) - len(kept)
+        load = Counter(kept.values())
+        over = {name: count - self.fanout for name, count in load.items() if count > self.fanout}
+        least += sum(over.values())
+        self.circles = False
+        for circle in _circles(kept):
+            self.circles = True
+            cut = next((name for name in circle if over.get(kept[name], 0) > 0), None)
+            if cut is None:
+                cut, least = circle[0], least + 1
+            else:
+                over[kept[cut]] -= 1
+            del kept[cut]
+        self.kept, self.least = kept, least
+
+    def _flow(self) -> Counter[tuple[str, _Class]]:
+        """How many of which file each node serves, within the fanout: as few of them new as can be."""
+        self.had = Counter((above, self.file[name]) for name, above in self.kept.items())
+        has: Counter[tuple[str, _Class]] = Counter()
+        self.used: Counter[str] = Counter()
+        for (above, file), count in sorted(self.had.items(), key=lambda item: (item[0][0], str(item[0][1]))):
+            taken = min(count, self.fanout - self.used[above])
+            if taken > 0:
+                has[above, file] = taken
+                self.used[above] += taken
+        lacking = Counter(self.file[name] for name in self.placing)
+        for (_, file), count in has.items():
+            lacking[file] -= count
+        self.cost = 0
+        self.inside = _reached(self.roots, self.kept)
+        self.next = dict.fromkeys(self.servers, 0)
+        for file in sorted(lacking, key=lambda one: (one is not None, one or 0)):
+            for _ in range(lacking[file]):
+                if (parent := self._spare(file)) is not None:
+                    has[parent, file] += 1
+                    self.used[parent] += 1
+                    self.cost += 1
+                elif not self._rearranged(file, has):
+                    self.fewest = False
+        return has
+
+    def _spare(self, file: _Class) -> str | None:
+        """A node with a free place for that file: one that hangs on the source now, as high as there is."""
+        servers = self.servers[file]
+        while self.next[file] < len(servers) and self.used[servers[self.next[file]]] >= self.fanout:
+            self.next[file] += 1
+        found = None
+        for name in servers[self.next[file] :]:
+            if self.used[name] < self.fanout:
+                if name in self.inside:
+                    return name
+                found = found or name
+        return found
+
+    def _rearranged(self, file: _Class, has: Counter[tuple[str, _Class]]) -> bool:
+        """Make room by moving others on, by the way that costs the fewest further moves (Bellman and Ford over the files)."""
+        places: dict[str, list[_Class]] = {}
+        for (parent, other), count in has.items():
+            if count:
+                places.setdefault(parent, []).append(other)
+        cost: dict[_Class, int] = {file: 0}
+        came: dict[_Class, tuple[_Class, str]] = {}
+        for _ in range(len(self.servers) + 1):
+            changed = False
+            for one, so_far in list(cost.items()):
+                for parent in self._open_to(one):
+                    adding = so_far + (has[parent, one] >= self.had[parent, one])
+                    for other in places.get(parent, ()):
+                        price = adding - (has[parent, other] > self.had[parent, other])
+                        if other != one and price < cost.get(other, 1 << 30):
+                            cost[other], came[other], changed = price, (one, parent), True
+            if not changed:
+                break
+        best: tuple[int, _Class, str] | None = None
+        for one, so_far in cost.items():
+            for parent in self._open_to(one):
+                price = so_far + (has[parent, one] >= self.had[parent, one])
+                if self.used[parent] < self.fanout and (best is None or price < best[0]):
+                    best = (price, one, parent)
+        if best is None:
+            return False
+        price, one, parent = best
+        self.cost += price
+        self.used[parent] += 1
+        has[parent, one] += 1
+        while one in came and one != file:
+            before, through = came[one]
+            has[through, one] -= 1
+            has[through, before] += 1
+            one = before
+        return True
+
+    def _open_to(self, file: _Class) -> Iterable[str]:
+        yield from self.servers[file]
+        yield from (
+            parent for (parent, one), count in self.had.items() if one == file and count and parent not in self.files
+        )
+
+    def _name_them(self, has: Counter[tuple[str, _Class]]) -> None:
+        """Who stays, and who goes where: first those that hang on the source then, so that no two hang on each other."""
+        staying: dict[str, str] = {}
+        left = Counter(has)
+        weight = _weights(self.kept)
+        for name in sorted(self.kept, key=lambda one: (-weight.get(one, 0), one)):
+            key = (self.kept[name], self.file[name])
+            if left[key] > 0:
+                left[key] -= 1
+                staying[name] = self.kept[name]
+        pools: dict[_Class, list[str]] = {}
+        for name in sorted(set(self.placing) - staying.keys(), key=lambda one: (weight.get(one, 0), one), reverse=True):
+            pools.setdefault(self.file[name], []).append(name)
+        slots = {key: count for key, count in left.items() if count > 0}
+        children: dict[str, list[str]] = {}
+        for name, above in staying.items():
+            children.setdefault(above, []).append(name)
+        inside = _reached(self.roots, staying)
+        wanted = {parent for parent, _ in slots}
+        while any(pools.values()):
+            spot = next((key for key in slots if key[0] in inside and pools.get(key[1])), None)
+            if spot is None:
+                spot = self._elsewhere(slots, pools, inside, staying)
+            if spot is None:
+                break
+            parent, file = spot
+            name = next((one for one in pools[file] if wanted & _below(one, children)), pools[file][0])
+            pools[file].remove(name)
+            slots[spot] -= 1
+            if not slots[spot]:
+                del slots[spot]
+            inside |= _below(name, children)
+            self._move(name, parent)
+        for name in sorted(one for pool in pools.values() for one in pool):
+            self.fewest = False
+            self.unplaced[name] = f"the nodes that have file {self.file[name]} are full"
+        for name in sorted(set(self.placing) - inside - self.unplaced.keys()):
+            self.unplaced[name] = f"it hangs on {staying.get(name, 'a node')}, for which there is no source"
+        for name, above in staying.items():
+            self.parent[name] = above
+        self.fewest = self.fewest and len(self.moves) in ([self.least] if self.circles else [self.least, self.cost])
+
+    def _elsewhere(
+        self,
+        slots: dict[tuple[str, _Class], int],
+        pools: dict[_Class, list[str]],
+        inside: set[str],
+        staying: Mapping[str, str],
+    ) -> tuple[str, _Class] | None:
+        """All places left are below nodes that are not placed yet: one more that is free, and one of those given up."""
+        load = Counter(staying.values()) + Counter(one.to for one in self.moves)
+        for (parent, _), count in slots.items():
+            load[parent] += count
+        for file, pool in pools.items():
+            for parent in self.servers[file] if pool else ():
+                if parent in inside and load[parent] < self.fanout:
+                    given_up = next((key for key in slots if key[1] == file), None)
+                    if given_up is not None:
+                        slots[given_up] -= 1
+                        if not slots[given_up]:
+                            del slots[given_up]
+                    slots[parent, file] = slots.get((parent, file), 0) + 1
+                    return parent, file
+        return None
+
+    def _move(self, name: str, to: str) -> None:
+        was = self.parent.get(name)
+        if was is None:
+            why = "it pulls from no node that is known"
+        elif self.kept.get(name) == was:
+            why = f"{was} serves more than {self.fanout}, or makes room"
+        elif was in self.able and self._serves(was, self.file[name]):
+            why = f"it and {was} pull, over others, from each other"
+        elif was in self.able:
+            why = f"{was} does not have file {self.file[name]}"
+        else:
+            why = f"no node that could serve {was} is left"
+        self.moves.append(Moved(name, was, to, why))
+
+
+def _reached(roots: Iterable[str], parents: Mapping[str, str]) -> set[str]:
+    children: dict[str, list[str]] = {}
+    for name, above in parents.items():
+        children.setdefault(above, []).append(name)
+    return {name for root in roots for name in _below(root, children)}
+
+
+def _below(name: str, children: Mapping[str, Iterable[str]]) -> set[str]:
+    found, waiting = {name}, [name]
+    for one in waiting:  # grows
+        fresh = [child for child in children.get(one, ()) if child not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+def _circles(parents: Mapping[str, str]) -> list[list[str]]:
+    """Each node has one parent at most: following it from any node ends, or goes round."""
+    done: set[str] = set()
+    found = []
+    for start in sorted(parents):
+        way: dict[str, int] = {}
+        name = start
+        while name in parents and name not in done and name not in way:
+            way[name] = len(way)
+            name = parents[name]
+        if name in way:
+            found.append(list(way)[way[name] :])
+        done.update(way)
+    return found
+
+
+def _weights(parents: Mapping[str, str]) -> dict[str, int]:
+    """Node -> how many hang on it; circles are cut before."""
+    count = Counter(parents.values())
+    weight = dict.fromkeys(parents, 0)
+    waiting = [name for name in parents if not count[name]]
+    for name in waiting:  # grows, upwards
+        above = parents[name]
+        if above in weight:
+            weight[above] += weight[name] + 1
+            count[above] -= 1
+            if not count[above]:
+                waiting.append(above)
+    return weight
