@@ -71,6 +71,7 @@ bench: $(READY_BENCH)
 	$(BIN)/python -m benchmarks.missed
 	$(BIN)/python -m benchmarks.entries --entries 100000
 	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.physical
 
 lint: $(READY)
 	$(BIN)/ruff check .
