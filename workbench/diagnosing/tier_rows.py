@@ -84,7 +84,7 @@ def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn,
         for name in tiers.members[source]
         for place in (tiers.seen.reported(name), *(tiers.seen.probed(name, which) for which in ("last", "commit")))
         if place is not None and last < place <= upto
-    }
+    } | {upto}
     return min(named), len(named)
 
 
