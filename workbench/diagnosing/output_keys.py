@@ -304,8 +304,8 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].says": "the same as a sentence",
     "trees[].nodes[].gap": "what it needs next is gone: `source`, from the source, others have it; `now`, from all that answer; null: "
     "it is there",
-    "trees[].nodes[].served_by": "nodes that answer and have what it needs next, in the tree or not, those that go furthest first",
-    "trees[].nodes[].served_by_silent": "nodes that have it and do not answer",
+    "trees[].nodes[].served_by": "nodes that answer and have what it needs next, in the tree or not, the first ten, those that go furthest first",
+    "trees[].nodes[].served_by_silent": "nodes that have it and do not answer, the first ten",
     "trees[].nodes[].lost_in_s": "seconds until the source has deleted the file that it needs, at the present speed; null: nobody knows",
     "trees[].nodes[].files": "number and size of each of its log files",
     "trees[].nodes[].registry_is_stale": "it says something else of itself than the registry does",
