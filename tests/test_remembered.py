@@ -299,7 +299,7 @@ def test_where_servers_keep_logs_a_sentence_says_so(view: type[Any]) -> None:
 @pytest.mark.parametrize(
     ("view", "says"),
     [
-        (AnchorLine, "its servers keep no log of changes: see 31_entry_replication; sessions are played for"),
+        (AnchorLine, "31_entry_replication shows how its servers replicate; sessions are played for"),
         (Stepper, "its servers keep no log of changes"),
         (Stops, "its servers keep no log of changes"),
         (PendingLanes, "servers of Kanidm keep no pending list"),

@@ -35,15 +35,14 @@ class EntryDiff(OfIncident, drawn_by="entries"):
 
     def drawn(self) -> dict[str, Any]:
         """The differing entries of two servers; those that lack something, and one that can tell, to begin with."""
-        if self.incident.topology.pulling is not None or self.incident.system.streaming:
-            more = "what a server lacks of the others is under missing, by entry and attribute; "
-            more += "31_entry_replication shows the rest"
-            rows = "32_transactions shows what each server lacks of the stream"
+        if (system := self.incident.system).notebook:
+            more = (
+                "what a server lacks of the others is under missing, by entry and attribute; " if system.pulling else ""
+            )
             raise NotOfThisSystem(
-                f"of {'tables' if self.incident.system.streaming else 'entries'} of {self.incident.system.title} the changes are "
-                "held, and no values",
+                f"of {'entries' if system.pulling else 'tables'} of {system.title} the changes are held, and no values",
                 self.incident.case.name,
-                rows if self.incident.system.streaming else more,
+                f"{more}{system.notebook} shows what each server lacks",
             )
         there = sorted(with_entries(self.incident))
         if len(there) < 2:

@@ -97,9 +97,12 @@ class Reader(Protocol):
 class Detail(Protocol):
     """What `inspect` tells of one file: it is given each piece, in order, with what was read of it."""
 
-    def add(self, piece: Piece, parsed: Parsed) -> None: ...
+    def add(self, piece: Piece, parsed: Parsed) -> None:
+        """One more piece, and what was read of it."""
 
-    def detail(self) -> dict[str, Any]: ...
+    def detail(self) -> dict[str, Any]:
+        """What there is to show of all of them."""
+        ...
 
 
 RECORDS, LINES, ITEMS, FRAMES, WHOLE = "records", "lines", "items", "frames", "whole"
@@ -252,6 +255,7 @@ class System:
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
     pending       gives how its servers hold back claims (`workbench.rules.pending_examples.Pending`); None: they do not
     secrets       gives its rules of what is a secret (`workbench.boundary.Secrets`); None: only those of every system hold
+    notebook      the notebook that shows how its servers replicate, where the general ones cannot
     words         word of this vocabulary -> what people of this system call it, for readers of a report
     refill        the verb for giving a server all data of another one
     milestones    codes of messages that a line of time shows -> what happened, in a few words
@@ -295,6 +299,7 @@ class System:
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds
     pending: Callable[[], Any] | None = None
     secrets: Callable[[], Any] | None = None
+    notebook: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     refill: str = "initialise"
     milestones: Mapping[str, str] = field(default_factory=dict)

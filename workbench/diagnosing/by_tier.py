@@ -92,14 +92,11 @@ class Tiers:
 
     def known_head(self, source: str) -> Lsn | None:
         """The newest place that anything tells of the source, its log included."""
-        logs = (self.logs.span(name) for name in self.roots(source))
-        told = [self.head(source, True), self.head(source, False), *(span[1] for span in logs if span)]
-        return max(filter(None, told), default=None)
+        return max(filter(None, map(self.seen.last, self.roots(source))), default=None)
 
     def last(self, name: str) -> Lsn | None:
         """The newest place that anything tells of a node."""
-        span = self.logs.span(name)
-        return max(filter(None, (self.seen.last(name), span[1] if span else None)), default=None)
+        return self.seen.last(name)
 
     @cached_property
     def sizes(self) -> tuple[dict[int, int], frozenset[int]]:
@@ -122,14 +119,16 @@ class Tiers:
 
     def has(self, name: str, needed: Lsn) -> bool:
         """Whether a node has the file of that place, and goes further."""
-        first, last = self.seen.first_file(name), self.seen.last(name)
-        return first is not None and last is not None and first <= needed[0] and last > needed
+        last = self.seen.last(name)
+        return last is not None and last > needed and self.seen.has_file(name, needed[0])
 
     def there(self, name: str) -> bool:
-        """Whether a node can be asked: it answered, or nobody tried and it reports itself."""
+        """Whether a node can be asked: it answered, or nobody tried and it reports itself; or its log was read."""
         answered = self.seen.answered(name)
         age = self.seen.age(name)
-        return answered if answered is not None else age is not None and age < self.told.stale_after
+        if answered is None:
+            return name in self.seen.logs or (age is not None and age < self.told.stale_after)
+        return answered
 
     def donors(self, name: str) -> tuple[list[str], list[str]]:
         """Who has what a node needs next: nodes that can be asked and bring it to the head of the source, those that are
@@ -287,6 +286,8 @@ class Tiers:
                 if answered is False
                 else (conditions.HUNG if silent and answered is None else conditions.HEALTHY)
             )
+        if not self.seen.nodes and answered is None:
+            return conditions.UNTOLD
         parent = self.parent(name)
         pulls = bool(place and place.parents)
         waits = not pulls and row is not None

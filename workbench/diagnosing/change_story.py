@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.diagnosing.by_entry import names_of, pulls, verdicts_by_entry
 from workbench.diagnosing.by_stream import Streams, verdicts_by_stream, would_send
+from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.diagnosis import case_at, logs_of, session_in
+from workbench.diagnosing.tier_stories import placed, verdicts_by_tier, would_give
 from workbench.diagnosing.verdicts import Verdict, verdicts_on
 from workbench.engine.logs import StoredLog
 from workbench.engine.reading import stream_part
@@ -23,7 +25,7 @@ from workbench.rules.verdicts import PRESENT
 _PROOFS = 5
 """Rows of one server and table that are shown."""
 
-_BY_NUMBERS = ("changes", "states")
+_BY_NUMBERS = ("changes", "states", "records")
 """Tables that name a change by its halves."""
 
 _SAID = {
@@ -32,6 +34,7 @@ _SAID = {
     "entry_states": ("target", "attribute", "state", "mark"),
     "messages": ("at", "code", "link", "text"),
     "states": ("kind", "entry", "attribute"),
+    "records": ("kind", "generation", "at", "length", "transaction"),
     "segments": ("segment", "ended", "operation", "target", "piece", "rows"),
 }
 
@@ -55,7 +58,11 @@ def story_in(
     if key is None:
         raise Problem(f"{position} is not a position", "", "give one as the tables show it")
     senders: Callable[..., Any] = partial(_suppliers, shown, logs)
-    if shown.system.streaming:
+    if shown.system.tiering:
+        tiers = Tiers(case, shown)
+        key = placed(tiers, key)
+        found, senders = verdicts_by_tier(tiers, key), partial(_pulled, tiers)
+    elif shown.system.streaming:
         found, senders = verdicts_by_stream(case, shown, key), partial(_streamers, case, shown)
     elif shown.pulling:
         found, senders = verdicts_by_entry(case, shown, key), partial(_answerers, case, shown)
@@ -123,6 +130,7 @@ def _proofs(case: Case, shown: Topology, key: str) -> Iterator[dict[str, Any]]:
     by_text = (pc.field("position") >= system.show(key)) & (pc.field("position") < after)
     where = dict.fromkeys(_SAID, by_text) | {"changes": (pc.field("hi") == hi) & (pc.field("lo") == lo)}
     where["segments"] = pc.field("position") == key
+    where["records"] = where["changes"]
     where["states"] = (pc.field("hi") == hi) & (pc.field("origin") == system.origin_of(key))
     for one in case.inputs:
         for table, columns in _SAID.items():
@@ -180,6 +188,13 @@ def _answerers(case: Case, shown: Topology, key: str, consumer: str, suffix: str
             after, upto = row["owed"].get(origin, ("", ""))
             why = row["reasons"][-1]["says"] if row["reasons"] else ""
             yield {**told, "outcome": SENT if after < show(key) <= upto else None, "why": why}
+
+
+def _pulled(tiers: Tiers, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:
+    """Whether each other node could give the record to this one, where nodes pull a physical log."""
+    for supplier, link, sent, why in would_give(tiers, key, consumer):
+        told = {"supplier": supplier, "link": link, "link_enabled": True if link else None}
+        yield {**told, "decision": SEND if sent else NOTHING, "outcome": SENT if sent else None, "why": why}
 
 
 def _streamers(case: Case, shown: Topology, key: str, consumer: str, suffix: str | None) -> Iterator[dict[str, Any]]:

@@ -95,7 +95,7 @@ def diagnose(
         "schema": 1,
         "case": {"name": case.name, "system": case.system, "snapshots": list(case.snapshots)},
         "servers": [
-            *(_server(shown, replica) for replica in shown.replicas),
+            *(_server(shown, replica, judged) for replica in shown.replicas),
             *(judged.streams.told_of() if judged.streams else ()),
         ],
         "links": [_link(link) for link in shown.links],
@@ -450,7 +450,8 @@ class PlannedSession:
         return pa.array(outcome, pa.string())
 
 
-def _server(shown: Topology, replica: Replica) -> dict[str, Any]:
+def _server(shown: Topology, replica: Replica, judged: Verdicts) -> dict[str, Any]:
+    logged = judged.tiers.logs.log(replica.server) if judged.tiers else None
     seen = replica.log.facts.get("by_origin", {}) if replica.log else {}
     vector = replica.seen() if shown.system.streaming else replica.vector
     show = shown.system.show
@@ -462,7 +463,7 @@ def _server(shown: Topology, replica: Replica) -> dict[str, Any]:
             origin: {"min": span.min and show(span.min), "max": span.max and show(span.max)}
             for origin, span in sorted(vector.items())
         },
-        "changes": sum(one["count"] for one in seen.values()),
+        "changes": logged.records if logged else sum(one["count"] for one in seen.values()),
         "evidence": sorted(shown.system.vector_word if one == VECTOR else one for one in replica.evidence),
     }
 

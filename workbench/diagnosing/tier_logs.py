@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LOG_LACKS = "log_lacks"
 LACKS_SAYS = "its log goes on behind the record and does not hold it"
 
-RECORDS = "records"
+LOG = "log"
 """The kind of evidence."""
 
 
@@ -101,5 +101,5 @@ class NodeLogs:
             return []
         held = [one for one in (self.reference(name),) if one]
         about: dict[str, Any] = {"operation": None, "target": None, "attribute": None, "cause": "LOG_GAP"}
-        about |= {"held_by": held, "evidence": [RECORDS], "rule": LOG_LACKS, "says": LACKS_SAYS}
+        about |= {"held_by": held, "evidence": [LOG], "rule": LOG_LACKS, "says": LACKS_SAYS}
         return [{"position": place, **about} for place in both.only_reference.first]

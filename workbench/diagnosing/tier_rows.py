@@ -53,19 +53,24 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
             found.missing.append(about | lack | {"position": show(lack["position"])})
     if last is None or head is None or last >= head:
         return
-    if tiers.seen.answered(name) is False and not _ends_at(tiers, name, last):
+    if tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last):
         row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
         found.unknown.append(about | row)
         return
     counted = tiers.logs.behind(name)
     first, count = counted or _known_behind(tiers, source, last, head)
     suppliers = senders(tiers, name)
-    about |= {"count": count, "first": show(first), "last": show(head), "available": count if tiers.donors(name)[0] else 0}
+    about |= {
+        "count": count,
+        "first": show(first),
+        "last": show(head),
+        "available": count if tiers.donors(name)[0] else 0,
+    }
     about |= {"counted": counted is not None, "bytes": tiers.lag(last, head)[0]}
     found.pending.append(about | {"suppliers": suppliers})
 
 
-def _ends_at(tiers: Tiers, name: str, last: Lsn) -> bool:
+def known_to_end_at(tiers: Tiers, name: str, last: Lsn) -> bool:
     """Whether the files of a node that does not answer show that it has nothing behind that place."""
     files = tiers.seen.files.get(name, {})
     # A record is at most as long as what stands behind its beginning in the newest file.
@@ -79,7 +84,7 @@ def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn,
         for name in tiers.members[source]
         for place in (tiers.seen.reported(name), *(tiers.seen.probed(name, which) for which in ("last", "commit")))
         if place is not None and last < place <= upto
-    }
+    } | {upto}
     return min(named), len(named)
 
 
@@ -127,7 +132,12 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
                 }
                 row |= {"link_enabled": link.enabled if link else None, "rules": tiers.told.rules.name}
                 row |= {"would_contact": tiers.there(supplier) if link else None, "unrelated": False, "others": {}}
-                row |= {"anchor": show(mine), "anchor_included": False, "anchor_class": None, "anchor_class_assumed": False}
+                row |= {
+                    "anchor": show(mine),
+                    "anchor_included": False,
+                    "anchor_class": None,
+                    "anchor_class_assumed": False,
+                }
                 row |= {
                     "delivers": tiers.there(supplier) and tiers.there(consumer),
                     "stop": {},

@@ -140,12 +140,23 @@ class _Writer:
         if name == "changes":
             self._changes(rows)
             return
+        if name == "records":
+            self._records(rows)
+            return
         if name == "states":
             rows = numbered(rows)
             self._write("digests", digest_of(rows))
         self._write(name, rows)
         if name in ("applied", "entry_states"):
             self._named(rows.filter(named_by(name)))
+
+    def _records(self, rows: pa.Table) -> None:
+        """Records of a physical log, in the order of the log: a dump may have them the other way round, or twice."""
+        hi, lo = rows["hi"].to_numpy(), rows["lo"].to_numpy()
+        order = order_of(hi, lo)
+        if order[-1] != len(order) - 1 or order[0] != 0 or not bool((np.diff(order) == 1).all()):
+            rows = rows.take(pa.array(order))
+        self._write("records", rows, *_ends(hi[order], lo[order]))
 
     def _changes(self, rows: pa.Table) -> None:
         kind = rows["kind"]

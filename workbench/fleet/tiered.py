@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import Input
 from workbench.rules.tiers import Lsn, Node, Pull, Registry
-from workbench.systems import format_with
-
 if TYPE_CHECKING:
     from workbench.cases.case import Case
 
@@ -34,7 +32,7 @@ class TieredSnapshot:
     probes     what nodes answered when they were asked themselves
     files      node -> number of each file of its log -> its size
     settings   node -> kind -> name -> what it is set to, in the order of the file
-    logs       node -> the files with records of its log
+    logs       node -> the files with records of its log; `logged`: the first and the last of these records
     """
 
     label: str
@@ -46,6 +44,7 @@ class TieredSnapshot:
     files: dict[str, dict[int, int]] = field(default_factory=dict)
     settings: dict[str, dict[str, dict[str, list[str | None]]]] = field(default_factory=dict)
     logs: dict[str, list[Input]] = field(default_factory=dict)
+    logged: dict[str, tuple[Lsn, Lsn]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
 
     @cached_property
@@ -87,12 +86,20 @@ class TieredSnapshot:
         return place_of(self.probes[name][which]) if name in self.probes else None
 
     def last(self, name: str) -> Lsn | None:
-        """The newest place of a node's log: what it told itself, else what it reported."""
-        return self.probed(name) or self.reported(name)
+        """The newest place of a node's log: what it told itself, else what it reported; or its log, where that goes further."""
+        logged = self.logged[name][1] if name in self.logged else None
+        return max(filter(None, (self.probed(name) or self.reported(name), logged)), default=None)
 
     def first(self, name: str) -> Lsn | None:
-        """The oldest place of a node's log, as it told itself."""
-        return self.probed(name, "first")
+        """The oldest place of a node's log, as it told itself; else the oldest one that was collected."""
+        return self.probed(name, "first") or (self.logged[name][0] if name in self.logged else None)
+
+    def has_file(self, name: str, file: int) -> bool:
+        """Whether a node is known to have a file of its log. A log that was collected may begin anywhere: it shows what is there."""
+        first = self.first_file(name)
+        if first is None and name in self.logged:
+            first = self.logged[name][0][0]
+        return first is not None and first <= file
 
     def first_file(self, name: str) -> int | None:
         """The oldest file that a node still has: as it told itself, as its folder shows, else as it reported."""
@@ -148,9 +155,13 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         of.setdefault(row["name"], []).append(row["value"])
     probes = _merged(rows("probes"), known)
     logs: dict[str, list[Input]] = {}
+    logged: dict[str, tuple[Lsn, Lsn]] = {}
     for one in case.inputs:
-        if one.kind and one.snapshot == label and format_with(one.kind).is_log:
+        if one.snapshot == label and (parts := case.parts("records", one)):
             logs.setdefault(one.server, []).append(one)
+            ends = [(tuple(part["first"]), tuple(part["last"])) for part in parts]
+            ends += [logged[one.server]] if one.server in logged else []
+            logged[one.server] = min(first for first, _ in ends), max(last for _, last in ends)
     down = {one.server for one in case.inputs if one.snapshot == label and one.file.endswith(".DOWN")}
     now = min((row["at"] for row in rows("clocks")), default=None)
     # Without the registry's clock its own newest row tells: no node reported itself in the future.
@@ -165,6 +176,7 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         files,
         settings,
         logs,
+        logged,
         frozenset(down),
     )
 
@@ -199,7 +211,20 @@ def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]
     following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}
     followed = {pull.source_database for pull in (*seen.pulls, *seen.awaited)} | set(told.values())
     # Where all follow each other in a circle, what they are told to follow is the source.
-    return sorted(followed - following) or sorted(set(told.values()))
+    return sorted(followed - following) or sorted(set(told.values())) or _furthest(seen)
+
+
+def _furthest(seen: TieredSnapshot) -> list[str]:
+    """Where nothing tells who follows whom: the database that is furthest; of several the one with most nodes, for it may be a
+    cluster.
+    """
+    far: dict[str, tuple[Lsn, int, int]] = {}
+    for name in seen.names:
+        database = name.partition("@")[0]
+        read = sum(one.accepted for one in seen.logs.get(name, ()))
+        at, most, nodes = far.get(database, ((0, 0), 0, 0))
+        far[database] = max(at, seen.last(name) or (0, 0)), max(most, read), nodes + 1
+    return [max(sorted(far), key=far.__getitem__)] if far else []
 
 
 def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:
@@ -215,7 +240,7 @@ def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[
     found: dict[str, str] = {}
     for name in seen.names:
         own = name.partition("@")[0]
-        takes_part = name in seen.nodes or name in linked or name in told or own in sources
+        takes_part = name in seen.nodes or name in linked or name in told or own in sources or name in seen.logs
         source = own if own in sources else _hangs_on(name, above, sources) or told.get(name)
         if source not in sources:
             source = sources[0] if len(sources) == 1 else None

@@ -27,6 +27,7 @@ from workbench.repairs.case_plan import kept_plan
 from workbench.repairs.plan_page import journal_rows, page_of
 from workbench.repairs.standing import BEGINS, JOURNAL, half_done, state_of
 from workbench.report.streamed import streamed
+from workbench.report.tiered import tiered
 from workbench.systems import format_with
 from workbench.views.look import MISSING, PRESENT, UNKNOWN, worst
 from workbench.views.overview import LISTS, mesh_data, pair_of, suffixes
@@ -72,6 +73,7 @@ def gathered(incident: Incident, shown: int = SHOWN) -> dict[str, Any]:
         "missing": groups,
         "open": _open(incident),
         "stream": streamed(incident, shown),
+        "trees": tiered(incident),
         "causes": [cause for one in groups for cause in _causes(incident, one)],
         "findings": [_finding(one) for one in found["findings"]],
         "plan": plan,
@@ -574,6 +576,8 @@ def names_in(incident: Incident) -> Iterator[tuple[str, str]]:
         yield "server", server["name"]
     for log in incident.found["streams"]:
         yield from (("target", table) for table in log["tables"])
+    for node in (one["node"] for tree in incident.found["trees"] for one in tree["nodes"]):
+        yield from zip(("origin", "host"), node.split("@", 1), strict=False)
     with suppress(Problem):  # of a damaged journal nothing is shown
         for record in records_of(case.folder / JOURNAL, BEGINS):
             by = record.get("by")

@@ -28,8 +28,9 @@ from workbench.report.redaction import (
     without_secrets,
 )
 from workbench.report.wording import worded
-from workbench.report.words import OF_STREAMS, WORDS
+from workbench.report.words import OF_STREAMS, OF_TIERS, WORDS
 from workbench.rules.streams import WHY_UNKNOWN
+from workbench.rules.tier_conditions import SAYS as CONDITIONS
 from workbench.rules.verdicts import SAYS
 
 REPORTS = "reports.jsonl"
@@ -80,6 +81,8 @@ def _ours(incident: Incident) -> Iterator[str]:
     sentences = [system.title, *system.milestones.values(), *SAYS.values(), *WORDS.values(), NOT_COVERED]
     if system.streaming:
         sentences += [*OF_STREAMS.values(), *WHY_UNKNOWN.values(), *EVIDENT.values()]
+    if system.tiering:
+        sentences += [*OF_TIERS.values(), *CONDITIONS.values()]
     sentences += [says for make in rule_sets for says in make().says.values()]
     yield from (one for one in sentences if one.count(" ") > 1)
 

@@ -88,6 +88,8 @@ def _parts(report: Row) -> Iterator[str]:
         yield from _table(("from", "to", "link", "what goes over it now"), links)
     yield from _missed(report)
     yield from _stream(report["stream"])
+    for tree in report["trees"]:
+        yield from _tree(tree)
     yield from _open(report["open"])
     yield from _causes(report)
     yield from _findings(report)
@@ -159,6 +161,31 @@ def _stream(stream: Row) -> Iterator[str]:
         yield from _table(("server", "transaction", "outcome", "messages", "rows", "count", "taken back", "why"), odd)
         if stream["more"]:
             yield f"and {stream['more']:,} more: `workbench diagnose CASE --json FILE` has them.\n"
+
+
+def _tree(tree: Row) -> Iterator[str]:
+    yield f"\n## The tree of {escaped(tree['origin'])}"
+    yield f"\nIts head is at {_code(tree['head'])}, the fanout is {tree['fanout']}.\n"
+    heads = (
+        "node",
+        "state",
+        "tier",
+        "serves",
+        "reported before",
+        "at",
+        "bytes behind",
+        "is",
+        "needs file",
+        "who has it",
+    )
+    keys = ("state", "tier", "children", "age", "position", "behind", "condition", "needs_file")
+    rows = [
+        (f"{'· ' * one['depth']}{escaped(one['server'])}", *_cells(*(one[key] for key in keys)), escaped(one["helped"]))
+        for one in tree["nodes"]
+    ]
+    yield from _table(heads, rows)
+    if tree["more"]:
+        yield f"and {tree['more']:,} more nodes that are well.\n"
 
 
 def _positions(one: Row) -> str:

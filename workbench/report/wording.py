@@ -21,6 +21,7 @@ from workbench.report.gathering import (
     TOO_EARLY,
 )
 from workbench.report.streamed import stream_worded
+from workbench.report.tiered import trees_worded
 from workbench.report.words import glossary
 from workbench.rules.streams import WHY_UNKNOWN
 from workbench.rules.verdicts import SAYS
@@ -42,6 +43,7 @@ def worded(told: Row, system: System) -> dict[str, Any]:
     topology    of each suffix: servers and links, with verdicts
     missing     of each server and origin: counts, who holds how many, the first changes, and of some the proof, server by server
     stream      where servers replicate a stream of transactions: its logs, what each lacks of its source's, and more
+    trees       where nodes pull a physical log from each other: each tree, its nodes in order, how far each is, who could help it
     open        what is stranded, on its way, or cannot be told
     causes      why changes were missed, a row for each cause: its proof, the sessions played again, the records around
     findings    as in findings.json, without rows of evidence
@@ -64,6 +66,7 @@ def worded(told: Row, system: System) -> dict[str, Any]:
         "topology": [_drawn(one) for one in told["topology"]],
         "missing": [{**one, "about": _about(one, several)} for one in told["missing"]],
         "stream": stream_worded(told["stream"]),
+        "trees": trees_worded(told["trees"]),
         "open": _open(told["open"]),
         "verification": [{**one, "why": _UNTOLD.get(one["why"], "")} for one in told["verification"]],
         "causes": [{**one, "about": _about(one, several), **_cause(one, says)} for one in told["causes"]],

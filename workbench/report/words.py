@@ -39,6 +39,19 @@ OF_STREAMS = {
 }
 """Words that mean something else where servers replicate a stream of transactions."""
 
+OF_TIERS = {
+    "anchor": "The newest commit that two nodes both have: what follows it on the node that pulls is cut off when it connects.",
+    "change": "One record of the log, as the database writes it to disk. A transaction has several.",
+    "log": "What the database writes to disk before it changes its data, in numbered files. Every node's log is the beginning of "
+    "its source's. Old files are deleted, whoever needs them.",
+    "missing": "The node's log goes on behind the record and does not hold it: the log is damaged, or its copy is.",
+    "pending": "The record has not arrived yet: normally it comes by itself.",
+    "position": "A place in the log: the number of the file, and the place in that file.",
+    "session": "One connection over which a node pulls the log of its source.",
+    "vector": "Where the log of a node begins and ends. It is a claim, not a proof.",
+}
+"""Words that mean something else where nodes pull a physical log from each other."""
+
 OF_LOGS = frozenset({"log", "anchor"})
 """Words of systems whose servers keep a log of changes."""
 
@@ -46,7 +59,7 @@ OF_LOGS = frozenset({"log", "anchor"})
 def glossary(system: System) -> list[dict[str, str]]:
     """Every word with its sentence, and what people of the system call it; not those of what the system has not."""
     words = {word: means for word, means in WORDS.items() if not (system.pulling and word in OF_LOGS)}
-    words |= OF_STREAMS if system.streaming else {}
+    words |= OF_STREAMS if system.streaming else OF_TIERS if system.tiering else {}
     return [
         {"word": word, "means": means, "there": system.words.get(word, "")} for word, means in sorted(words.items())
     ]

@@ -229,69 +229,95 @@ class _Balancing:
         )
 
     def _name_them(self, has: Counter[tuple[str, _Class]]) -> None:
-        """Who stays, and who goes where: first those that hang on the source then, so that no two hang on each other."""
-        staying: dict[str, str] = {}
-        left = Counter(has)
+        """Who stays, and who goes where: first to those that hang on the source then, so that no two hang on each other."""
         weight = _weights(self.kept)
+        left = Counter(has)
+        self.above: dict[str, str] = {}
         for name in sorted(self.kept, key=lambda one: (-weight.get(one, 0), one)):
             key = (self.kept[name], self.file[name])
             if left[key] > 0:
                 left[key] -= 1
-                staying[name] = self.kept[name]
+                self.above[name] = self.kept[name]
+        self.children: dict[str, set[str]] = {}
+        for name, parent in self.above.items():
+            self.children.setdefault(parent, set()).add(name)
+        self.slots = {key: count for key, count in left.items() if count > 0}
+        self.load = Counter(self.above.values())
+        self.inside = _reached(self.roots, self.above)
         pools: dict[_Class, list[str]] = {}
-        for name in sorted(set(self.placing) - staying.keys(), key=lambda one: (weight.get(one, 0), one), reverse=True):
+        for name in sorted(set(self.placing) - self.above.keys(), key=lambda one: (-weight.get(one, 0), one)):
             pools.setdefault(self.file[name], []).append(name)
-        slots = {key: count for key, count in left.items() if count > 0}
-        children: dict[str, list[str]] = {}
-        for name, above in staying.items():
-            children.setdefault(above, []).append(name)
-        inside = _reached(self.roots, staying)
-        wanted = {parent for parent, _ in slots}
         while any(pools.values()):
-            spot = next((key for key in slots if key[0] in inside and pools.get(key[1])), None)
-            if spot is None:
-                spot = self._elsewhere(slots, pools, inside, staying)
-            if spot is None:
-                break
-            parent, file = spot
-            name = next((one for one in pools[file] if wanted & _below(one, children)), pools[file][0])
+            wanted = {parent for parent, _ in self.slots}
+            spot = next((key for key in self.slots if key[0] in self.inside and pools.get(key[1])), None)
+            if spot is not None:
+                parent, file = spot
+                self._give_up(spot)
+                name = next((one for one in pools[file] if wanted & _below(one, self.children)), pools[file][0])
+            else:
+                found = self._elsewhere(pools)
+                if found is None:
+                    break
+                name, parent = found
+                file = self.file[name]
             pools[file].remove(name)
-            slots[spot] -= 1
-            if not slots[spot]:
-                del slots[spot]
-            inside |= _below(name, children)
-            self._move(name, parent)
+            self._put(name, parent)
         for name in sorted(one for pool in pools.values() for one in pool):
             self.fewest = False
             self.unplaced[name] = f"the nodes that have file {self.file[name]} are full"
-        for name in sorted(set(self.placing) - inside - self.unplaced.keys()):
-            self.unplaced[name] = f"it hangs on {staying.get(name, 'a node')}, for which there is no source"
-        for name, above in staying.items():
-            self.parent[name] = above
+        for name in sorted(set(self.placing) - self.inside - self.unplaced.keys()):
+            self.unplaced[name] = f"it hangs on {self.above[name]}, for which there is no source"
+        waiting = list(self.roots)
+        for parent in waiting:  # grows, downwards: whom a node is moved to hangs on the source already
+            for name in sorted(self.children.get(parent, ())):
+                waiting.append(name)
+                if self.parent.get(name) != parent:
+                    self._move(name, parent)
+        self.parent.update(self.above)
         self.fewest = self.fewest and len(self.moves) in ([self.least] if self.circles else [self.least, self.cost])
 
-    def _elsewhere(
-        self,
-        slots: dict[tuple[str, _Class], int],
-        pools: dict[_Class, list[str]],
-        inside: set[str],
-        staying: Mapping[str, str],
-    ) -> tuple[str, _Class] | None:
-        """All places left are below nodes that are not placed yet: one more that is free, and one of those given up."""
-        load = Counter(staying.values()) + Counter(one.to for one in self.moves)
-        for (parent, _), count in slots.items():
-            load[parent] += count
+    def _put(self, name: str, parent: str) -> None:
+        self.above[name] = parent
+        self.children.setdefault(parent, set()).add(name)
+        self.load[parent] += 1
+        self.inside |= _below(name, self.children)
+
+    def _give_up(self, slot: tuple[str, _Class]) -> None:
+        self.slots[slot] -= 1
+        if not self.slots[slot]:
+            del self.slots[slot]
+
+    def _elsewhere(self, pools: Mapping[_Class, list[str]]) -> tuple[str, str] | None:
+        """All places left are below nodes that are not placed yet: one that is free, or one whose node can move on."""
+        taken = Counter(self.load)
+        for (parent, _), count in self.slots.items():
+            taken[parent] += count
         for file, pool in pools.items():
-            for parent in self.servers[file] if pool else ():
-                if parent in inside and load[parent] < self.fanout:
-                    given_up = next((key for key in slots if key[1] == file), None)
-                    if given_up is not None:
-                        slots[given_up] -= 1
-                        if not slots[given_up]:
-                            del slots[given_up]
-                    slots[parent, file] = slots.get((parent, file), 0) + 1
-                    return parent, file
+            hanging = [one for one in self.servers[file] if one in self.inside] if pool else []
+            free = next((one for one in hanging if taken[one] < self.fanout), None)
+            if free is not None:
+                if (given_up := next((key for key in self.slots if key[1] == file), None)) is not None:
+                    self._give_up(given_up)
+                return pool[0], free
+            for parent in hanging:
+                for child in sorted(self.children.get(parent, ())):
+                    if self._makes_room(child, pool[0], taken):
+                        return pool[0], parent
         return None
+
+    def _makes_room(self, child: str, name: str, taken: Counter[str]) -> bool:
+        """Move one on to a place that hangs on the source, or will as soon as the node hangs there that gets its place."""
+        if self.file[child] == self.file[name]:
+            return False
+        below, coming = _below(child, self.children), _below(name, self.children)
+        for other in self.servers[self.file[child]]:
+            if (other in self.inside or other in coming) and other not in below and taken[other] < self.fanout:
+                parent = self.above[child]
+                self.children[parent].remove(child)
+                self.load[parent] -= 1
+                self._put(child, other)
+                return True
+        return False
 
     def _move(self, name: str, to: str) -> None:
         was = self.parent.get(name)

@@ -13,6 +13,7 @@ from workbench.rules.tiers import Lsn
 HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE = "healthy", "behind", "delayed", "delayed_above"
 STOPPED, FROZEN, GHOST, HUNG, UNREACHABLE = "stopped", "frozen", "ghost", "hung", "unreachable"
 PENDING, NO_SOURCE, GAPPED, ORPHAN, CYCLE = "pending", "no_source", "gapped", "orphan", "cycle"
+UNTOLD = "untold"
 
 SAYS = {
     HEALTHY: "it follows its source",
@@ -29,6 +30,7 @@ SAYS = {
     NO_SOURCE: "it waits for a source, and the registry offers it none",
     GAPPED: "it waits for a source, and no node that answers has the file that it needs next",
     ORPHAN: "nothing says from whom it pulls, or it pulls from a node that does not hang on the source",
+    UNTOLD: "neither the registry nor its own answer was collected",
     CYCLE: "it pulls from a node that pulls, over others or not, from it",
 }
 

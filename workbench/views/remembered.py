@@ -26,8 +26,8 @@ def must_pull(incident: Incident) -> None:
         raise NotOfThisSystem(
             f"servers of {incident.system.title} keep logs of their changes, and what is behind them is in those",
             incident.case.name,
-            "the notebook 32_transactions shows them"
-            if incident.system.streaming
+            f"the notebook {incident.system.notebook} shows them"
+            if incident.system.notebook
             else "the notebooks 21_anchor, 22_stop_csn and 23_missed_changes show them",
         )
 

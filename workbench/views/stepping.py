@@ -434,8 +434,7 @@ def planned_sessions(
     system = incident.system
     if system.supplying is None:
         known = ", ".join(one.title for one in systems() if one.supplying)
-        kept = "its servers keep no log of changes: see 31_entry_replication; " if system.pulling else ""
-        kept = "its servers replicate a stream of transactions: see 32_transactions; " if system.streaming else kept
+        kept = f"{system.notebook} shows how its servers replicate; " if system.notebook else ""
         raise NotOfThisSystem(
             f"no rules of sending are known for {system.title}",
             incident.case.name,

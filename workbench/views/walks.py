@@ -30,8 +30,8 @@ def walk(incident: Incident, name: str, at: int = 0) -> dict[str, Any]:
         raise NotOfThisSystem(
             f"there are no worked examples of fleets of {incident.system.title}",
             incident.case.name,
-            "32_transactions shows how its servers work"
-            if incident.system.streaming
+            f"{incident.system.notebook} shows how its servers work"
+            if incident.system.notebook
             else "21_anchor, 22_stop_csn and 24_pending_list show how its servers work",
         )
     if name not in known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.model import Detectors, Kind, System
+from workbench.model import Detectors, Kind, Naming, System
 from workbench.systems.comdb2.codes import CODES
 from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
@@ -22,6 +22,12 @@ def _scenarios() -> Mapping[str, Kind]:
     from workbench.systems.comdb2.scenarios import KINDS  # here, because the models are slow to load
 
     return KINDS
+
+
+def _naming() -> Naming:
+    from workbench.systems.comdb2.naming import NAMING
+
+    return NAMING
 
 
 def _tiering() -> Any:
@@ -54,8 +60,10 @@ SYSTEM = System(
     tiering=_tiering,
     vector_word="position",
     detectors=_detectors,
+    naming=_naming,
     secrets=_secrets,
     scenarios=_scenarios,
+    notebook="33_physical_tiers",
     words={
         "origin": "source database: the cluster at the top of the tree",
         "position": "LSN, a place in the log: {file:offset}",

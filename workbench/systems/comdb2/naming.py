@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from workbench.model import Naming
 
 REGISTRY = "registry"
 """The server of a file that speaks of many nodes: its rows name theirs."""
@@ -36,3 +39,48 @@ def server_in(name: str, kind: str) -> str | None:
     if found := _NODE.fullmatch(name):
         return node_name(found[1], found[2])
     return REGISTRY if kind in (*_OF_MANY, "comdb2.tunables", "comdb2.metrics") else None
+
+
+def parts(text: str) -> Iterator[tuple[str, str]]:
+    """The name of a table: one name, whatever is in it."""
+    yield "entry", text
+
+
+NAMING = Naming(
+    parts,
+    common=frozenset({REGISTRY, "comdb2", "default", "localhost"}),
+    # Words of the commands and settings: with a name for one of them nobody could do what a report says.
+    ordinary=frozenset(
+        {
+            REGISTRY,
+            "comdb2",
+            "cdb2sql",
+            "source",
+            "sources",
+            "node",
+            "nodes",
+            "tier",
+            "cluster",
+            "log",
+            "logs",
+            "file",
+            "files",
+        }
+        | {
+            "exec",
+            "procedure",
+            "sys",
+            "physrep",
+            "cmd",
+            "put",
+            "tunable",
+            "database",
+            "host",
+            "active",
+            "inactive",
+            "pending",
+        }
+        | {"replicant", "replicants", "registration", "candidates", "fanout", "keepalive", "metadb"}
+    ),
+)
+"""Nodes, databases and hosts are learned from the trees; the changes of a physical log name nothing."""

@@ -55,6 +55,7 @@ SYSTEM = System(
     codes=CODES,
     repairs=_repairs,
     site=_site,
+    notebook="32_transactions",
     words={
         "origin": "server id; 1 on every server that was not told otherwise",
         "position": "transaction id: unique on one server, until its data directory is made anew",

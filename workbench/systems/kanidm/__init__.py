@@ -73,6 +73,7 @@ SYSTEM = System(
     codes=CODES,
     repairs=_repairs,
     secrets=lambda: SECRETS,
+    notebook="31_entry_replication",
     words={
         "origin": "server UUID, which a refresh changes",
         "position": "CID: the time in nanoseconds as 32 digits, and the UUID of the server that made the change",

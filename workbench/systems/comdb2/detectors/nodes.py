@@ -145,7 +145,11 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
         evidence = ({key: value for key, value in proof.items() if value is not None},)
         if gap == "now":
-            had = f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer" if silent else ""
+            had = (
+                f"; {some(silent)} ha{'s' if len(silent) == 1 else 've'} it and do{'es' if len(silent) == 1 else ''} not answer"
+                if silent
+                else ""
+            )
             yield Finding(
                 "LOG_GAP",
                 "error",

@@ -43,9 +43,13 @@ FAILED = "the query failed: collect the table again"
 
 
 class Printed:
-    """Reads what one call of cdb2sql printed. Remembers the names of columns, and how wide they are, from piece to piece."""
+    """Reads what one call of cdb2sql printed. Remembers the names of columns, and how wide they are, from piece to piece.
 
-    def __init__(self) -> None:
+    With `apart` it remembers nothing: each row stands for itself, and boxes, which cannot be read so, are none.
+    """
+
+    def __init__(self, apart: bool = False) -> None:
+        self._apart = apart
         self._widths: list[tuple[int, int]] = []
         self._heading: list[str] | None = None
         self._names: tuple[str, ...] | None = None
@@ -53,7 +57,7 @@ class Printed:
     def rows(self, piece: Piece) -> Iterator[tuple[int, bytes, Values | str]]:
         """(place, line, values, or why it is no row) of each row. Borders, headings, empty lines and `rc 0` are none."""
         if piece.offset == 0:
-            self.__init__()  # type: ignore[misc]
+            self._widths, self._heading, self._names = [], None, None
         at = piece.offset
         for raw in piece.data.split(b"\n"):
             here, at = at, at + len(raw) + 1
@@ -62,7 +66,7 @@ class Printed:
                 yield here, line, values
 
     def _read(self, line: bytes) -> Values | str | None:
-        if _BORDER.fullmatch(line):
+        if not self._apart and _BORDER.fullmatch(line):
             if not self._widths:
                 signs = [at for at, letter in enumerate(line) if letter == ord("+")]
                 self._widths = [(left + 2, right - 1) for left, right in pairwise(signs)]
@@ -95,9 +99,9 @@ class Printed:
             return "broken row: a value without an end, or columns that are none"
         if count != len(values):
             return "columns that cannot be told apart: one name stands there twice"
-        if self._names is None:
+        if self._names is None and not self._apart:
             self._names = tuple(values)
-        return values if tuple(values) == self._names else "other columns than in the first row"
+        return values if self._names in (None, tuple(values)) else "other columns than in the first row"
 
     def _boxed(self, line: bytes) -> Values | str | None:
         if len(line) != self._widths[-1][1] + 2:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from workbench.systems.comdb2.lsn import LARGEST, Lsn, lsn_of, order_key
 
-_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_NUMBER = re.compile(r"-?0*[0-9]{1,19}", re.ASCII)
 _DECIMAL = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]{1,19})?", re.ASCII)
 _MOMENT = re.compile(
     r"\"?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):?(\d\d):?(\d\d)(?:\.(\d{1,6}))?(?: ?(Z|[A-Za-z][\w/+-]{0,60}))?\"?", re.ASCII
