@@ -1,13 +1,13 @@
 // What if the tree were changed: the changes as text, helpers to write them, and the tree before and after.
 
 function draw(body, data, send) {
-  const text = make("input", "wb-field");
+  const text = make("input", "");
   text.type = "text";
   text.value = shown(data.written);
   text.dataset.key = "changes";
   text.setAttribute("aria-label", "changes, with a semicolon between them");
   text.placeholder = shown(data.forms);
-  text.style.width = "60ch";
+  text.size = 70;
   const show = () => send("write", { text: text.value });
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter") show();
