@@ -12,9 +12,9 @@ from workbench.diagnosing.incident import Incident
 
 FOLDER = Path(__file__).parent / "incidents"
 LOST = "missed_behind_equal_vectors"
-EVERY = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
-NAMES = [name for name in EVERY if not name.startswith("drizzle-")]
-"""Those of directory servers: `EVERY` has those of a stream, too."""
+EVERY = sorted(path.parent.name for path in FOLDER.glob("*/expect.json"))
+NAMES = [name for name in EVERY if not name.startswith(("comdb2-", "drizzle-"))]
+"""Those of directory servers: `EVERY` has those of a stream and of a physical log, too."""
 
 
 @cache

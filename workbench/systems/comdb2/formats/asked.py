@@ -80,7 +80,7 @@ def _probes(row: Row, server: str) -> Iterator[tuple[str, Row]]:
     )
 
 
-POSITIONS = listing_format("comdb2.positions", Listing((_ANSWER, _SILENCE, _PADDED), _probes))
+POSITIONS = listing_format("comdb2.positions", Listing((_ANSWER, _SILENCE, _PADDED), _probes, alike=False))
 
 _CLUSTER = (
     Column("host", word),

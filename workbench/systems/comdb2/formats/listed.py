@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,9 @@ from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece, Reject
 from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows
 from workbench.systems.comdb2.secrets import SECRETS
+
+_LONGEST_NAMES = 100
+_HEAD = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -44,20 +49,23 @@ class Listing:
 
     layouts  the lists of columns that it may have, in their order; rows without names are told by their number and shape
     made     what its rows are in the evidence
+    kept     a row as read -> what may be kept of it, where values may be secret
+    alike    all rows of a file have the same columns, so that a text with a tab in it cannot pass for two columns
     """
 
     layouts: tuple[tuple[Column, ...], ...]
     made: Made
+    kept: Callable[[Row], Row] = dict
+    alike: bool = True
 
     def read(self, values: Values) -> Row:
         """The row, with numbers as numbers; raises ValueError where it is none of this table."""
-        if isinstance(values, dict):
-            names = [tuple(column.name for column in layout) for layout in self.layouts]
-            for layout, of in zip(self.layouts, names, strict=True):
-                if set(of) <= values.keys():
+        if not isinstance(values, list):
+            for layout in self.layouts:
+                if {column.name for column in layout} == values.keys():
                     return {column.name: column.of(values[column.name]) for column in layout}
-            lacking = min((set(of) - values.keys() for of in names), key=len)
-            raise ValueError(f"a row without the column {', '.join(sorted(lacking))}")
+            near = min(({column.name for column in layout} ^ values.keys() for layout in self.layouts), key=len)
+            raise ValueError(f"columns that lack or are too many: {', '.join(sorted(near))[:_LONGEST_NAMES]}")
         why: ValueError | None = None
         for layout in self.layouts:
             if len(layout) == len(values):
@@ -70,65 +78,92 @@ class Listing:
         )
 
     def fits(self, head: bytes) -> bool:
-        """True if most of the first rows are rows of this table."""
+        """True if at least half of the first rows are rows of this table."""
         rows = first_rows(head)
-        return bool(rows) and sum(self._reads(row) for row in rows) * 2 > len(rows)
+        return bool(rows) and len(self._good(head)) * 2 >= len(rows)
 
-    def _reads(self, values: Values) -> bool:
-        try:
-            self.read(values)
-        except ValueError:
-            return False
-        return True
+    def usual(self, head: bytes) -> tuple[str, ...]:
+        """The columns that most of the first rows have: one of them may be damaged."""
+        counts = Counter(tuple(row) for row in self._good(head)).most_common(1)
+        return counts[0][0] if counts else ()
+
+    def _good(self, head: bytes) -> list[Row]:
+        good = []
+        for values in first_rows(head):
+            with suppress(ValueError):
+                good.append(self.read(values))
+        return good
+
+
+@dataclass
+class _Told:
+    """One row: its place, its line, and what it says, or why it says nothing."""
+
+    at: int
+    line: bytes
+    row: Row
+    made: list[tuple[str, Row]]
+    why: str = ""
+
+
+class _Rows:
+    """The rows of one file, piece by piece."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing, self._printed = listing, Printed()
+        self._usual: tuple[str, ...] = ()
+
+    def read(self, piece: Piece) -> Iterator[_Told]:
+        if piece.offset == 0:
+            self._usual = self._listing.usual(piece.data[:_HEAD])
+        for at, line, values in self._printed.rows(piece):
+            try:
+                row = self._listing.kept(self._read(values))
+                yield _Told(at, line, row, list(self._listing.made(row, piece.source.server)))
+            except ValueError as error:
+                yield _Told(at, line, {}, [], str(error))
+
+    def _read(self, values: Values | str) -> Row:
+        if isinstance(values, str):
+            raise ValueError(values)
+        row = self._listing.read(values)
+        if self._listing.alike and tuple(row) != self._usual:
+            raise ValueError("other columns than most rows have")
+        return row
 
 
 class Reader:
     """Reads one such table, piece by piece."""
 
     def __init__(self, listing: Listing) -> None:
-        self._listing, self._printed = listing, Printed()
+        self._rows = _Rows(listing)
 
     def __call__(self, piece: Piece) -> Parsed:
         found: dict[str, list[Row]] = {}
         rejects, count = [], 0
-        for at, line, values in self._printed.rows(piece):
+        for told in self._rows.read(piece):
             count += 1
-            try:
-                if isinstance(values, str):
-                    raise ValueError(values)
-                made = list(self._listing.made(self._listing.read(values), piece.source.server))
-            except ValueError as error:
-                rejects.append(Reject(at, str(error), excerpt(line, SECRETS)))
-                continue
-            for name, row in made:
-                found.setdefault(name, []).append({"offset": at, **row})
+            if told.why:
+                rejects.append(Reject(told.at, told.why, excerpt(told.line, SECRETS)))
+            for name, row in told.made:
+                found.setdefault(name, []).append({"offset": told.at, **row})
         return Parsed(count, rejects, {name: tables.table(name, rows) for name, rows in found.items()})
 
 
-class Rows:
+class Shown:
     """The rows of a table as `inspect` shows them: under the names of their columns, numbers as numbers, all else as text."""
 
     def __init__(self, listing: Listing) -> None:
-        self._listing, self._printed = listing, Printed()
-        self._rows: list[Row] = []
+        self._rows = _Rows(listing)
+        self._shown: list[Row] = []
 
     def add(self, piece: Piece, parsed: Parsed) -> None:
         """The rows of one more piece."""
-        self._rows += self._good(piece)
+        self._shown += [told.row for told in self._rows.read(piece) if not told.why]
 
     def detail(self) -> Row:
         """All of them."""
-        return {"rows": self._rows}
-
-    def _good(self, piece: Piece) -> Iterator[Row]:
-        for _, _, values in self._printed.rows(piece):
-            try:
-                if not isinstance(values, str):
-                    row = self._listing.read(values)
-                    list(self._listing.made(row, piece.source.server))
-                    yield row
-            except ValueError:
-                continue  # the reader has rejected it
+        return {"rows": self._shown}
 
 
 def listing_format(
@@ -149,5 +184,5 @@ def listing_format(
         variant=variant,
         empty={"rows": []},
         excerpt=lambda unit: excerpt(unit, SECRETS),
-        detail=lambda: Rows(listing),
+        detail=lambda: Shown(listing),
     )

@@ -6,8 +6,9 @@
     | dbname   | host   | file |
     | 'shopdb' | 'src1' | 4    |
 
-Only --tabular doubles a quote within a text. By default a text ends where a quote is followed by the next column, so a text
-that holds just that cannot be told from columns: a row with another list of columns than the first one is refused.
+Only --tabular doubles a quote within a text. By default a text ends where a quote is followed by the next column, and with tabs
+at a tab, so a text that holds just that cannot be told from columns: who reads the rows refuses one with other columns than
+its table has. A text with a line break in it is cut there.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ FAILED = "the query failed: collect the table again"
 
 
 class Printed:
-    """Reads what one call of cdb2sql printed. Remembers the names of columns, and how wide they are, from piece to piece.
+    """Reads what one call of cdb2sql printed. Remembers of boxes the heading, and how wide they are, from piece to piece.
 
     With `apart` it remembers nothing: each row stands for itself, and boxes, which cannot be read so, are none.
     """
@@ -52,12 +53,11 @@ class Printed:
         self._apart = apart
         self._widths: list[tuple[int, int]] = []
         self._heading: list[str] | None = None
-        self._names: tuple[str, ...] | None = None
 
     def rows(self, piece: Piece) -> Iterator[tuple[int, bytes, Values | str]]:
         """(place, line, values, or why it is no row) of each row. Borders, headings, empty lines and `rc 0` are none."""
         if piece.offset == 0:
-            self._widths, self._heading, self._names = [], None, None
+            self._widths, self._heading = [], None
         at = piece.offset
         for raw in piece.data.split(b"\n"):
             here, at = at, at + len(raw) + 1
@@ -99,9 +99,7 @@ class Printed:
             return "broken row: a value without an end, or columns that are none"
         if count != len(values):
             return "columns that cannot be told apart: one name stands there twice"
-        if self._names is None and not self._apart:
-            self._names = tuple(values)
-        return values if self._names in (None, tuple(values)) else "other columns than in the first row"
+        return values
 
     def _boxed(self, line: bytes) -> Values | str | None:
         if len(line) != self._widths[-1][1] + 2:

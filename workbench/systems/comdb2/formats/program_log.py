@@ -150,5 +150,4 @@ PROGRAM_LOG = Format(
     splittable=True,
     begins=_begins,
     excerpt=lambda unit: excerpt(unit, SECRETS),
-    evidence="log",
 )

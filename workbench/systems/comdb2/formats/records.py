@@ -161,7 +161,7 @@ def _is_dump(head: bytes, name: str) -> bool:
     if b"{" not in head or (b"rectype" not in head and b"\t" not in head):
         return False
     rows = first_rows(head)
-    return bool(rows) and sum(map(_fits, rows)) * 2 > len(rows)
+    return bool(rows) and sum(map(_fits, rows)) * 2 >= len(rows)
 
 
 def _in_boxes(head: bytes) -> bool:

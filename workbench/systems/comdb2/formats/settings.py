@@ -33,19 +33,22 @@ def _type(text: str) -> str:
 
 def _made(kind: str) -> Made:
     def made(row: Row, server: str) -> Iterator[tuple[str, Row]]:
-        row["value"] = harmless(row["name"], row["value"])
         node = {"server": node_name(row["dbname"], row["host"])} if "dbname" in row else {}
         yield "settings", {**node, "kind": kind, "name": row["name"], "value": row["value"]}
 
     return made
 
 
+def _kept(row: Row) -> Row:
+    return {**row, "value": harmless(row["name"], row["value"])}
+
+
 _NODE = (Column("dbname", word), Column("host", word))
 _NAME, _VALUE = Column("name", word), Column("value", str, null=True)
 _ABOUT = (_NAME, Column("description", str, null=True), Column("type", _type), _VALUE, Column("read_only", flag))
-_TUNABLES = Listing(((*_NODE, _NAME, _VALUE), _ABOUT, (_NAME, _VALUE)), _made("tunable"))
+_TUNABLES = Listing(((*_NODE, _NAME, _VALUE), _ABOUT, (_NAME, _VALUE)), _made("tunable"), _kept)
 _COUNT = Column("value", decimal, null=True)
-_COUNTS = Listing(((*_NODE, _NAME, _COUNT), (_NAME, _COUNT)), _made("metric"))
+_COUNTS = Listing(((*_NODE, _NAME, _COUNT), (_NAME, _COUNT)), _made("metric"), _kept)
 
 
 def _setting(values: Values) -> str:
