@@ -13,6 +13,7 @@ from case_samples import everything
 from click.testing import CliRunner
 from incident_samples import case_of
 from kanidm_samples import case_of_set
+from tier_samples import case_of_tiers
 from view_samples import LOST
 
 from workbench.boundary import strict_yaml
@@ -52,6 +53,13 @@ SHOWS = {
         "A sets data of x",
     ],
     "32_transactions": ["789          incomplete", "only a part of it", "shop.orders", "TXN_UNFINISHED"],
+    "33_physical_tiers": [
+        "shopdb_dr@r4  stopped",
+        "##!.....      4: shopdb_dr@r5",
+        "shopdb_dr@r4 is offered nobody",
+        "moves bring it in order",
+        "LOG_GAP",
+    ],
     "24_pending_list": ["operations as its logs show them", "primary_csn"],
     "40_repair": ["NOTHING WAS CHANGED", "Plan "],
     "50_checks": ["findings"],
@@ -80,6 +88,8 @@ def test_a_parameters_file_runs_as_it_is(path: Path, tmp_path: Path, monkeypatch
         shutil.copytree(case_of_set("synth-missed").folder, tmp_path / "my-entries")
     if path.stem == "transactions.example":
         shutil.copytree(case_of("drizzle-fleet").folder, tmp_path / "my-stream")
+    if path.stem == "tiers.example":
+        shutil.copytree(case_of_tiers().folder, tmp_path / "my-tiers")
     before = everything(tmp_path)
     made = CliRunner().invoke(main, ["run", str(tmp_path / "parameters" / path.name), "--json", str(tmp_path / "json")])
     runs = json.loads((tmp_path / "json").read_text())["runs"]

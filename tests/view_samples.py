@@ -14,6 +14,7 @@ from incident_samples import incident_of
 from kanidm_samples import case_of_graves, case_of_set
 from repair_samples import Toy, plan_of
 from stream_files import bulk_incident
+from tier_samples import DELAYED, FROZEN, HEALTHY, tiers_incident
 
 from widgets import (
     AnchorLine,
@@ -25,6 +26,7 @@ from widgets import (
     FloorGrid,
     Inputs,
     JournalView,
+    LogCoverage,
     MeshMap,
     MissedChanges,
     PendingLanes,
@@ -34,6 +36,8 @@ from widgets import (
     Stepper,
     Stops,
     TableHeat,
+    TierChanges,
+    TierTree,
     TimeLine,
     Tombstones,
     TransactionLanes,
@@ -115,6 +119,16 @@ def samples() -> Iterator[tuple[str, Callable[[], View], list[Message]]]:
     every = Inputs(fleet, "32_transactions", server="replica2", which="all", by="time")
     turns = [{"what": "page", "by": 1}, {"what": "pick", "index": 1}, {"what": "page", "by": -1}]
     yield "transactions all", lambda: TransactionLanes(fleet, every), turns
+    stuck_tiers, delayed = tiers_incident(HEALTHY, FROZEN), tiers_incident(HEALTHY, DELAYED)
+    tried = Inputs(stuck_tiers, "33_physical_tiers", server="shopdb_an@r6", what_if="lose shopdb_ro@r1; fanout 3")
+    for name, incident in (("lost", lost), ("stuck", stuck_tiers), ("delayed", delayed)):
+        inputs = tried if incident is stuck_tiers else None
+        first = [{"what": "pick", "index": 2}] if incident is not lost else []
+        yield f"tiers {name}", lambda incident=incident, inputs=inputs: TierTree(incident, inputs), first
+        yield f"coverage {name}", lambda incident=incident: LogCoverage(incident), []
+        moves = [{"what": "write", "text": "move shopdb_dr@r4 under shopdb_dr@r5"}, {"what": "write", "text": ""}]
+        asked = moves if incident is not lost else []
+        yield f"tier changes {name}", lambda incident=incident, inputs=inputs: TierChanges(incident, inputs), asked
     yield "entries", lambda: EntryDiff(lost), [{"what": "pick", "index": 0}]
     plan = planned(lost.case)
     yield "progress", lambda: Progress("reading", lambda: None), [{"what": "cancel"}]

@@ -19,6 +19,9 @@
     TransactionLanes transactions of a stream, with their pieces against the commit
     FleetDifference  what each log lacks of its source's
     TableHeat        rows of tables over time, those that count and those that were taken back
+    TierTree         nodes that pull a physical log in tiers, with the bytes lost on each edge
+    LogCoverage      who has which files of that log, and who needs which
+    TierChanges      what if nodes of the tree were lost, moved or reset
     Tombstones       deleted entries: who has seen that, who forgets it next, for whom it is kept
     Checks           the outcome of regression checks
     PlanView         a plan of repair whole: the ways compared, every step
@@ -44,6 +47,7 @@ from widgets.remembered import FloorGrid, PositionList, RangeBars, Tombstones
 from widgets.session import AnchorLine, Stepper, Stops
 from widgets.streams import FleetDifference, TableHeat, TransactionLanes
 from widgets.tables import Table
+from widgets.tiers import LogCoverage, TierChanges, TierTree
 from widgets.view import View
 from widgets.walk import WalkThrough
 from widgets.work import PendingLanes
@@ -58,6 +62,7 @@ __all__ = [
     "FloorGrid",
     "Inputs",
     "JournalView",
+    "LogCoverage",
     "MeshMap",
     "MissedChanges",
     "PendingLanes",
@@ -68,6 +73,8 @@ __all__ = [
     "Stops",
     "Table",
     "TableHeat",
+    "TierChanges",
+    "TierTree",
     "TimeLine",
     "Tombstones",
     "TransactionLanes",

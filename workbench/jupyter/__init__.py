@@ -18,7 +18,8 @@ OWN = frozenset(
     f"{name}.ipynb"
     for name in (
         *("00_tour", "10_load", "20_overview", "21_anchor", "22_stop_csn", "23_missed_changes", "24_pending_list"),
-        *("31_entry_replication", "32_transactions", "40_repair", "50_checks", "60_report"),
+        *("31_entry_replication", "32_transactions", "33_physical_tiers"),
+        *("40_repair", "50_checks", "60_report"),
     )
 )
 """The notebooks of the project, by name: what else lies in that folder is somebody's."""

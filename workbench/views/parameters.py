@@ -27,6 +27,7 @@ from workbench.journal import write_whole
 from workbench.model import Problem
 from workbench.views.at_work import examples
 from workbench.views.stream_lanes import AXES, WHICH
+from workbench.views.tier_changes import FORMS
 from workbench.views.walks import walks
 
 NAME = "parameters.yaml"
@@ -118,6 +119,7 @@ def offers(incident: Incident) -> dict[str, Offer]:
         ),
         "by": Offer(tuple(AXES), next(iter(AXES)), "what goes from left to right", AXES),
         "transaction": Offer((), "", "those around this one"),
+        "what_if": Offer((), "", FORMS),
         "position": Offer(
             (), str(lacking.get("position") or lacking.get("from") or lacking.get("first") or ""), "one change"
         ),
