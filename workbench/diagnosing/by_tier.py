@@ -16,11 +16,11 @@ from workbench.diagnosing.tier_logs import NodeLogs
 from workbench.fleet.tiered import TieredSnapshot, followed_source, source_databases, tiered_snapshot
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
-from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
-from workbench.rules.tiering import Tiering, Told
 from workbench.rules.candidates import Call
 from workbench.rules.holding import LogHold, log_holder
+from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.rules.registering import Offer, register
+from workbench.rules.tiering import Tiering, Told
 from workbench.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
 
 Row = dict[str, Any]
@@ -91,7 +91,8 @@ class Tiers:
     @cached_property
     def _roots(self) -> dict[str, list[str]]:
         return {
-            source: [name for name in names if name.partition("@")[0] == source] for source, names in self.members.items()
+            source: [name for name in names if name.partition("@")[0] == source]
+            for source, names in self.members.items()
         }
 
     @cached_property
@@ -108,7 +109,10 @@ class Tiers:
             told = (
                 place
                 for name in names
-                for place in (self.seen.reported(name), *(self.seen.probed(name, which) for which in ("last", "commit")))
+                for place in (
+                    self.seen.reported(name),
+                    *(self.seen.probed(name, which) for which in ("last", "commit")),
+                )
             )
             found[source] = {place for place in told if place is not None}
         return {source: sorted(places) for source, places in found.items()}
@@ -167,7 +171,9 @@ class Tiers:
         needed, source = self.last(name), self.source_of(name)
         if needed is None or source is None:
             return [], []
-        useful, helpers, silent = self._going_on[source], [], []
+        useful = self._going_on[source]
+        helpers: list[str] = []
+        silent: list[str] = []
         for other in self._furthest_first[source]:
             if (self.seen.last(other) or needed) <= needed or len(helpers) == HELPERS:
                 break
@@ -221,8 +227,8 @@ class Tiers:
 
     @cached_property
     def deleted_per_second(self) -> dict[str, float]:
-        """Source database -> log files that its nodes deleted in a second, between the two last snapshots; without two, nothing."""
-        labels = [label for label in self.case.snapshots]
+        """Source database -> log files deleted in a second, between the two last snapshots; without two, nothing."""
+        labels = list(self.case.snapshots)
         at = labels.index(self.seen.label)
         found: dict[str, float] = {}
         if not at:

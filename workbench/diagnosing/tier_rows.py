@@ -1,4 +1,4 @@
-"""The trees of a tiered log as rows of the output, and the verdicts: who would send what to whom, who waits, what nobody knows."""
+"""The trees of a tiered log as rows of the output, and the verdicts: who would send what to whom, who waits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from workbench.diagnosing.verdicts import Verdicts
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
 from workbench.rules.holding import LogHold
-from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.reconnecting import overlaps
+from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.tiers import Lsn
 
 if TYPE_CHECKING:

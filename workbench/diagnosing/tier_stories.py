@@ -93,7 +93,9 @@ def would_give(tiers: Tiers, key: str, consumer: str) -> Iterator[tuple[str, str
         elif needed is None or not tiers.seen.has_file(name, needed[0]):
             told = needed is not None and first is not None
             sent, why = False, "nothing tells which log files it still has, or where the node is"
-            why = f"its oldest log file is {first}, and the node needs file {needed[0]} first" if needed and told else why
+            why = (
+                f"its oldest log file is {first}, and the node needs file {needed[0]} first" if needed and told else why
+            )
         elif not tiers.there(name):
             sent, why = False, "it has the files, but does not answer"
         else:

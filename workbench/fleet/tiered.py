@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import Input
 from workbench.rules.tiers import Lsn, Node, Pull, Registry
+
 if TYPE_CHECKING:
     from workbench.cases.case import Case
 
@@ -105,7 +106,7 @@ class TieredSnapshot:
         return self.probed(name, "first") or (self.logged[name][0] if name in self.logged else None)
 
     def has_file(self, name: str, file: int) -> bool:
-        """Whether a node is known to have a file of its log. A log that was collected may begin anywhere: it shows what is there."""
+        """Whether a node is known to have a file of its log. A collected log shows what is there, at least."""
         first = self._shown_from.get(name)
         return first is not None and first <= file
 
