@@ -32,7 +32,7 @@ _FIRST = ("lsn", "rectype", "generation", "timestamp")
 _NUMBERS = ("txnid", "utxnid", "logcgen", "maxutxnid", "childutxnid")
 _FULL, _DIGEST = (*_FIRST, "payload", *_NUMBERS), (*_FIRST, "length", "md5", *_NUMBERS)
 _CALLED = {"length(payload)": "length", "checksum_md5(payload)": "md5"}
-_BLOB = re.compile(r"(?:x')?((?:[0-9A-Fa-f]{2})*)'?")
+_BLOB = re.compile(r"x'((?:[0-9A-Fa-f]{2})*)'")
 _MD5 = re.compile("[0-9a-f]{32}")
 _CONTENT = re.compile(rb"[0-9A-Fa-f]{24,}'?")
 
