@@ -175,6 +175,13 @@ def test_the_sentinel_is_an_answer_and_no_record(shape: str, tmp_path: Path) -> 
     assert (seen["detail"]["records"], seen["detail"]["sentinels"], seen["detail"]["first"]) == (0, 1, None)
 
 
+@pytest.mark.parametrize("shape", [TABS, CLASSIC])
+def test_a_first_record_may_be_longer_than_what_tells_a_file(shape: str, tmp_path: Path) -> None:
+    rows = [full((9, 28, 3041, b"x" * 100_000)), full((9, 100_040, 2151, b"y"))]
+    seen = told(tmp_path, printed(RECORD, rows, shape))
+    assert (seen["format"], seen["rows"], seen["rejected"]) == (KIND, 2, 0) and seen["detail"]["gaps"] == []
+
+
 # --- fast against careful
 
 
