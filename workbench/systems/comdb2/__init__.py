@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from workbench.model import Kind, System
 from workbench.systems.comdb2.codes import CODES
 from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
 
+if TYPE_CHECKING:
+    from workbench.repairs.plans import Repairs
+
 
 def _scenarios() -> Mapping[str, Kind]:
     from workbench.systems.comdb2.scenarios import KINDS  # here, because the models are slow to load
 
     return KINDS
+
+
+def _repairs() -> Repairs:
+    from workbench.systems.comdb2.repairs import REPAIRS
+
+    return REPAIRS
 
 
 SYSTEM = System(
@@ -31,6 +41,7 @@ SYSTEM = System(
     rooms=frozenset({"meta", "nodes", "logs"}),
     codes=CODES,
     scenarios=_scenarios,
+    repairs=_repairs,
     words={
         "origin": "source database: the cluster at the top of the tree",
         "position": "LSN, a place in the log: {file:offset}",
