@@ -26,6 +26,10 @@ PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above", "unreachab
 """Conditions of nodes that pull from their source."""
 
 
+MOVED = "moved"
+"""Condition of a node that a repair gave another source: how it does there nobody has seen yet."""
+
+
 @dataclass(kw_only=True)
 class TierModel(Model):
     """Nodes by name, as `database@host`.
@@ -53,7 +57,7 @@ class TierModel(Model):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.made:
-            self.lost |= {name for name in self.servers if self._needs(name) and not self.serving(name)}
+            self.lost |= {name for name in self.servers if self._needs(name)} - self._helped()
 
     def copy(self) -> TierModel:
         """A model of its own, in the same state."""
@@ -96,11 +100,29 @@ class TierModel(Model):
             return False
         return self.file_of(has.min) <= self.file_of(ends.max)
 
+    def going_on(self, source: str) -> set[str]:
+        """The nodes that are there, and are at the head of that source or can be brought there by one that is.
+
+        A node that cannot go on itself is no help: it would leave the other one where it is stuck.
+        """
+        mine = [name for name, server in self.servers.items() if server.up and self.source_of[name] == source]
+        known = [name for name in mine if source in self.servers[name].vector]
+        found = {name for name in known if not self._needs(name)}
+        waiting = [name for name in known if name not in found]
+        while fresh := {name for name in waiting if name not in found and any(self.serves(one, name) for one in found)}:
+            found |= fresh
+        return found
+
     def serving(self, name: str) -> list[str]:
-        """Who could serve it, those first that are furthest."""
-        able = [one for one in self.servers if one != name and self.serves(one, name)]
+        """Who could serve it and goes on itself, those first that are furthest and were not moved; the source last."""
         source = self.source_of[name]
-        return sorted(able, key=lambda one: (-len(self.servers[one].holds), one.partition("@")[0] == source, one))
+        able = [one for one in self.going_on(source) if self.serves(one, name)]
+
+        def rank(one: str) -> tuple[bool, int, bool, str]:
+            moved, root = self.condition[one] == MOVED, one.partition("@")[0] == source
+            return moved, -len(self.servers[one].holds), root, one
+
+        return sorted(able, key=rank)
 
     def ghosts(self) -> list[str]:
         """Nodes that are gone, and whose rows still say that they pull, or may be pulled from."""
@@ -141,14 +163,11 @@ class TierModel(Model):
 
     def missing(self) -> set[Lack]:
         """What a node lacks and nobody can bring any more, who could before."""
-        stranded: dict[str, bool] = {}
-        found = set()
-        for lack in self._lacks():
-            if lack.server not in stranded:
-                stranded[lack.server] = lack.server not in self.lost and not self.serving(lack.server)
-            if stranded[lack.server]:
-                found.add(lack)
-        return found
+        helped = self._helped() | self.lost
+        return {lack for lack in self._lacks() if lack.server not in helped}
+
+    def _helped(self) -> set[str]:
+        return {name for source in set(self.source_of.values()) for name in self.going_on(source)}
 
     def pending(self) -> set[Lack]:
         """All else that a node lacks."""
@@ -211,7 +230,7 @@ class TierModel(Model):
         pulls = (*self.registry.pulls, Pull(database, host, base, source_host))
         self.registry = replace(self.registry, nodes=nodes, pulls=pulls)
         self.links.append(Link(source, server, True))
-        self.condition[server] = "healthy"
+        self.condition[server] = MOVED
 
     def set_fanout(self, source: str, fanout: int) -> None:
         """The registry lets so many nodes pull from one below that source."""

@@ -98,10 +98,13 @@ class ResetNode:
             return
         says = f"take {need.server} out of the tree"
         names = (need.server, *_tiers(view).parents(need.server))
-        yield _safe(Draft("reset-node", says, (reset_step(view, need.server),)), *names)
+        yield _safe(Draft("reset-node", says, (reset_step(view, need.server, _FOR_GOOD),)), *names)
 
 
-def reset_step(view: View, name: str) -> Step:
+_FOR_GOOD = "is gone for good: look at the machine, no table tells it from a frozen one"
+
+
+def reset_step(view: View, name: str, why: str) -> Step:
     """What makes a row Inactive, and deletes its connection."""
     model = _tiers(view)
     row, parents = model.row(name), model.parents(name)
@@ -119,7 +122,7 @@ def reset_step(view: View, name: str) -> Step:
         on="registry",
         suffix=view.suffix,
         says=f"the registry sets {name} to Inactive and forgets from whom it pulls",
-        stands_on=f"the process of {name} is gone for good: look at the machine, no table tells it from a frozen one",
+        stands_on=f"the process of {name} {why}",
         expects=f"{name} is Inactive in comdb2_physreps, and has no row in comdb2_physrep_connections",
         risk="; ".join(filter(None, (holds, stays, frozen))),
         undo=f"give {name} its row and its connection back",
@@ -323,7 +326,10 @@ class Rebuild:
         if name is None or not (need.lacks or need.code == HUNG):
             return
         for sibling in self._siblings(model, name)[:DONORS]:
-            steps = (*((reset_step(view, name),) if model.parents(name) else ()), self._step(view, name, sibling))
+            steps = (
+                *((reset_step(view, name, "has ended"),) if model.parents(name) else ()),
+                self._step(view, name, sibling),
+            )
             draft = Draft(
                 f"rebuild-from-{sibling}",
                 f"build {name} anew from a copy of {sibling}",
