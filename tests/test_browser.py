@@ -20,6 +20,7 @@ from case_samples import INCIDENT, everything
 from conftest import ROOT
 from hostile import IN_NAMES, PAYLOADS, poisoned_incident
 from incident_samples import case_of, incident_of
+from tier_samples import case_of_tiers
 from view_samples import LAGS, LOST, all_views, states
 
 from benchmarks.changelog_data import generate
@@ -302,6 +303,34 @@ def test_pieces_of_transactions_by_mouse_and_keyboard(jupyter: Lab) -> None:
     page.locator("h3 .wb-plain", has_text="all, in the order in which they began").wait_for()
     assert clipped(page) == []
     done(jupyter, page, "32_transactions")
+
+
+def test_a_tree_of_tiers_by_mouse_and_keyboard(jupyter: Lab) -> None:
+    shutil.copytree(case_of_tiers().folder, jupyter.folder / "tiers")
+    page = ran(jupyter, "33_physical_tiers", case_folder=str(jupyter.folder / "tiers"))
+    page.locator('[data-key="node-2"]').click()
+    page.get_by_role("heading", name="shopdb_dr@r4").wait_for()
+    page.locator('[data-key="node-6"]').focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="If it asks the registry for a source now").wait_for()
+    page.get_by_text("needs 4: shopdb_dr@r5 has it").first.wait_for()
+    page.get_by_label("which node", exact=True).select_option("shopdb_ro@r1")
+    page.locator('[data-key="add"]').click()
+    page.get_by_text("shopdb_dr@r4 is offered nobody").wait_for()
+    page.get_by_label("what is changed").select_option("move")
+    page.get_by_label("which node", exact=True).select_option("shopdb_dr@r4")
+    page.get_by_label("under which node it is moved").select_option("shopdb_dr@r5")
+    page.locator('[data-key="add"]').click()
+    field = page.get_by_label("changes, with a semicolon between them")
+    page.wait_for_function(
+        "() => document.querySelector('[data-key=changes]').value === "
+        "'lose shopdb_ro@r1; move shopdb_dr@r4 under shopdb_dr@r5'"
+    )
+    field.fill("lose everything")
+    field.press("Enter")
+    page.get_by_text("this is no change of a tree: lose everything").wait_for()
+    assert clipped(page) == []
+    done(jupyter, page, "33_physical_tiers")
 
 
 def test_the_checks(jupyter: Lab) -> None:

@@ -13,7 +13,7 @@ from workbench.views.tier_views import coverage, node_facts, tree_in, tree_pictu
 _SHADES = (
     (PRESENT, "follows its source"),
     (PENDING, "behind, delayed, or waiting for a source that it can get"),
-    (UNKNOWN, "did not answer, and still reports itself"),
+    (UNKNOWN, "did not answer, or nothing tells what it is doing"),
     (STRANDED, "stopped, frozen, shut down, hung, or without a source"),
     (MISSING, "needs what no node that answers has any more"),
 )

@@ -36,7 +36,7 @@ function runs(one) {
 
 function bar(one, y, x, wide) {
   const whole = shown(one.name);
-  const group = draw_svg("g", { class: "wb-bar" }, [
+  const group = draw_svg("g", {}, [
     draw_svg("text", { x: LEFT - 10, y: y + 15, "text-anchor": "end" }, whole.length > 28 ? whole.slice(0, 27) + "…" : whole),
     draw_svg("line", { x1: LEFT, y1: y + ROW - 3, x2: RIGHT, y2: y + ROW - 3, class: "wb-rule" }),
   ]);

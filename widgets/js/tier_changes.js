@@ -55,7 +55,7 @@ function pickers(data, more) {
 }
 
 function picker(key, words, options) {
-  const made = make("select", "wb-button");
+  const made = make("select", "wb-select");
   made.dataset.key = key;
   made.setAttribute("aria-label", words);
   options.forEach((one, index) => {

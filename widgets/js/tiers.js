@@ -2,7 +2,7 @@
 
 const COLUMN = 250;
 const ROW = 46;
-const BOX = { width: 188, height: 36 };
+const BOX = { width: 196, height: 36 };
 
 function draw(body, data, send) {
   const nodes = data.nodes || [];
@@ -22,6 +22,7 @@ function draw(body, data, send) {
   if (data.left) body.append(make("p", "wb-faint", `${number(data.left)} further nodes are not drawn: those of which least is to be told.`));
   body.append(make("p", "", data.retention));
   body.append(data.picked ? about(data.picked) : make("p", "wb-faint", "Click a node for all that is known of it."));
+  body.append(make("h3", "", "All that are drawn"));
   body.append(table([{ key: "name", label: "node" }, { key: "condition", label: "is" }, { key: "lag", label: "behind the source" },
     { key: "edge_says", label: "behind the node above" }, { key: "serves", label: "serves", kind: "number" },
     { key: "needs", label: "needs file", kind: "number" }, { key: "helps", label: "who has it and answers" }],
@@ -40,9 +41,9 @@ function short(text, most) {
 function edge(one, above) {
   const [x, y] = [left(above.tier) + 14, middle(one.row)];
   const name = known_verdict(one.edge === "0" ? "present" : one.verdict);
-  const path = `M${x},${middle(above.row) + BOX.height / 2} V${y} H${left(one.tier)}`;
   const group = draw_svg("g", {}, [
-    draw_svg("path", { d: path, fill: "none", class: `wb-line wb-stroke-${name}` }),
+    draw_svg("line", { x1: x, y1: middle(above.row) + BOX.height / 2, x2: x, y2: y, class: "wb-line wb-stroke-nothing" }),
+    draw_svg("line", { x1: x, y1: y, x2: left(one.tier), y2: y, class: `wb-line wb-stroke-${name}` }),
     draw_svg("text", { x: left(one.tier) - 6, y: y - 5, "text-anchor": "end", class: one.edge === "0" ? "wb-faint" : "" }, one.edge === "0" ? "" : short(one.edge, 12)),
   ]);
   return hover_svg(group, one.edge_says);
@@ -56,9 +57,10 @@ function box(one, fanout) {
   const under = one.lag === "0" ? one.condition : `${one.condition} · ${one.lag}`;
   const group = draw_svg("g", { class: "wb-bar" }, [
     draw_svg("rect", { x, y, width: BOX.width, height: BOX.height, rx: 4, class: `wb-box wb-edge-${name}` }),
-    draw_svg("rect", { x, y, width: 7, height: BOX.height, rx: 3, class: `wb-fill-${name}` }),
-    draw_svg("text", { x: x + 14, y: y + 15, "font-weight": 600 }, short(one.name, 25)),
-    draw_svg("text", { x: x + 14, y: y + 30, class: "wb-faint" }, short(under, 28)),
+    draw_svg("rect", { x, y, width: 18, height: BOX.height, rx: 3, class: `wb-fill-${name}` }),
+    draw_svg("text", { x: x + 9, y: y + 22, "text-anchor": "middle", "font-weight": 700, class: "wb-ink" }, short(one.sign, 2)),
+    draw_svg("text", { x: x + 25, y: y + 15, "font-weight": 600 }, short(one.name, 24)),
+    draw_svg("text", { x: x + 25, y: y + 30, class: "wb-faint" }, short(under, 27)),
     draw_svg("text", { x: x + BOX.width + 8, y: y + 22, class: one.holds || one.full ? "" : "wb-faint" }, beside),
   ]);
   return hover_svg(group, `${one.name}: ${one.says}; behind its source by ${one.lag}${beside ? `; ${beside}` : ""}`);

@@ -13,6 +13,7 @@ from workbench.diagnosing.tiers_text import in_order
 from workbench.model import NotOfThisSystem, Problem
 from workbench.rules import tier_conditions as conditions
 from workbench.views.look import MISSING, PENDING, PRESENT, STRANDED, UNKNOWN
+from workbench.views.look import VERDICTS as LOOKS
 
 Row = Mapping[str, Any]
 
@@ -26,6 +27,7 @@ VERDICTS: Mapping[str, str] = {
     conditions.DELAYED_ABOVE: PENDING,
     conditions.PENDING: PENDING,
     conditions.UNREACHABLE: UNKNOWN,
+    conditions.UNTOLD: UNKNOWN,
     conditions.STOPPED: STRANDED,
     conditions.FROZEN: STRANDED,
     conditions.GHOST: STRANDED,
@@ -92,8 +94,8 @@ def tree_picture(tree: Row, most: int = NODES) -> dict[str, Any]:
     """The nodes in rows, each below the one it pulls from and a tier to its right, with the bytes that are lost on each edge.
 
     Keys: source, head, tiers (how many columns), fanout, retention, nodes, left (how many are not drawn), adrift (row below which
-    those stand that hang on nothing). A node: name, row, tier (column), up (row of the node it pulls from), verdict, condition,
-    says, lag and edge (text), edge_says, serves, full, holds, needs, help (who has that), more (children left out).
+    those stand that hang on nothing). A node: name, row, tier (column), up (row of the node it pulls from), verdict, sign,
+    condition, says, lag and edge (text), edge_says, serves, full, holds, needs, help (who has that), more (children left out).
     """
     nodes: Sequence[Row] = tree["nodes"]
     by_name = {one["node"]: one for one in nodes}
@@ -155,6 +157,7 @@ def _node(one: Row, above: Row | None, fanout: int) -> dict[str, Any]:
     return {
         "name": one["node"],
         "verdict": verdict_of(one),
+        "sign": LOOKS[verdict_of(one)].sign,
         "condition": one["condition"].replace("_", " "),
         "says": one["says"],
         "lag": ("at least " if one["lag_is_at_least"] and lag else "")
