@@ -11,7 +11,6 @@ from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
 from workbench.systems.comdb2.naming import server_in
 
-
 if TYPE_CHECKING:
     from workbench.repairs.plans import Repairs
 
