@@ -133,6 +133,8 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
         tiered = {name: place.tier for name, place in tiers.trees[source].places.items() if place.tier is not None}
         roots, fanout = len(tiers.roots(source)), max(1, tiers.told.rules.fanout_of(source))
         followers = len(tiers.members[source]) - roots
+        if not roots:
+            continue
         needed, room = 0, 0
         while room < followers:
             needed += 1
