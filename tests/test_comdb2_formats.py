@@ -291,6 +291,16 @@ def test_damage_costs_the_rows_that_it_hits(kind: str, data: st.DataObject) -> N
     assert parsed.rows - len(parsed.rejects) >= len(untouched) - 1
 
 
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_hole_of_zeros_costs_what_stood_there(kind: str, tmp_path: Path) -> None:
+    lines = (TIERS / SMALL[kind]).read_bytes().split(b"\n")
+    lines[1] = b"\0" * len(lines[1])
+    (tmp_path / Path(SMALL[kind]).name).write_bytes(b"\n".join(lines))
+    (seen,) = inspect([tmp_path / Path(SMALL[kind]).name])
+    assert (seen["format"], seen["rows"]) == (kind, len(lines) - 1)
+    assert seen["rejected"] == (kind != "comdb2.program-log")
+
+
 # --- secrets
 
 SECRET = "hunter2-0123456789abcdef"

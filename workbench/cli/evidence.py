@@ -19,6 +19,7 @@ from workbench.cli.terminal import CSV, JSON, Reading, check_outputs, give, main
 from workbench.collected.files import inspect_file, unreadable
 from workbench.collected.stream_detail import LISTED
 from workbench.demo import INCIDENT, demo_snapshots
+from workbench.model import System
 from workbench.plain import aligned, csv_text, one_cell
 from workbench.systems import system_named
 
@@ -187,6 +188,8 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
         moment = system.moment(position) if position else None
         return f" ({moment:%Y-%m-%d %H:%M:%S})" if moment else ""
 
+    if system.tiering:
+        return _nodes_text(case, system)
     title = f"{system.title}, snapshot {next(reversed(case.snapshots), '')}: what each server's"
     keeps_log = system.pulling is None
     shown = ["CHANGES", "FIRST", "LAST"] if keeps_log else []
@@ -200,6 +203,20 @@ def _holdings_text(case: Case, holdings: list[dict[str, Any]]) -> str:
     if system.streaming:
         what, rows = "log shows, by the numbers of its transactions", [row[:-1] for row in rows]
     return f"{title} {what} (UTC)\n\n{aligned(rows, right=(3,) if keeps_log else ())}"
+
+
+def _nodes_text(case: Case, system: System) -> str:
+    """What is known of nodes that pull a physical log: from where to where theirs goes, and from whom they pull."""
+    from workbench.fleet.topology import topology
+
+    shown = topology(case)
+    above = {link.consumer: link.supplier for link in shown.links}
+    rows = [["NODE", "FOLLOWS", "FIRST", "LAST", "PULLS FROM"]]
+    for one in shown.replicas:
+        (origin, span) = next(iter(one.vector.items()), ("-", None))
+        places = [system.show(key) if key else "-" for key in ((span.min, span.max) if span else (None, None))]
+        rows.append([one.server, origin, *places, above.get(one.server, "-")])
+    return f"{system.title}, snapshot {shown.snapshot}: where the log of each node begins and ends\n\n{aligned(rows)}"
 
 
 def kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:

@@ -16,14 +16,17 @@ from workbench.diagnosing.tier_logs import NodeLogs
 from workbench.fleet.tiered import TieredSnapshot, followed_source, source_databases, tiered_snapshot
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
-from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
-from workbench.rules.tiering import Tiering, Told
 from workbench.rules.candidates import Call
 from workbench.rules.holding import LogHold, log_holder
+from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.rules.registering import Offer, register
+from workbench.rules.tiering import Tiering, Told
 from workbench.rules.tiers import CIRCLE, Lsn, Place, Registry, Tree, tree
 
 Row = dict[str, Any]
+
+HELPERS = 10
+"""So many nodes that could help another one are named."""
 
 STOP_CODES = ("worker_stopped", "watcher_stopped")
 """Codes of messages with which a node says that its replication ended."""
@@ -83,7 +86,36 @@ class Tiers:
 
     def roots(self, source: str) -> list[str]:
         """The nodes of the source cluster."""
-        return [name for name in self.members[source] if name.partition("@")[0] == source]
+        return self._roots[source]
+
+    @cached_property
+    def _roots(self) -> dict[str, list[str]]:
+        return {
+            source: [name for name in names if name.partition("@")[0] == source]
+            for source, names in self.members.items()
+        }
+
+    @cached_property
+    def _heads(self) -> dict[str, Lsn | None]:
+        return {
+            source: max(filter(None, map(self.seen.last, names)), default=None) for source, names in self._roots.items()
+        }
+
+    @cached_property
+    def named(self) -> dict[str, list[Lsn]]:
+        """Source database -> every place that a node reported or answered, in order."""
+        found: dict[str, set[Lsn]] = {}
+        for source, names in self.members.items():
+            told = (
+                place
+                for name in names
+                for place in (
+                    self.seen.reported(name),
+                    *(self.seen.probed(name, which) for which in ("last", "commit")),
+                )
+            )
+            found[source] = {place for place in told if place is not None}
+        return {source: sorted(places) for source, places in found.items()}
 
     def head(self, source: str, probed: bool) -> Lsn | None:
         """The newest place of the source: as its nodes answered, or as they reported to the registry."""
@@ -92,7 +124,7 @@ class Tiers:
 
     def known_head(self, source: str) -> Lsn | None:
         """The newest place that anything tells of the source, its log included."""
-        return max(filter(None, map(self.seen.last, self.roots(source))), default=None)
+        return self._heads[source]
 
     def last(self, name: str) -> Lsn | None:
         """The newest place that anything tells of a node."""
@@ -132,17 +164,33 @@ class Tiers:
 
     def donors(self, name: str) -> tuple[list[str], list[str]]:
         """Who has what a node needs next: nodes that can be asked and bring it to the head of the source, those that are
-        furthest first, and those that do not answer.
+        furthest first, and those that do not answer; the first of both.
 
         A node that cannot go on itself is no help: it would leave the other one where it is stuck.
         """
         needed, source = self.last(name), self.source_of(name)
         if needed is None or source is None:
             return [], []
-        having = [other for other in self.members[source] if other != name and self.has(other, needed)]
-        having.sort(key=lambda other: (tuple(-part for part in self.seen.last(other) or (0, 0)), other))
         useful = self._going_on[source]
-        return [one for one in having if one in useful], [one for one in having if not self.there(one)]
+        helpers: list[str] = []
+        silent: list[str] = []
+        for other in self._furthest_first[source]:
+            if (self.seen.last(other) or needed) <= needed or len(helpers) == HELPERS:
+                break
+            if other != name and self.has(other, needed):
+                if other in useful:
+                    helpers.append(other)
+                elif not self.there(other) and len(silent) < HELPERS:
+                    silent.append(other)
+        return helpers, silent
+
+    @cached_property
+    def _furthest_first(self) -> dict[str, list[str]]:
+        def far(name: str) -> tuple[int, int, str]:
+            file, place = self.seen.last(name) or (0, 0)
+            return -file, -place, name
+
+        return {source: sorted(names, key=far) for source, names in self.members.items()}
 
     @cached_property
     def _going_on(self) -> dict[str, set[str]]:
@@ -179,8 +227,8 @@ class Tiers:
 
     @cached_property
     def deleted_per_second(self) -> dict[str, float]:
-        """Source database -> log files that its nodes deleted in a second, between the two last snapshots; without two, nothing."""
-        labels = [label for label in self.case.snapshots]
+        """Source database -> log files deleted in a second, between the two last snapshots; without two, nothing."""
+        labels = list(self.case.snapshots)
         at = labels.index(self.seen.label)
         found: dict[str, float] = {}
         if not at:
@@ -244,6 +292,11 @@ class Tiers:
     def fanout(self, name: str) -> int:
         """How many nodes may pull from this one."""
         return self.told.rules.fanout_of(self.source_of(name) or "")
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """The nodes that pull from it, as the registry says."""
+        place = self.place(name)
+        return place.children if place else ()
 
     def parent(self, name: str) -> str | None:
         """The node that it pulls from, as the registry says; of several the one nearest to the source."""

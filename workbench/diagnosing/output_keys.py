@@ -286,7 +286,8 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].keepalive_age_s": "seconds since it last reported itself; null: never",
     "trees[].nodes[].registry_lsn": "the last position that it reported",
     "trees[].nodes[].firstfile": "its oldest log file, as it reported; null: the registry does not keep it",
-    "trees[].nodes[].registry_lag_bytes": "bytes of the log from there to the head of the source as reported; negative where the node "
+    "trees[].nodes[].registry_lag_bytes": "bytes of the log from there to the head of the source as reported; "
+    "negative where the node "
     "reported later than the source: no error",
     "trees[].nodes[].node_first": "the oldest place of its log, as it answered; null: it did not",
     "trees[].nodes[].node_last": "the newest place of its log, as it answered",
@@ -296,17 +297,21 @@ KEYS: Mapping[str, str] = {
     "trees[].nodes[].actual_lag_bytes_nominal": "the second one in the same way",
     "trees[].nodes[].files_needed_from": "file of the log that it needs next",
     "trees[].nodes[].lag_is_at_least": "of a file on the way nobody shows the end: the lag may be larger",
-    "trees[].nodes[].lag_s": "seconds since the oldest commit was made that it lacks: at least, and at most; null: it lacks none, or "
+    "trees[].nodes[].lag_s": "seconds since the oldest commit was made that it lacks: at least, and at most; "
+    "null: it lacks none, or "
     "nobody tells",
     "trees[].nodes[].delay_s": "seconds that it waits on purpose, where its configuration file was collected",
     "trees[].nodes[].condition": "healthy, behind, delayed, delayed_above, stopped, frozen, ghost, hung, unreachable, pending, "
     "no_source, gapped, orphan, cycle, or untold",
     "trees[].nodes[].says": "the same as a sentence",
-    "trees[].nodes[].gap": "what it needs next is gone: `source`, from the source, others have it; `now`, from all that answer; null: "
+    "trees[].nodes[].gap": "what it needs next is gone: `source`, from the source, others have it; `now`, from "
+    "all that answer; null: "
     "it is there",
-    "trees[].nodes[].served_by": "nodes that answer and have what it needs next, in the tree or not, those that go furthest first",
-    "trees[].nodes[].served_by_silent": "nodes that have it and do not answer",
-    "trees[].nodes[].lost_in_s": "seconds until the source has deleted the file that it needs, at the present speed; null: nobody knows",
+    "trees[].nodes[].served_by": "nodes that answer and have what it needs next, in the tree or not, the first "
+    "ten, those that go furthest first",
+    "trees[].nodes[].served_by_silent": "nodes that have it and do not answer, the first ten",
+    "trees[].nodes[].lost_in_s": "seconds until the source has deleted the file that it needs, at the present "
+    "speed; null: nobody knows",
     "trees[].nodes[].files": "number and size of each of its log files",
     "trees[].nodes[].registry_is_stale": "it says something else of itself than the registry does",
     "trees[].nodes[].holds_log": "it pins the deletion of log files",

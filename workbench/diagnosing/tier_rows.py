@@ -1,7 +1,8 @@
-"""The trees of a tiered log as rows of the output, and the verdicts: who would send what to whom, who waits, what nobody knows."""
+"""The trees of a tiered log as rows of the output, and the verdicts: who would send what to whom, who waits."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,8 @@ from workbench.diagnosing.verdicts import Verdicts
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
 from workbench.rules.holding import LogHold
-from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.reconnecting import overlaps
+from workbench.rules.sending import NOTHING, SEND, SENT
 from workbench.rules.tiers import Lsn
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ Row = dict[str, Any]
 
 REFUSED = "refused"
 """The decision of a pair of which the one cannot serve the other."""
+
+PAIRED = 100
+"""Of more nodes in a tree only those that are linked are paired: of 10,000 nodes there are a hundred million pairs."""
 
 NO_ANSWER = "no_answer"
 UNKNOWN_SAYS = {NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last"}
@@ -79,13 +83,10 @@ def known_to_end_at(tiers: Tiers, name: str, last: Lsn) -> bool:
 
 def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn, int]:
     """The first place behind the one and up to the other that anything names, and how many there are: no log was collected."""
-    named = {
-        place
-        for name in tiers.members[source]
-        for place in (tiers.seen.reported(name), *(tiers.seen.probed(name, which) for which in ("last", "commit")))
-        if place is not None and last < place <= upto
-    } | {upto}
-    return min(named), len(named)
+    places = tiers.named[source]
+    between = places[bisect_right(places, last) : bisect_right(places, upto)]
+    named = between if upto in between else [*between, upto]
+    return named[0], len(named)
 
 
 def senders(tiers: Tiers, name: str) -> list[str]:
@@ -96,6 +97,8 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     if tiers.states[name] in conditions.CONNECTED:
         firsts = {one: tiers.seen.first_file(one) for one in (place.parents if place else ())}
         return [one for one, first in firsts.items() if first is not None and first <= last[0]]
+    if tiers.states[name] == conditions.UNTOLD:
+        return tiers.donors(name)[0]  # from whom it pulls nobody knows: who could serve it
     offer = tiers.offer(name) if tiers.states[name] == conditions.PENDING else None
     return sorted(one.name for one in offer.union if tiers.has(one.name, last)) if offer else []
 
@@ -116,9 +119,10 @@ def _pairs(tiers: Tiers) -> Iterator[Row]:
     for source in tiers.sources:
         show = _shown(tiers, source)
         known = [name for name in tiers.members[source] if tiers.seen.last(name) is not None]
+        few, own = len(known) <= PAIRED, set(tiers.roots(source))
         for supplier in known:
-            for consumer in known:
-                if supplier == consumer or consumer in tiers.roots(source):
+            for consumer in known if few else tiers.children(supplier):
+                if supplier == consumer or consumer in own or tiers.seen.last(consumer) is None:
                     continue
                 link = links.get((supplier, consumer))
                 theirs, mine = tiers.seen.last(supplier), tiers.seen.last(consumer)

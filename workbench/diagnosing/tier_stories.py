@@ -90,10 +90,12 @@ def would_give(tiers: Tiers, key: str, consumer: str) -> Iterator[tuple[str, str
         last, first = tiers.last(name), tiers.seen.first_file(name)
         if last is None or last < place:
             sent, why = False, "it has not got there itself"
-        elif needed is None or first is None:
+        elif needed is None or not tiers.seen.has_file(name, needed[0]):
+            told = needed is not None and first is not None
             sent, why = False, "nothing tells which log files it still has, or where the node is"
-        elif first > needed[0]:
-            sent, why = False, f"its oldest log file is {first}, and the node needs file {needed[0]} first"
+            why = (
+                f"its oldest log file is {first}, and the node needs file {needed[0]} first" if needed and told else why
+            )
         elif not tiers.there(name):
             sent, why = False, "it has the files, but does not answer"
         else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import Input
 from workbench.rules.tiers import Lsn, Node, Pull, Registry
+
 if TYPE_CHECKING:
     from workbench.cases.case import Case
 
@@ -20,6 +21,9 @@ Row = Mapping[str, Any]
 
 TUNABLE, METRIC, LINE = "tunable", "metric", "line"
 """Kinds of settings."""
+
+WAITING = frozenset({"pending", "inactive"})
+"""States of nodes that have no source, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,13 @@ class TieredSnapshot:
 
     def last(self, name: str) -> Lsn | None:
         """The newest place of a node's log: what it told itself, else what it reported; or its log, where that goes further."""
+        return self._lasts.get(name)
+
+    @cached_property
+    def _lasts(self) -> dict[str, Lsn | None]:
+        return {name: self._last(name) for name in self.names}
+
+    def _last(self, name: str) -> Lsn | None:
         logged = self.logged[name][1] if name in self.logged else None
         return max(filter(None, (self.probed(name) or self.reported(name), logged)), default=None)
 
@@ -95,11 +106,15 @@ class TieredSnapshot:
         return self.probed(name, "first") or (self.logged[name][0] if name in self.logged else None)
 
     def has_file(self, name: str, file: int) -> bool:
-        """Whether a node is known to have a file of its log. A log that was collected may begin anywhere: it shows what is there."""
-        first = self.first_file(name)
-        if first is None and name in self.logged:
-            first = self.logged[name][0][0]
+        """Whether a node is known to have a file of its log. A collected log shows what is there, at least."""
+        first = self._shown_from.get(name)
         return first is not None and first <= file
+
+    @cached_property
+    def _shown_from(self) -> dict[str, int | None]:
+        logged = {name: self.logged[name][0][0] for name in self.logged}
+        told = {name: self.first_file(name) for name in self.names}
+        return {name: logged.get(name) if first is None else first for name, first in told.items()}
 
     def first_file(self, name: str) -> int | None:
         """The oldest file that a node still has: as it told itself, as its folder shows, else as it reported."""
@@ -209,7 +224,11 @@ def _merged(rows: Iterable[Row], known: Iterable[str]) -> dict[str, Row]:
 def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]:
     """The databases at the top: those that others follow, as they are told to or as the registry says, and that follow none."""
     following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}
-    followed = {pull.source_database for pull in (*seen.pulls, *seen.awaited)} | set(told.values())
+    # A node that lost its source has no row of its own while it asks for another one, and those below it still have theirs.
+    waiting = {name.partition("@")[0] for name, row in seen.nodes.items() if (row["state"] or "").lower() in WAITING}
+    known = {name.partition("@")[0] for name in seen.nodes}
+    pulled = {pull.source_database for pull in (*seen.pulls, *seen.awaited)}
+    followed = (pulled & known if known else pulled) - waiting | set(told.values())
     # Where all follow each other in a circle, what they are told to follow is the source.
     return sorted(followed - following) or sorted(set(told.values())) or _furthest(seen)
 

@@ -343,7 +343,31 @@ def _give(model: Any, server: str, lots: Iterable[int]) -> None:
     model.give(server, lots)
 
 
+def _reset(model: Any, server: str) -> None:
+    """A registry of tiers forgets from whom a node pulls."""
+    model.reset(server)
+
+
+def _register(model: Any, server: str) -> None:
+    """A node of a tier asks its registry for a source."""
+    model.register(server)
+
+
+def _pull_from(model: Any, server: str, source: str) -> None:
+    """A node of a tier gets another source."""
+    model.pull_from(server, source)
+
+
+def _set_fanout(model: Any, source: str, fanout: int) -> None:
+    """A registry of tiers lets another number of nodes pull from one."""
+    model.set_fanout(source, fanout)
+
+
 EFFECTS: Mapping[str, Callable[..., None]] = {
+    "reset": _reset,
+    "register": _register,
+    "pull_from": _pull_from,
+    "set_fanout": _set_fanout,
     "give": _give,
     "run": _run,
     "feed": _feed,

@@ -22,7 +22,8 @@ SAYS = {
     DELAYED: "it waits on purpose before it applies, as its configuration says",
     DELAYED_ABOVE: "it has all that its source has: what holds it back is above it",
     STOPPED: "it answers, but does not report itself any more: its replication was stopped",
-    FROZEN: "it does not answer and does not report itself, and its row still says that it replicates: frozen, killed, or cut off",
+    FROZEN: "it does not answer and does not report itself, and its row still says that it replicates: frozen, "
+    "killed, or cut off",
     GHOST: "it was shut down, and its row still says that it replicates: a clean exit resets nothing",
     HUNG: "it has not reported itself for longer than the limit",
     UNREACHABLE: "it did not answer when it was asked, and still reports itself to the registry",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.model import Detectors, Kind, Naming, System
 from workbench.systems.comdb2.codes import CODES
 from workbench.systems.comdb2.formats import FORMATS
 from workbench.systems.comdb2.lsn import halves, order_key, origin_of, shown, typed
 from workbench.systems.comdb2.naming import server_in
+
+if TYPE_CHECKING:
+    from workbench.repairs.plans import Repairs
 
 
 def _secrets() -> Any:
@@ -42,6 +45,12 @@ def _detectors() -> Detectors:
     return DETECTORS
 
 
+def _repairs() -> Repairs:
+    from workbench.systems.comdb2.repairs import REPAIRS
+
+    return REPAIRS
+
+
 SYSTEM = System(
     name="comdb2",
     title="Comdb2",
@@ -64,6 +73,7 @@ SYSTEM = System(
     secrets=_secrets,
     scenarios=_scenarios,
     notebook="33_physical_tiers",
+    repairs=_repairs,
     words={
         "origin": "source database: the cluster at the top of the tree",
         "position": "LSN, a place in the log: {file:offset}",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.fleet.tiered import tiered_snapshot
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.rules.physical_log import Gap
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
 from workbench.systems.comdb2.lsn import lsn_text
 
@@ -29,26 +30,17 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LOG_GAP",
                 "error",
-                f"{name}: its log lacks records in {log.gaps.count:,} place{'s' if log.gaps.count > 1 else ''}: behind {lsn_text(first.after)} "
+                f"{name}: its log lacks records in {log.gaps.count:,} place{'s' if log.gaps.count > 1 else ''}: "
+                f"behind {lsn_text(first.after)} "
                 f"{lsn_text(first.expected)} must follow, and {lsn_text(first.next)} does",
                 server=name,
                 origin=source,
                 items=tuple(lsn_text(gap.expected) for gap in log.gaps.first[:ITEMS_SHOWN]),
-                evidence=first_few(
-                    (
-                        {
-                            "after": lsn_text(gap.after),
-                            "expected": lsn_text(gap.expected),
-                            "next_present": lsn_text(gap.next),
-                        }
-                        for gap in log.gaps.first
-                    ),
-                    log.gaps.count,
-                )
-                + ({"files": ", ".join(files)},),
+                evidence=(*first_few(map(_of_gap, log.gaps.first), log.gaps.count), {"files": ", ".join(files)}),
                 fix=(
                     step(
-                        f"read the log of {name} once more, with a time-out of its own as the fourth argument of comdb2_transaction_logs",
+                        f"read the log of {name} once more, with a time-out of its own as the fourth argument "
+                        "of comdb2_transaction_logs",
                         "a dump ends without a word after 30 s, and rows may be lost on the way: the gap may be the dump's alone",
                     ),
                     step(
@@ -64,12 +56,13 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LOG_DIVERGED",
                 "error",
-                f"{name}: what was collected of its log contradicts itself at {bad:,} place{'s' if bad > 1 else ''}: it was cut off and "
+                f"{name}: what was collected of its log contradicts itself at {bad:,} "
+                f"place{'s' if bad > 1 else ''}: it was cut off and "
                 "written anew meanwhile, or is damaged",
                 server=name,
                 origin=source,
                 items=tuple(map(lsn_text, places[:ITEMS_SHOWN])),
-                evidence=first_few(({"at": lsn_text(place)} for place in places), bad) + ({"files": ", ".join(files)},),
+                evidence=(*first_few(({"at": lsn_text(place)} for place in places), bad), {"files": ", ".join(files)}),
                 fix=(
                     step(
                         f"read the log of {name} once more, in one go",
@@ -77,6 +70,10 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _of_gap(gap: Gap) -> dict[str, str]:
+    return {"after": lsn_text(gap.after), "expected": lsn_text(gap.expected), "next_present": lsn_text(gap.next)}
 
 
 def parted_logs(situation: Situation) -> Iterator[Finding]:
@@ -113,7 +110,8 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
                 step(
                     f"let {name} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it",
                     "two histories cannot be brought together, only one of them can go on",
-                    f"what only {name} has is lost then; the logs were read moments apart, so a few records ahead may be no divergence"
+                    f"what only {name} has is lost then; the logs were read moments apart, so a few records "
+                    "ahead may be no divergence"
                     if not other
                     else f"what only {name} has is lost then",
                 ),
@@ -137,7 +135,8 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "LOG_DIVERGED",
             "warning",
-            f"{name} is at {lsn_text(last)}, and its source, asked not before it, only at {lsn_text(head)}: the source has cut its log off",
+            f"{name} is at {lsn_text(last)}, and its source, asked not before it, only at {lsn_text(head)}: the "
+            "source has cut its log off",
             server=name,
             origin=source,
             items=(lsn_text(last),),

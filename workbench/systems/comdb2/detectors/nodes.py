@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
 from workbench.rules.tier_conditions import (
-    FROZEN,
     GAPPED,
-    GHOST,
     GONE,
     HUNG,
     NO_SOURCE,
@@ -56,7 +54,8 @@ def gone(situation: Situation) -> Iterator[Finding]:
             database, _, host = name.partition("@")
             spelling = ""
             if row and (row["state"] or "").lower() == "inactive" and row["state"] != "Inactive":
-                spelling = f"; its state is spelled {row['state']}, which the registry does not take for Inactive: it may be offered"
+                spelling = f"; its state is spelled {row['state']}, which the registry does not take for "
+                "Inactive: it may be offered"
             last = tiers.seen.reported(name)
             yield Finding(
                 "REPLICANT_HUNG",
@@ -69,7 +68,8 @@ def gone(situation: Situation) -> Iterator[Finding]:
                 fix=(
                     step(
                         f"look at the process on {host}: is it there, does it answer, what does its log say last?",
-                        "the registry keeps the row of a node that is gone for ever, and the tables cannot tell a frozen one from a "
+                        "the registry keeps the row of a node that is gone for ever, and the tables cannot tell "
+                        "a frozen one from a "
                         "dead one",
                     ),
                     step(
@@ -153,7 +153,8 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LOG_GAP",
                 "error",
-                f"{name} needs log file {last[0]}, and no node that answers has it any more and goes further: the source begins with "
+                f"{name} needs log file {last[0]}, and no node that answers has it any more and goes further: "
+                "the source begins with "
                 f"file {min(firsts)}{had}",
                 evidence=evidence,
                 fix=(_rebuild(tiers, name, source),),
@@ -175,14 +176,16 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LOG_GAP",
                 "error",
-                f"{name} needs log file {last[0]}, which its source has deleted (it begins with file {min(firsts)}); {some(donors)} "
+                f"{name} needs log file {last[0]}, which its source has deleted (it begins with file "
+                f"{min(firsts)}); {some(donors)} "
                 f"still ha{'s' if len(donors) == 1 else 've'} it",
                 evidence=evidence,
                 fix=(
                     step(
                         f"let {name} replicate from {donors[0]} at once: replicate_from {donors[0].partition('@')[0]} "
                         f"@{donors[0].partition('@')[2]} in its configuration, then start it",
-                        "the registry would not offer that node: its query begins at the source and drops all below a node without "
+                        "the registry would not offer that node: its query begins at the source and drops all "
+                        "below a node without "
                         "the file",
                         "first see that the donor still has the file: nothing keeps it from deleting it",
                     ),
@@ -202,7 +205,8 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LOG_GAP",
                 "warning",
-                f"{name} needs log file {last[0]}, and the source has files from {min(firsts)} on: soon nobody can serve it{when}",
+                f"{name} needs log file {last[0]}, and the source has files from {min(firsts)} on: soon nobody "
+                f"can serve it{when}",
                 evidence=evidence,
                 fix=(
                     step(
@@ -226,7 +230,8 @@ def _rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:
         one for one in whole if one not in tiers.roots(source)
     ]
     return step(
-        f"rebuild {name} from a copy of {siblings[0] if siblings else 'a node that is up to date'}, which is shut down cleanly for the "
+        f"rebuild {name} from a copy of {siblings[0] if siblings else 'a node that is up to date'}, which is "
+        "shut down cleanly for the "
         "time of copying",
         "a log cannot be brought up to date without the files in between",
         "clear the registry of the old row of the node first, and copy nothing of a node that runs",

@@ -109,7 +109,8 @@ def _reports(tiers: Tiers) -> Iterator[Finding]:
         yield Finding(
             "UNSAFE_SETTING",
             "info",
-            f"{some([row['node'] for row in late])} report themselves less often than others take them for hung: the warnings of stuck "
+            f"{some([row['node'] for row in late])} report themselves less often than others take them for "
+            "hung: the warnings of stuck "
             "replicants are false",
             server=late[0]["node"],
             evidence=first_few(late),
@@ -150,7 +151,8 @@ def _source_lists(tiers: Tiers) -> Iterator[Finding]:
         yield Finding(
             "UNSAFE_SETTING",
             "warning" if cut else "info",
-            f"{some([str(row['node']) for row in rows])} name{'s' if len(rows) == 1 else ''} {rows[0]['names']} alone as the source, not "
+            f"{some([str(row['node']) for row in rows])} name{'s' if len(rows) == 1 else ''} {rows[0]['names']} "
+            "alone as the source, not "
             f"{rows[0]['lacks']}"
             + (
                 "; their configuration files name it: the program cuts the list after the first registration"
@@ -163,7 +165,8 @@ def _source_lists(tiers: Tiers) -> Iterator[Finding]:
             evidence=first_few(rows),
             fix=(
                 step(
-                    "name the tier or the cluster in replicate_from instead of a list of hosts, or restart the nodes before they register anew",
+                    "name the tier or the cluster in replicate_from instead of a list of hosts, or restart the "
+                    "nodes before they register anew",
                     "with one host of the source named they find no source at all when that one is down",
                 ),
             ),
@@ -188,7 +191,8 @@ def _versions(tiers: Tiers) -> Iterator[Finding]:
         yield Finding(
             "UNSAFE_SETTING",
             "warning",
-            f"{some(told['2023'])} delete log files although replicants need them: this version asks for the state ACTIVE, and the rows say "
+            f"{some(told['2023'])} delete log files although replicants need them: this version asks for the "
+            "state ACTIVE, and the rows say "
             "Active"
             + ("" if tiers.told.local else "; besides, the tables are in another database, where it does not look"),
             server=told["2023"][0],

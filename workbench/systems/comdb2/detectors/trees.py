@@ -143,7 +143,8 @@ def too_deep(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "TIER_TOO_DEEP",
                 "warning" if depth > needed + 1 else "info",
-                f"the tree of {source} has {depth} tiers below the source; {needed} would do for its {followers} nodes with the fanout "
+                f"the tree of {source} has {depth} tiers below the source; {needed} would do for its "
+                f"{followers} nodes with the fanout "
                 f"{fanout}: {some(deep)}",
                 origin=source,
                 evidence=first_few(evidence_of(tiers, name) for name in deep),
@@ -166,7 +167,8 @@ def pending_limit(situation: Situation) -> Iterator[Finding]:
     yield Finding(
         "PENDING_LIMIT",
         "error",
-        f"{len(waiting)} nodes are Pending and the limit is {most}: the registry answers nobody, and does not even record who asks",
+        f"{len(waiting)} nodes are Pending and the limit is {most}: the registry answers nobody, and does not "
+        "even record who asks",
         evidence=first_few(evidence_of(tiers, name) for name in waiting),
         fix=(
             step(
@@ -195,7 +197,8 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
         elif not _named(tiers, row.source_database, row.source_host):
             why = f"{row.name} waits for {_end(row.source_database, row.source_host)}, which is no node that is known"
         elif not meant & pulling and not any(name == node for node in waiting for name, _ in pulling):
-            why = f"{some(waiting)} wait for a connection from {_end(row.source_database, row.source_host)}, and nobody has made one"
+            why = f"{some(waiting)} wait for a connection from {_end(row.source_database, row.source_host)}, "
+            "and nobody has made one"
         if why:
             yield Finding(
                 "REVERSE_LINK_MISSING",
@@ -207,7 +210,8 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
                     step(
                         "see that the source can reach the node and has read its list (physrep_revconn_check_interval, "
                         "revsql_host_refresh_freq_sec), or correct the row in comdb2_physrep_sources",
-                        "a node with such a row does not connect itself, it waits; a source connects to the hosts of its list alone",
+                        "a node with such a row does not connect itself, it waits; a source connects to the "
+                        "hosts of its list alone",
                         "both ends read the table by host, tier or cluster name in newer versions only",
                     ),
                 ),
@@ -248,7 +252,8 @@ def held_log(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "LOG_HELD",
             "error" if dead else "warning" if files > 1 else "info",
-            f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at {place_text(tiers.seen.reported(others[0]))}: "
+            f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at "
+            f"{place_text(tiers.seen.reported(others[0]))}: "
             f"{files:,} files"
             + (f", {size:,} bytes," if size else "")
             + f" behind the head of {source} are kept"
@@ -261,7 +266,8 @@ def held_log(situation: Situation) -> Iterator[Finding]:
                 step(
                     "bring it forward, or if it is gone: " + RESET.format(*others[0].split("@", 1)),
                     "after that the others delete what nobody else needs",
-                    f"{some(others)} can then not go on from a log any more, and {'have' if len(others) > 1 else 'has'} to be rebuilt",
+                    f"{some(others)} can then not go on from a log any more, and "
+                    f"{'have' if len(others) > 1 else 'has'} to be rebuilt",
                 ),
             ),
         )

@@ -69,8 +69,6 @@ def read(piece: Piece) -> Parsed:
 
 
 def _is_lrl(head: bytes, name: str) -> bool:
-    if b"\0" in head:
-        return False
     lines = [text for _, text in _lines(head)]
     ours = sum(bool(_OF_REPLICATION.match(text)) for text in lines)
     known = ours + sum(bool(_OF_ANY.match(text)) for text in lines)

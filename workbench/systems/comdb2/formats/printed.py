@@ -66,6 +66,8 @@ class Printed:
                 yield here, line, values
 
     def _read(self, line: bytes) -> Values | str | None:
+        if b"\0" in line:
+            return "zero bytes in a row: the file is damaged"
         if not self._apart and _BORDER.fullmatch(line):
             if not self._widths:
                 signs = [at for at, letter in enumerate(line) if letter == ord("+")]
@@ -123,8 +125,6 @@ def _unquoted(cell: str) -> str | None:
 @lru_cache(4)
 def first_rows(head: bytes) -> tuple[Values, ...]:
     """The first rows that a file may hold, as far as its first bytes show them whole."""
-    if b"\0" in head:
-        return ()
     whole = head[: head.rfind(b"\n") + 1] or head
     found: list[Values] = []
     for _, _, values in Printed().rows(Piece(None, whole, 0, True)):  # type: ignore[arg-type]

@@ -36,7 +36,8 @@ _TIMED = re.compile(rb"^[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2} ",
 _OURS = re.compile(rb"physrep|comdb2|__rep_|tranlog|log-truncate")
 _PART = re.compile(r"(physrep_register_replicant|physrep|__rep_dorecovery|comdb2_replicated_truncate|tranlogNext)\b")
 _SQL = re.compile(r"\b(select|insert|update|delete|with recursive|exec procedure|create|alter)\b.*", re.I | re.DOTALL)
-_LONGEST_LINE = 1 << 16
+_LONGEST_LINE = 1 << 12  # no line that means something is longer, but for queries, of which the text is left out
+_ENDS = 1 << 16
 _LONGEST_TEXT = 300
 
 
@@ -123,8 +124,8 @@ def _text(line: bytes) -> str:
 
 
 def _stamp(data: bytes, timed: re.Pattern[bytes], one: int) -> str | None:
-    """The first time in the data, or (-1) the last one within its last kilobytes."""
-    found = timed.findall(data[:_LONGEST_LINE] if one == 0 else data[-_LONGEST_LINE:])
+    """The first time in the data, or (-1) the last one, within its first or last kilobytes."""
+    found = timed.findall(data[:_ENDS] if one == 0 else data[-_ENDS:])
     stamp = _time(found[one].decode().strip()) if found else None
     return f"{stamp:%Y-%m-%dT%H:%M:%SZ}" if stamp else None
 
@@ -134,8 +135,6 @@ def _begins(head: bytes) -> str | None:
 
 
 def _is_log(head: bytes, name: str) -> bool:
-    if b"\0" in head:
-        return False
     lines = [line for line in head.split(b"\n") if line.strip()][:50]
     timed = sum(bool(_TIMED.match(line)) for line in lines)
     registry = sum(line.startswith(b"physrep_") and b": " in line[:80] for line in lines)

@@ -32,8 +32,12 @@ _FIRST = ("lsn", "rectype", "generation", "timestamp")
 _NUMBERS = ("txnid", "utxnid", "logcgen", "maxutxnid", "childutxnid")
 _FULL, _DIGEST = (*_FIRST, "payload", *_NUMBERS), (*_FIRST, "length", "md5", *_NUMBERS)
 _CALLED = {"length(payload)": "length", "checksum_md5(payload)": "md5"}
-_BLOB = re.compile(r"(?:x')?((?:[0-9A-Fa-f]{2})*)'?")
+_BLOB = re.compile(r"x'((?:[0-9A-Fa-f]{2})*)'")
 _MD5 = re.compile("[0-9a-f]{32}")
+_CUT = re.compile(
+    rb"(?:\{[0-9]+:[0-9]+\}(?:\t(?:NULL|[0-9]+)){3}\t|\(lsn='\{[0-9]+:[0-9]+\}', rectype=[0-9]+, .{0,80}payload=)x'[0-9a-f]*\Z"
+)
+"""A first record so long that its end is not among the first bytes."""
 _CONTENT = re.compile(rb"[0-9A-Fa-f]{24,}'?")
 
 
@@ -160,6 +164,8 @@ def _is_dump(head: bytes, name: str) -> bool:
         return "comdb2_transaction_logs" in name
     if b"{" not in head or (b"rectype" not in head and b"\t" not in head):
         return False
+    if b"\n" not in head and _CUT.match(head):
+        return True
     rows = first_rows(head)
     return bool(rows) and sum(map(_fits, rows)) * 2 >= len(rows)
 

@@ -1,0 +1,316 @@
+"""A model of nodes that pull a physical log from each other, on which repairs are tried: rows of a registry, and logs.
+
+A node's log is a prefix of the source's. A lot is what lies between the ends of two logs: who has come so far holds it. A node
+gets what its source has beyond it, as long as the source still has the file in which the node's own log ends. What a reset
+frees may be deleted at once, so it is taken to be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workbench.rules.candidates import Call
+from workbench.rules.holding import log_holder
+from workbench.rules.mending import Lack, Link, Lot, Model, Server
+from workbench.rules.registering import register
+from workbench.rules.tier_rules import Rules
+from workbench.rules.tiers import Lsn, Node, Pull, Registry, Tree, tree
+from workbench.rules.vectors import Span
+
+GONE = frozenset({"ghost", "frozen", "hung"})
+"""Conditions of nodes that do not answer, and whose rows are still there."""
+
+PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above", "unreachable"})
+"""Conditions of nodes that pull from their source."""
+
+
+MOVED = "moved"
+"""Condition of a node that a repair gave another source: how it does there nobody has seen yet."""
+
+
+@dataclass(kw_only=True)
+class TierModel(Model):
+    """Nodes by name, as `database@host`.
+
+    registry   its rows
+    rules      what it answers; `local`: the nodes of the source hold its tables themselves
+    source_of  node -> the source database that it follows
+    condition  node -> what it is doing, in the words of the diagnosis
+    file_of    position -> the number of its file
+    position   (source, file) -> the position where the file begins
+    hosts_of   node -> the hosts of the source that it knows; without an entry it knows all
+    lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
+    """
+
+    registry: Registry
+    rules: Rules
+    source_of: dict[str, str]
+    condition: dict[str, str]
+    file_of: Callable[[str], int]
+    position: Callable[[str, int], str]
+    local: bool = True
+    hosts_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.made:
+            self.lost |= {name for name in self.servers if self._needs(name)} - self._helped()
+
+    def copy(self) -> TierModel:
+        """A model of its own, in the same state."""
+        twin = super().copy()
+        assert isinstance(twin, TierModel)
+        twin.condition, twin.source_of = dict(self.condition), dict(self.source_of)
+        twin.lost = self.lost
+        return twin
+
+    # --- what is so
+
+    def tree(self, source: str) -> Tree:
+        """The tree of that source, as the rows are now."""
+        return tree(self.registry, source)
+
+    def roots(self, source: str) -> list[str]:
+        """The nodes of the source."""
+        return [name for name in self.servers if name.partition("@")[0] == source]
+
+    def row(self, name: str) -> Node | None:
+        """The row of a node."""
+        return next((one for one in self.registry.nodes if one.name == name), None)
+
+    def parents(self, name: str) -> list[str]:
+        """The nodes that it pulls from, as the rows say."""
+        return sorted(pull.source for pull in self.registry.pulls if pull.name == name)
+
+    def needed_file(self, name: str) -> int | None:
+        """The file in which its log ends; None: nothing tells."""
+        span = self.servers[name].vector.get(self.source_of[name])
+        return self.file_of(span.max) if span and span.max else None
+
+    def serves(self, supplier: str, consumer: str) -> bool:
+        """Whether the one is there, goes further than the other, and has the file in which the other one's log ends."""
+        by, to, source = self.servers[supplier], self.servers[consumer], self.source_of[consumer]
+        has, ends = by.vector.get(source), to.vector.get(source)
+        if not by.up or self.source_of[supplier] != source or has is None or ends is None:
+            return False
+        if has.min is None or has.max is None or ends.max is None or has.max <= ends.max:
+            return False
+        return self.file_of(has.min) <= self.file_of(ends.max)
+
+    def going_on(self, source: str) -> set[str]:
+        """The nodes that are there, and are at the head of that source or can be brought there by one that is.
+
+        A node that cannot go on itself is no help: it would leave the other one where it is stuck.
+        """
+        mine = [name for name, server in self.servers.items() if server.up and self.source_of[name] == source]
+        known = [name for name in mine if source in self.servers[name].vector]
+        found = {name for name in known if not self._needs(name)}
+        waiting = [name for name in known if name not in found]
+        while fresh := {name for name in waiting if name not in found and any(self.serves(one, name) for one in found)}:
+            found |= fresh
+        return found
+
+    def serving(self, name: str) -> list[str]:
+        """Who could serve it and goes on itself, those first that are furthest and were not moved; the source last."""
+        source = self.source_of[name]
+        able = [one for one in self.going_on(source) if self.serves(one, name)]
+
+        def rank(one: str) -> tuple[bool, int, bool, str]:
+            moved, root = self.condition[one] == MOVED, one.partition("@")[0] == source
+            return moved, -len(self.servers[one].holds), root, one
+
+        return sorted(able, key=rank)
+
+    def ghosts(self) -> list[str]:
+        """Nodes that are gone, and whose rows still say that they pull, or may be pulled from."""
+        pulling = {pull.name for pull in self.registry.pulls}
+        states = {one.name: one.state for one in self.registry.nodes}
+        return [
+            name
+            for name, condition in sorted(self.condition.items())
+            if condition in GONE and (name in pulling or states.get(name, "Inactive") not in self.rules.unfit)
+        ]
+
+    def over_full(self) -> list[str]:
+        """Nodes that more pull from than the fanout says."""
+        found = []
+        for source in sorted(set(self.source_of.values())):
+            fanout = self.rules.fanout_of(source)
+            found += [name for name, place in self.tree(source).places.items() if len(place.children) > fanout]
+        return sorted(set(found))
+
+    def _needs(self, name: str) -> bool:
+        server, source = self.servers[name], self.source_of[name]
+        return (
+            server.up
+            and source in server.vector
+            and any(lot.origin == source and number not in server.holds for number, lot in enumerate(self.lots))
+        )
+
+    def _lacks(self) -> Iterator[Lack]:
+        """What a node that is there lacks of the log of its source: one that is gone needs nothing until it is back.
+
+        Of one whose position nobody knows nobody can say what it lacks.
+        """
+        for name, server in self.servers.items():
+            known = server.up and self.source_of[name] in server.vector
+            for number, lot in enumerate(self.lots if known else ()):
+                if lot.origin == self.source_of[name] and number not in server.holds:
+                    yield Lack(name, number)
+
+    def missing(self) -> set[Lack]:
+        """What a node lacks and nobody can bring any more, who could before."""
+        helped = self._helped() | self.lost
+        return {lack for lack in self._lacks() if lack.server not in helped}
+
+    def _helped(self) -> set[str]:
+        return {name for source in set(self.source_of.values()) for name in self.going_on(source)}
+
+    def pending(self) -> set[Lack]:
+        """All else that a node lacks."""
+        return set(self._lacks()) - self.missing()
+
+    # --- what happens
+
+    def session(self, link: Link) -> bool:
+        """The consumer pulls what its source has beyond it."""
+        ends = self.ends(link)
+        if ends is None or not self.serves(link.supplier, link.consumer):
+            return False
+        supplier, consumer = ends
+        source = self.source_of[consumer.name]
+        consumer.vector[source] = Span(consumer.vector[source].min, supplier.vector[source].max)
+        self.takes(consumer, [number for number in supplier.holds if self.lots[number].origin == source])
+        return True
+
+    def reset(self, server: str) -> None:
+        """Its row becomes Inactive, and it pulls from nobody; log files that only it held may be deleted."""
+        source = self.source_of[server]
+        hosts = [name.partition("@")[2] for name in self.roots(source)]
+        held = log_holder(self.rules, self.registry, source, hosts, self.local).kept_from
+        nodes = tuple(replace(one, state="Inactive") if one.name == server else one for one in self.registry.nodes)
+        self._unlink(server)
+        self.registry = replace(self.registry, nodes=nodes)
+        kept = log_holder(self.rules, self.registry, source, hosts, self.local).kept_from
+        if held is not None and kept is not None and kept > held:
+            for one in self.servers.values():
+                span = one.vector.get(source)
+                if span and span.min and span.max and self.file_of(span.min) < kept:
+                    first = min(self.position(source, kept), span.max)
+                    one.vector[source] = Span(first, span.max)
+
+    def register(self, server: str) -> None:
+        """It resets itself and asks the registry; it takes the first that it is offered, that is there, and has its file."""
+        self.reset(server)
+        source = self.source_of[server]
+        database, _, host = server.partition("@")
+        hosts = tuple(self.hosts_of.get(server) or (name.partition("@")[2] for name in self.roots(source)))
+        offer = register(self.rules, self.registry, Call(database, host, self.needed_file(server) or 0, source, hosts))
+        self.registry = offer.after
+        for candidate in offer.in_order:
+            by = self.servers.get(candidate.name)
+            if by is not None and by.up and self._overlaps(candidate.name, server):
+                self.pull_from(server, candidate.name)
+                return
+        self.condition[server] = "no_source"
+
+    def _overlaps(self, supplier: str, server: str) -> bool:
+        has, needed = self.servers[supplier].vector.get(self.source_of[server]), self.needed_file(server)
+        return bool(has and has.min and needed is not None and self.file_of(has.min) <= needed)
+
+    def pull_from(self, server: str, source: str) -> None:
+        """It pulls from that node from now on, and from no other."""
+        self._unlink(server)
+        database, _, host = server.partition("@")
+        base, _, source_host = source.partition("@")
+        nodes = tuple(replace(one, state="Active") if one.name == server else one for one in self.registry.nodes)
+        pulls = (*self.registry.pulls, Pull(database, host, base, source_host))
+        self.registry = replace(self.registry, nodes=nodes, pulls=pulls)
+        self.links.append(Link(source, server, True))
+        self.condition[server] = MOVED
+
+    def set_fanout(self, source: str, fanout: int) -> None:
+        """The registry lets so many nodes pull from one below that source."""
+        self.rules = replace(self.rules, fanouts={**self.rules.fanouts, source: fanout})
+
+    def _unlink(self, server: str) -> None:
+        self.links = [link for link in self.links if link.consumer != server]
+        self.registry = replace(self.registry, pulls=tuple(pull for pull in self.registry.pulls if pull.name != server))
+
+
+def tier_model(
+    trees: Iterable[Mapping[str, Any]],
+    registry: Registry,
+    rules: Rules,
+    order_key: Callable[[str, int, int], str],
+    origin_of: Callable[[str], str],
+    file_of: Callable[[str], int],
+    local: bool = True,
+    hosts_of: Mapping[str, Sequence[str]] | None = None,
+) -> TierModel:
+    """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing."""
+    rows = {one.name: one for one in registry.nodes}
+    servers: dict[str, Server] = {}
+    source_of: dict[str, str] = {}
+    condition: dict[str, str] = {}
+    lasts: dict[str, dict[str, Lsn]] = {}
+    for one in trees:
+        source = one["source"]
+        for node in one["nodes"]:
+            name, row = node["node"], rows.get(node["node"])
+            last, first = _ends(node, row)
+            span = Span(
+                order_key(source, *first) if first and last else None, order_key(source, *last) if last else None
+            )
+            servers[name] = Server(name, None, None, {source: span} if last else {}, None)
+            servers[name].up = node["condition"] not in GONE
+            source_of[name], condition[name] = source, node["condition"]
+            if last:
+                lasts.setdefault(source, {})[name] = last
+    lots: list[Lot] = []
+    links = []
+    for source, ends in lasts.items():
+        steps = sorted(set(ends.values()))
+        for place in steps[1:]:  # the first one all have
+            for name, last in ends.items():
+                if last >= place:
+                    servers[name].holds.add(len(lots))
+            lots.append(Lot(source, order_key(source, *place), order_key(source, *place)))
+        roots = sorted((name for name in ends if name.partition("@")[0] == source), key=lambda name: (ends[name], name))
+        if roots:
+            servers[roots[-1]].origin = source
+            links += [Link(roots[-1], other, True) for other in roots[:-1]]
+    for pull in registry.pulls:
+        if pull.name in servers and pull.source in servers:
+            links.append(Link(pull.source, pull.name, condition[pull.name] in PULLING))
+    heads = {source: max(ends.values()) for source, ends in lasts.items()}
+    return TierModel(
+        lots,
+        servers,
+        links,
+        origin_of,
+        lambda source, number: order_key(source, heads[source][0], heads[source][1] + number),
+        registry=registry,
+        rules=rules,
+        source_of=source_of,
+        condition=condition,
+        file_of=file_of,
+        position=lambda source, file: order_key(source, file, 0),
+        local=local,
+        hosts_of=hosts_of or {},
+    )
+
+
+def _ends(node: Mapping[str, Any], row: Node | None) -> tuple[Lsn | None, Lsn | None]:
+    """The last and the first place of a node's log: as it told itself, else as the registry has it."""
+    told, began = node["node_last"], node["node_first"]
+    last = tuple(told) if told else None
+    if last is None and row is not None and row.file is not None:
+        last = (row.file, row.offset or 0)
+    first = tuple(began) if began else None
+    if first is None and node.get("firstfile") is not None:
+        first = (int(node["firstfile"]), 0)
+    return last, first
