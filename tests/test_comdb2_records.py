@@ -304,3 +304,20 @@ def test_each_part_of_a_load_is_in_the_order_of_the_log(tmp_path: Path, monkeypa
     assert len(shares) > 2
     results = list(read_shares(shares, staging))
     assert merge_facts(result["facts"] for result in results) == truth.facts
+
+
+def test_spark_reads_what_one_process_reads(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "RANGE", 50_000)
+    folder = tmp_path / "now"
+    folder.mkdir()
+    lines = sample("shopdb.src1.digest.tsv").splitlines(keepends=True)
+    lines[50], lines[3000] = b"rubbish\n", lines[20]
+    (folder / "shopdb.src1.digest.tsv").write_bytes(b"".join(lines))
+    (folder / "shopdb_ro.r1.full.tsv").write_bytes(sample("shopdb.src1.full.tail300.tsv"))
+    here, there = Case.create(tmp_path / "here"), Case.create(tmp_path / "there")
+    here.load([folder])
+    there.load([folder], spark)
+    for table in ("records", "rejects", "coverage"):
+        rows = [sorted(case.arrow(table).to_pylist(), key=repr) for case in (here, there)]
+        assert rows[0] and rows[0] == rows[1]
+    assert [one.facts for one in here.inputs] == [one.facts for one in there.inputs]

@@ -221,7 +221,8 @@ def _nodes_text(case: Case, system: System) -> str:
 
 def kept(folders: Iterable[Path], case_folder: Path | None) -> list[Path]:
     """What no output of a load may overwrite: the collected files, also those that are links, and the case."""
-    linked = (path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_symlink())
+    there = (path for folder in folders if folder.is_dir() for level in ("*", "*/*") for path in folder.glob(level))
+    linked = (path for path in there if path.is_symlink())
     return [*folders, *linked, *([case_folder / "case.yaml", case_folder / "evidence"] if case_folder else [])]
 
 

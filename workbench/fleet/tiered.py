@@ -56,7 +56,7 @@ class TieredSnapshot:
         """Every node that something tells of."""
         told = {*self.nodes, *self.probes, *self.files, *self.settings, *self.logs, *self.down}
         linked = {name for pull in (*self.pulls, *self.awaited) for name in (pull.name, pull.source)}
-        return sorted(name for name in told | linked if "@" in name)
+        return sorted(name for name in told | linked if name.find("@") > 0)
 
     @cached_property
     def registry(self) -> Registry:
@@ -205,15 +205,19 @@ def _pulls(rows: Iterable[Row]) -> Iterator[Pull]:
 def _merged(rows: Iterable[Row], known: Iterable[str]) -> dict[str, Row]:
     """What nodes answered, one row each: the answer of the node itself, with what its cluster says of it.
 
-    What a cluster lists are its hosts alone: such a row is of the one node of that host that is known.
+    What a cluster lists are its hosts alone (`@src1`): such a row is of the one node of that host that is known.
     """
     of_host: dict[str, set[str]] = {}
     rows = list(rows)
-    for name in (*known, *(row["server"] for row in rows if "@" in row["server"])):
+    for name in (*known, *(row["server"] for row in rows if not row["server"].startswith("@"))):
         of_host.setdefault(name.partition("@")[2], set()).add(name)
     found: dict[str, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: ("@" in row["server"], row["at"] is not None, row["at"], row["file"])):
-        names = {row["server"]} if "@" in row["server"] else of_host.get(row["server"], set())
+    own = [not row["server"].startswith("@") for row in rows]
+    order = sorted(
+        zip(own, rows, strict=True), key=lambda one: (one[0], one[1]["at"] is not None, one[1]["at"], one[1]["file"])
+    )
+    for whole, row in order:
+        names = {row["server"]} if whole else of_host.get(row["server"][1:], set())
         for name in names if len(names) == 1 else ():
             mine = found.setdefault(name, {})
             mine |= {key: value for key, value in row.items() if value is not None or key not in mine}

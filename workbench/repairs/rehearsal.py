@@ -12,7 +12,9 @@ from typing import Any
 
 from workbench.diagnosing.by_entry import counted_between, now_at, states_of
 from workbench.diagnosing.by_stream import Streams
+from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.tier_rows import trees
 from workbench.engine.known import LOWEST, Known, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
@@ -22,6 +24,7 @@ from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
 from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
 from workbench.rules.streamed import StreamModel
+from workbench.rules.tier_mending import tier_model
 from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import TOTAL
 
@@ -33,9 +36,25 @@ def model_of(situation: Situation, suffix: str | None, codes: Codes, waiting: Co
     """The model of one suffix. `waiting`: codes of findings on a link that opens no session, though its consumer is behind."""
     if situation.verdicts.streams is not None:
         return _from_streams(situation.verdicts.streams)
+    if situation.verdicts.tiers is not None:
+        return _from_tiers(situation.verdicts.tiers)
     if situation.topology.pulling:
         return _FromEntries(situation, suffix).model()
     return _FromLogs(situation, suffix, set(codes), waiting).model()
+
+
+def _from_tiers(tiers: Tiers) -> Model:
+    system = tiers.shown.system
+    return tier_model(
+        trees(tiers),
+        tiers.seen.registry,
+        tiers.told.rules,
+        system.order_key,
+        system.origin_of,
+        lambda key: system.halves(key)[0],
+        tiers.told.local,
+        {name: hosts for name, (source, hosts) in tiers.told.sources.items() if hosts and source in tiers.sources},
+    )
 
 
 class _Filling:

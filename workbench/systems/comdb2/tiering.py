@@ -17,10 +17,10 @@ from workbench.rules.tiering import NodeSettings, Tiering, Told
 from workbench.systems.comdb2.lsn import FIRST, HEAD
 from workbench.systems.comdb2.rules import HOLDING, VERSIONS
 
-COMMITS = frozenset({2151})
-"""Kinds of records that end a transaction, with the generation."""
+COMMITS = frozenset({151, 1151, 2151, 3151})
+"""Kinds of records that end a transaction, with the generation; thousands are versions of a kind."""
 
-CHECKPOINTS = frozenset({2011})
+CHECKPOINTS = frozenset({11, 1011, 2011, 3011})
 
 _ONLY_2023 = ("physrep_register_interval", "physrep_max_pending_replicants")
 _ONLY_LATER = ("physrep_reconnect_interval", "physrep_keepalive_v2", "physrep_verify_source_range")
