@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_physical_log import a_copy, a_log, sizes_of
 
+from workbench import Case
 from workbench.engine import parts as writing
 from workbench.engine import physical
 from workbench.engine.parts import write_part
@@ -24,6 +25,8 @@ from workbench.rules.physical_log import FORM, LIMIT, Record, checked, compared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SAMPLES = Path(__file__).parent / "samples" / "comdb2"
 
 
 @contextmanager
@@ -208,3 +211,21 @@ def test_logs_without_records_say_nothing(tmp_path: Path) -> None:
     parts = written(tmp_path, [log], random.Random(1))
     assert checked_log([]) == checked([])
     assert compared_logs(parts, []) == compared(log, []) and compared_logs([], parts) == compared([], log)
+
+
+def test_real_dumps_are_whole_and_one_is_a_prefix_of_the_other(tmp_path: Path) -> None:
+    case = Case.create(tmp_path / "case")
+    (tmp_path / "now").mkdir()
+    for path in SAMPLES.glob("*.digest.tsv.gz"):
+        (tmp_path / "now" / path.name).write_bytes(path.read_bytes())
+    case.load([tmp_path / "now"])
+    logs = {one.server: case.parts("records", one) for one in case.inputs}
+    source, delayed = "shopdb@src1", "shopdb_an@r6"
+    found = looked_at(logs, [(source, delayed)], {source: {9: 1_046_072}})
+    whole, part, both = found.logs[source], found.logs[delayed], found.pairs[source, delayed]
+    assert (whole.rows, whole.records, whole.commits, whole.borders) == (3577, 3577, 18, 1)
+    assert whole.sound and part.sound and (whole.duplicates, part.duplicates) == (0, 0)
+    assert (whole.unproven.count, part.unproven.count) == (0, 0), "the copy has not come to the second file"
+    assert (part.records, part.last) == (1651, (9, 851_561))
+    assert (both.same, both.behind.count, both.prefix, both.parts) == (1651, 1926, True, None)
+    assert checked_log(logs[source]).unproven.first == [(9, 1_045_964)], "nothing tells then where file 9 ends"

@@ -16,7 +16,7 @@ from workbench.model import NotOfThisSystem, Problem
 from workbench.rules import tier_conditions
 from workbench.rules.reshaping import Add, Fanout, Lose, Move, Reset
 from workbench.rules.tiers import Node
-from workbench.views import tier_views
+from workbench.views import tier_changes, tier_views
 from workbench.views.tier_changes import changes_of, what_if_picture
 from workbench.views.tier_views import coverage, node_facts, tree_in, tree_picture
 
@@ -185,6 +185,13 @@ def test_what_if_tells_who_would_go_where_and_what_brings_it_in_order() -> None:
     assert what_if_picture(tiers_incident(HEALTHY), "")["nodes"] == []
     with pytest.raises(Problem, match="nobody@x"):
         what_if_picture(incident, "lose nobody@x")
+
+
+def test_of_many_nodes_some_can_be_chosen_and_all_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tier_changes, "MOST", 3)
+    found = what_if_picture(tiers_incident(HEALTHY), "lose shopdb_ro@r2; lose shopdb_ro@r1; lose shopdb@src1")
+    assert (found["names"], found["unnamed"]) == (["shopdb@src2", "shopdb_an@r6", "shopdb_dr@r4"], 2)
+    assert len(found["nodes"]) == 3 < found["changed"]
 
 
 def test_a_change_that_cannot_be_is_said_in_the_view_and_the_last_one_stays() -> None:

@@ -51,7 +51,8 @@ function pickers(data, more) {
     const words = ["lose", "move", "reset"][kind.value];
     more(`${words} ${data.names[node.value]}${words === "move" ? ` under ${data.names[under.value]}` : ""}`);
   };
-  return make("div", "wb-row", [kind, node, beside, under, button("add this change", "add", add, "after those that are written", !data.names.length)]);
+  return make("div", "wb-row", [kind, node, beside, under, button("add this change", "add", add, "after those that are written", !data.names.length),
+    data.unnamed ? make("span", "wb-faint", `${number(data.unnamed)} further nodes are not listed: write their names above`) : null]);
 }
 
 function picker(key, words, options) {

@@ -288,9 +288,8 @@ def _judge_neighbours(
     overlap = np.where(same, told & (place < end), within & ~tail)
     unproven = np.where(same, ~told, follows & ~tail & ~(told & (end == size)))
     here = same | tail
-    expected = np.where(here, file, file + 1).astype(np.uint64) << BITS | np.where(here, end, form.begins).astype(
-        np.uint64
-    )
+    in_file, at_place = np.where(here, file, file + 1), np.where(here, end, form.begins)
+    expected = in_file.astype(np.uint64) << BITS | at_place.astype(np.uint64)
 
     def named(which: Numbers, *of: Numbers) -> tuple[list[Any], int]:
         some = np.flatnonzero(which)[:limit]

@@ -62,9 +62,9 @@ def _change(read: re.Match[str], head: int | None) -> Change:
 def what_if_picture(incident: Incident, written: str, source: str | None = None) -> dict[str, Any]:
     """The tree before and after some changes, and what would bring it in order.
 
-    Keys: source, rules, written, names, sentences (what would happen), stranded (nodes that nobody could bring up to date any
-    more), shapes (what, before, after), nodes (each whose place or load changes), changed (how many), balance (moves, count,
-    fewest, unplaced, written). Raises Problem for changes that cannot be.
+    Keys: source, rules, written, names (to choose from), unnamed (how many more there are), sentences (what would happen),
+    stranded (nodes that nobody could bring up to date any more), shapes (what, before, after), nodes (each whose place or load
+    changes), changed (how many), balance (moves, count, fewest, unplaced, written). Raises Problem for changes that cannot be.
     """
     tree = tree_in(incident, source)
     seen = tiered_snapshot(incident.then, incident.then_label)
@@ -87,7 +87,8 @@ def what_if_picture(incident: Incident, written: str, source: str | None = None)
         "source": tree["source"],
         "rules": rules.name,
         "written": written,
-        "names": sorted(places[1]),
+        "names": sorted(places[1])[:MOST],
+        "unnamed": max(len(places[1]) - MOST, 0),
         "sentences": list(found.told)[:MOST],
         "stranded": [{"node": one.name, "why": one.why} for one in found.stranded][:MOST],
         "shapes": _shapes(found.before, found.after),
