@@ -20,9 +20,12 @@ from workbench.rules.tiers import Lsn, Node, Pull, Registry, Tree, tree
 from workbench.rules.vectors import Span
 
 GONE = frozenset({"ghost", "frozen", "hung"})
-"""Conditions of nodes that do not answer, and whose rows are still there."""
+"""Conditions of nodes that do not answer and report nothing, and whose rows are still there."""
 
-PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above", "unreachable"})
+SILENT = GONE | {"unreachable"}
+"""Conditions of nodes that do not answer: of them nothing is to be had, and nothing is known that they lack."""
+
+PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above"})
 """Conditions of nodes that pull from their source."""
 
 
@@ -266,7 +269,7 @@ def tier_model(
                 order_key(source, *first) if first and last else None, order_key(source, *last) if last else None
             )
             servers[name] = Server(name, None, None, {source: span} if last else {}, None)
-            servers[name].up = node["condition"] not in GONE
+            servers[name].up = node["condition"] not in SILENT
             source_of[name], condition[name] = source, node["condition"]
             if last:
                 lasts.setdefault(source, {})[name] = last
