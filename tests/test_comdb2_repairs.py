@@ -124,6 +124,24 @@ def test_what_is_pulled_is_a_prefix_and_nobody_loses_by_pulling(nodes) -> None:
             assert Lack(name, len(model.lots) - 1) not in model.pending()
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["healthy", "pending", "stopped", "ghost"]), st.integers(1, 9), PLACES), max_size=6
+    )
+)
+def test_who_goes_on_is_whom_a_chain_of_servers_brings_to_the_head(nodes) -> None:
+    told = {f"n{n}": (condition, None, min(first, last[0]), last) for n, (condition, first, last) in enumerate(nodes)}
+    model = sample_model(s1=("healthy", None, 6, (9, 200)), **told)
+    head = len(model.lots)
+    able = {name for name, server in model.servers.items() if server.up and len(server.holds) == head}
+    for _ in model.servers:
+        able |= {name for name, one in model.servers.items() if one.up and any(model.serves(by, name) for by in able)}
+    assert model.going_on("S") == able
+    for name in told:
+        assert set(model.serving(f"R@{name}")) == {one for one in able if model.serves(one, f"R@{name}")}
+
+
 # --- the ways
 
 

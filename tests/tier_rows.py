@@ -86,7 +86,7 @@ def candidates(rules: Rules, registry: Registry, call: Call, strict: bool) -> tu
     base = tables(registry)
     endless = base.execute(f"{down} select max(tier) from down").fetchone()[0] == DEEPER_THAN_ANY
     found = base.execute(f"""{down}, child (tier, cnt, base, host) as (
-            select max(down.tier), {counted}, down.base, down.host
+            select min(down.tier), {counted}, down.base, down.host
             from down left join pull p on p.from_base = down.base and p.from_host = down.host
             group by down.base, down.host
         )

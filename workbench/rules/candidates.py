@@ -52,7 +52,7 @@ class Pass:
     below   node -> the nodes that pull from it, a row each; `above` is the same upwards
     known   every node that the tables or the call name
     ways    node that the pass comes to -> how many ways lead to it from the source
-    tier    node that the pass comes to -> its tier, by the longest of these ways
+    tier    node that the pass comes to -> its tier, by the shortest of these ways
     count   what the registry takes for the number of its children
     fit     the candidates, in no order
     hidden  node that the pass comes to and drops, with all that is below it -> why
@@ -120,7 +120,7 @@ class Pass:
         return ""
 
     def _go(self) -> None:
-        """Each way from the source to a node is a row of the query, and the last of them, the longest, gives the tier."""
+        """Each way from the source to a node is a row of the query, and the first of them, the shortest, gives the tier."""
         for root in self.roots:
             if why := self.unreached(root, root=True):
                 self.hidden[root] = why
@@ -144,7 +144,6 @@ class Pass:
         for key in ready:  # grows; what is in a circle, or below one, never comes
             for child in steps.get(key, ()):
                 ways[child] = min(ways[child] + ways[key], _MANY)
-                self.tier[child] = max(self.tier[child], self.tier[key] + 1)
                 entries[child] -= 1
                 if not entries[child]:
                     ready.append(child)

@@ -7,8 +7,10 @@ frees may be deleted at once, so it is taken to be gone.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from workbench.rules.candidates import Call
@@ -20,9 +22,12 @@ from workbench.rules.tiers import Lsn, Node, Pull, Registry, Tree, tree
 from workbench.rules.vectors import Span
 
 GONE = frozenset({"ghost", "frozen", "hung"})
-"""Conditions of nodes that do not answer, and whose rows are still there."""
+"""Conditions of nodes that do not answer and report nothing, and whose rows are still there."""
 
-PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above", "unreachable"})
+SILENT = GONE | {"unreachable"}
+"""Conditions of nodes that do not answer: of them nothing is to be had, and nothing is known that they lack."""
+
+PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above"})
 """Conditions of nodes that pull from their source."""
 
 
@@ -109,9 +114,24 @@ class TierModel(Model):
         known = [name for name in mine if source in self.servers[name].vector]
         found = {name for name in known if not self._needs(name)}
         waiting = [name for name in known if name not in found]
-        while fresh := {name for name in waiting if name not in found and any(self.serves(one, name) for one in found)}:
+        fresh = found
+        while fresh:
+            reach = self._reach(source, found)
+            fresh = {name for name in waiting if name not in found and self._within(reach, name)}
             found |= fresh
         return found
+
+    def _reach(self, source: str, some: Iterable[str]) -> tuple[list[int], list[str]]:
+        """First files in ascending order, and how far one gets with those up to each: a log that begins later serves fewer."""
+        spans = (self.servers[name].vector[source] for name in some)
+        firsts = sorted((self.file_of(span.min), span.max) for span in spans if span.min and span.max)
+        return [first for first, _ in firsts], list(accumulate((last for _, last in firsts), max))
+
+    def _within(self, reach: tuple[list[int], list[str]], name: str) -> bool:
+        """Whether one of those has the file in which a node's log ends, and goes further."""
+        ends = self.servers[name].vector[self.source_of[name]].max
+        at = bisect_right(reach[0], self.file_of(ends)) if ends else 0
+        return bool(ends and at and reach[1][at - 1] > ends)
 
     def serving(self, name: str) -> list[str]:
         """Who could serve it and goes on itself, those first that are furthest and were not moved; the source last."""
@@ -266,15 +286,17 @@ def tier_model(
                 order_key(source, *first) if first and last else None, order_key(source, *last) if last else None
             )
             servers[name] = Server(name, None, None, {source: span} if last else {}, None)
-            servers[name].up = node["condition"] not in GONE
+            servers[name].up = node["condition"] not in SILENT
             source_of[name], condition[name] = source, node["condition"]
             if last:
                 lasts.setdefault(source, {})[name] = last
     lots: list[Lot] = []
     links = []
     for source, ends in lasts.items():
-        steps = sorted(set(ends.values()))
-        for place in steps[1:]:  # the first one all have
+        # Nodes that pull differ by the moment at which each was asked: only the ends of the others are borders.
+        stuck = {last for name, last in ends.items() if condition[name] not in PULLING}
+        _lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})
+        for place in steps:  # the lowest one all have
             for name, last in ends.items():
                 if last >= place:
                     servers[name].holds.add(len(lots))
