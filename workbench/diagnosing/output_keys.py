@@ -124,6 +124,7 @@ KEYS: Mapping[str, str] = {
     "unknown[].to": "last position, included",
     "unknown[].count": "how many changes; null: not known",
     "unknown[].why": "why it cannot be told",
+    "unknown[].says": "the same as a sentence",
     "findings": "what a person must know; error, warning, info, then by code, server, origin",
     "findings[].code": "one of the codes below",
     "findings[].severity": "info, warning or error",

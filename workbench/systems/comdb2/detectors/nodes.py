@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
 
-RESET = "exec procedure sys.physrep.reset_nodes('{}', '{}', 'Inactive')"
+RESET = """exec procedure sys.physrep.reset_nodes('{}', "'{}'", 'Inactive')"""
+"""The procedure puts the host into its statement as it is, so it has to come with quotes of its own."""
 
 SOON = 1
 """A node whose next file is among so many oldest ones of the source loses it with the next deletions."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
 
-FORCE = "put tunable physrep_force_registration on it"
+FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
 
 
 def cycles(situation: Situation) -> Iterator[Finding]:

@@ -1,0 +1,119 @@
+"""Plans for a tree of replicants out of collected files: the ways that are chosen and refused, rehearsed, and as a bundle."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from workbench import Case
+from workbench.model import Problem
+from workbench.repairs.bundles import write_bundle
+from workbench.repairs.case_plan import keep, rehearse
+from workbench.repairs.planning import plan
+from workbench.repairs.plans import Plan
+from workbench.repairs.repairing import FINISHED
+
+# Host: (state, age of its keepalive, from whom it pulls, first file, last LSN, whether it answers)
+NODES = {
+    "shopdb@src1": ("Active", 5, None, 7, "{9:279383}", True),
+    "shopdb@src2": ("Active", 5, None, 7, "{9:279383}", True),
+    "shop_a@r1": ("Active", 5, "shopdb@src1", 7, "{9:279383}", True),
+    "shop_a@r2": ("Active", 200, "shopdb@src1", 3, "{6:484268}", False),
+    "shop_b@r3": ("Active", 200, "shop_a@r1", 7, "{8:647677}", True),
+    "shop_b@r4": ("Active", 5, "shop_a@r1", 5, "{9:279383}", True),
+    "shop_c@r5": ("Pending", 5, None, 5, "{6:484268}", True),
+    "shop_c@r6": ("Pending", 5, None, 2, "{4:647677}", True),
+}
+
+
+def snapshot(folder: Path, nodes: dict = NODES) -> Path:
+    """As it is collected: the registry's tables, and what each node says of its own log."""
+    rows, pulls, positions = [], [], []
+    for name, (state, age, above, first, last, answers) in nodes.items():
+        database, host = name.split("@")
+        file, place = last.strip("{}").split(":")
+        when = f'"2026-11-20T14{52 - age // 60:02d}{59 - age % 60:02d}.000 UTC"'
+        rows.append([database, host, file, place, str(first), when, state])
+        if above:
+            pulls.append([database, host, *above.split("@")])
+        told = [f"{{{first}:28}}", last, "NULL", "NULL", last, "4", "1795186246", "0"] if answers else ["UNREACHABLE"]
+        positions.append(["2026-11-20T14:52:59.000Z", database, host, *told])
+    tables = {
+        "meta/comdb2_physreps.tsv": rows,
+        "meta/comdb2_physrep_connections.tsv": pulls,
+        "meta/comdb2_physrep_sources.tsv": [],
+        "meta/now.txt": [['"2026-11-20T145259.000 UTC"'], ['"2026-11-20T145300.000 UTC"']],
+        "nodes/positions.tsv": positions,
+    }
+    for name, lines in tables.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("".join("\t".join(line) + "\n" for line in lines), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    folder = tmp_path_factory.mktemp("tiers")
+    made = Case.create(folder / "case")
+    made.load([snapshot(folder / "in")])
+    return made
+
+
+@pytest.fixture(scope="module")
+def planned(case: Case) -> Plan:
+    return plan(case)
+
+
+def chosen(made: Plan) -> dict[str, str]:
+    return {course.need.split()[-1]: course.way for course in made.courses if course.chosen}
+
+
+def test_each_node_gets_the_gentlest_way_that_is_proven(planned: Plan) -> None:
+    ways = chosen(planned)
+    assert ways["shop_a@r2"] == "reset-node"
+    assert ways["shop_b@r3"] == "restart"
+    assert ways["shop_c@r5"] == "donor-shop_b@r4"
+    assert ways["shop_c@r6"].startswith("rebuild-from-")
+    assert planned.unmended == 0
+    assert not any(row["pending"] or row["missing"] for row in planned.after)
+
+
+def test_what_hung_or_cannot_help_is_refused_with_the_reason(planned: Plan) -> None:
+    refused = {(course.need.split()[-1], course.way): course.refused for course in planned.courses if course.refused}
+    assert "the whole node hung" in refused["shop_b@r3", "start-replication"]
+    assert "does not have file 4 any more" in refused["shop_c@r6", "donor-shopdb@src1"]
+    ways = {course.way for course in planned.courses if course.need.endswith("shop_c@r5")}
+    assert "restart" not in ways, "the registry hides what is below a source without the file"
+
+
+def test_a_way_that_is_asked_for_is_taken_where_it_is_proven(case: Case) -> None:
+    made = plan(case, ["shop_c@r5"], ["rebuild-from-shop_a@r1"])
+    assert chosen(made) == {"shop_c@r5": "rebuild-from-shop_a@r1"}
+    with pytest.raises(Problem, match="no way is named"):
+        plan(case, [], ["start-over"])
+
+
+def test_the_plan_is_rehearsed_to_its_end(case: Case, planned: Plan, tmp_path: Path) -> None:
+    keep(planned, case.folder)
+    assert rehearse(planned, case.folder, tmp_path).state == FINISHED
+
+
+def test_the_bundle_holds_each_statement_and_its_way_back(planned: Plan, tmp_path: Path) -> None:
+    names = write_bundle(planned, tmp_path / "b")
+    for script in ("repair.sh", "undo.sh", "check.sh"):
+        subprocess.run(["sh", "-n", str(tmp_path / "b" / script)], check=True)
+    texts = {name: (tmp_path / "b" / name).read_text("utf-8") for name in names}
+    assert "sys.physrep.reset_nodes" in texts["repair.sh"]
+    assert "update comdb2_physreps set state" in texts["undo.sh"]
+    assert any("replicate_from shop_b @r4" in text for text in texts.values())
+    assert "comdb2_transaction_logs" in texts["check.sh"]
+
+
+def test_a_healthy_tree_needs_nothing(tmp_path: Path) -> None:
+    well = {name: told for name, told in NODES.items() if name in ("shopdb@src1", "shop_a@r1", "shop_b@r4")}
+    case = Case.create(tmp_path / "case")
+    case.load([snapshot(tmp_path / "in", well)])
+    made = plan(case)
+    assert made.steps == () and made.courses == ()
