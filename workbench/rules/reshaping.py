@@ -181,8 +181,10 @@ def _stranded(had: Files, has: Files, roots: Collection[str]) -> Iterable[Strand
     """Those that somebody could have served before, and nobody can afterwards; the source itself needs nobody."""
     for name in sorted(has.keys() - set(roots)):
         needs = had[name][1] if name in had else has[name][1]
-        could = donors(name, had, had)
-        if could and not any(other != name and has[other][0] <= needs <= has[other][1] for other in has):
+        # First what nearly always ends it: all donors of all nodes are quadratic.
+        if any(other != name and has[other][0] <= needs <= has[other][1] for other in has):
+            continue
+        if could := donors(name, had, had):
             gone = ", ".join(could[:3]) + (", ..." if len(could) > 3 else "")
             yield Stranded(name, needs, f"it needs file {needs}, which only {gone} had")
 
