@@ -73,6 +73,14 @@ SYSTEM = System(
     secrets=_secrets,
     scenarios=_scenarios,
     notebook="33_physical_tiers",
+    milestones={
+        "worker_stopped": "its replication was stopped",
+        "worker_started": "its replication was started",
+        "source_unreachable": "it could not reach its source",
+        "no_viable_source": "no source that it tried has what it needs next",
+        "out_of_order": "it was sent a record that does not follow its last one",
+        "truncated": "it cut the end of its log off",
+    },
     repairs=_repairs,
     words={
         "origin": "source database: the cluster at the top of the tree",
