@@ -309,11 +309,14 @@ def _span(passed: timedelta) -> str:
 
 def reinit_required(situation: Situation) -> Iterator[Finding]:
     """A server waits for changes, and of no other server's log could a session with it begin."""
+    waiting: dict[tuple[str, str | None], list[Any]] = {}
+    given: dict[tuple[str, str | None], list[Any]] = {}
+    for row in situation.verdicts.pending:
+        waiting.setdefault((row["server"], row["suffix"]), []).append(row)
+    for row in situation.pairs:
+        given.setdefault((row["consumer"], row["suffix"]), []).append(row)
     for one in situation.topology.replicas:
-        waits = [
-            row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (one.server, one.suffix)
-        ]
-        rows = [row for row in situation.pairs if (row["consumer"], row["suffix"]) == (one.server, one.suffix)]
+        waits, rows = waiting.get((one.server, one.suffix), []), given.get((one.server, one.suffix), [])
         stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]
         if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
             continue
