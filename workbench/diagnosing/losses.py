@@ -313,8 +313,8 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
     given: dict[tuple[str, str | None], list[Any]] = {}
     for row in situation.verdicts.pending:
         waiting.setdefault((row["server"], row["suffix"]), []).append(row)
-    for row in situation.pairs:
-        given.setdefault((row["consumer"], row["suffix"]), []).append(row)
+    for pair in situation.pairs:
+        given.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
     for one in situation.topology.replicas:
         waits, rows = waiting.get((one.server, one.suffix), []), given.get((one.server, one.suffix), [])
         stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]
