@@ -310,8 +310,92 @@ def test_what_the_configuration_file_tells(tmp_path: Path) -> None:
 
 
 def test_a_source_that_was_cut_off_is_seen_by_positions(tmp_path: Path) -> None:
-    found = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", at=(9, 2000), source="S@s1")]))
+    found = diagnosed(
+        tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", at=(9, 2000), source="S@s1", asked_before=9)])
+    )
     assert ("LOG_DIVERGED", "A@a1") in codes(found, "warning")
+
+
+def test_of_nodes_that_were_asked_at_one_time_one_may_be_further(tmp_path: Path) -> None:
+    found = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", at=(9, 2000), source="S@s1")]))
+    assert not codes(found, "warning") and node(found, "A@a1")["condition"] == "healthy"
+
+
+def test_one_host_that_was_set_aside_does_not_change_the_source(tmp_path: Path) -> None:
+    nodes = [Made("S@s1"), Made("S@s2", state="Inactive", age=9e5, answers=None), Made("A@a1", source="S@s1")]
+    found = diagnosed(tmp_path, written(tmp_path / "now", [*nodes, Made("A@a2", source="A@a1")]))
+    assert [tree["source"] for tree in found["trees"]] == ["S"]
+    assert not codes(found, "error")
+
+
+def test_nobody_is_told_to_reset_or_rebuild_a_node_of_the_source(tmp_path: Path) -> None:
+    nodes = [Made("S@s1", age=900, answers=False), Made("S@s2"), Made("A@a1", source="S@s2")]
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes))
+    (one,) = [one for one in found["findings"] if one["server"] == "S@s1" and one["severity"] == "error"]
+    assert "reset_nodes" not in str(one["fix"]) and "rebuild" not in str(one["fix"])
+
+
+def test_a_node_that_was_taken_out_is_no_trouble(tmp_path: Path) -> None:
+    old = Made("A@old", at=(3, 500), first=2, age=3e6, state="Inactive", answers=None)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1"), old]))
+    assert node(found, "A@old")["condition"] == "retired"
+    assert not codes(found, "error") and not codes(found, "warning")
+
+
+def test_a_hole_in_the_log_of_the_source_is_no_divergence_of_its_copies(tmp_path: Path) -> None:
+    lines = lines_of("shopdb.src1.digest.tsv")
+    folder = dumps(tmp_path / "now", shopdb__src1=lines[:50] + lines[51:], shopdb_ro__r1=lines)
+    (folder / "comdb2_physrep_connections.tsv").write_text("shopdb_ro\tr1\tshopdb\tsrc1\n")
+    found = diagnosed(tmp_path, folder)
+    assert codes(found, "error") == {("LOG_GAP", "shopdb@src1")}
+
+
+def test_between_two_collected_files_nothing_is_missing(tmp_path: Path) -> None:
+    lines = lines_of("shopdb.src1.digest.tsv")
+    folder = dumps(tmp_path / "now", shopdb__src1=lines, shopdb_ro__r1=lines[:1000])
+    (folder / "shopdb_ro.r1.tail.tsv").write_bytes(b"".join(line + b"\n" for line in lines[2000:]))
+    found = diagnosed(tmp_path, folder)
+    assert not found["missing"] and not codes(found, "error")
+    assert ("LOG_GAP", R1) in codes(found, "warning")
+
+
+def test_without_first_files_nobody_says_that_a_file_is_gone(tmp_path: Path) -> None:
+    nodes = [Made("S@s1", answers=None), Made("A@a1", at=(9, 700), source="S@s1", answers=None)]
+    folder = written(tmp_path / "now", nodes)
+    table = folder / "meta" / "comdb2_physreps.tsv"
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    table.write_text("".join("\t".join([*row[:4], *row[5:]]) + "\n" for row in rows))
+    (folder / "nodes" / "logfiles.tsv").unlink()
+    found = diagnosed(tmp_path, folder)
+    assert not codes(found, "warning") and found["pending"][0]["suppliers"] == ["S@s1"]
+
+
+def test_tables_without_a_clock_are_of_their_own_time(tmp_path: Path) -> None:
+    folder = written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", asked_before=-240)])
+    (folder / "meta" / "now.txt").unlink()
+    found = diagnosed(tmp_path, folder)
+    assert not codes(found, "error")
+
+
+def test_a_node_whose_source_lost_its_file_is_told_of(tmp_path: Path) -> None:
+    nodes = [Made("S@s1", at=(20, 100), first=3), Made("A@a1", at=(20, 100), first=15, source="S@s1")]
+    stuck = Made("B@b1", at=(8, 500), first=6, source="A@a1")
+    found = diagnosed(tmp_path, written(tmp_path / "now", [*nodes, stuck]))
+    assert ("LOG_GAP", "B@b1") in codes(found, "warning")
+
+
+def test_a_row_for_a_tier_names_no_node(tmp_path: Path) -> None:
+    nodes = [SOURCE, Made("A@a1", source="S@s1")]
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes, ["A@east S@cluster"]))
+    assert {one["node"] for one in found["trees"][0]["nodes"]} == {"S@s1", "A@a1"}
+    assert not codes(found, "warning")
+
+
+def test_a_circle_without_a_told_source_is_found(tmp_path: Path) -> None:
+    nodes = [SOURCE, Made("A@a1", source="A@a2"), Made("A@a2", source="A@a1"), Made("A@a3", source="A@a2")]
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes))
+    assert found["trees"][0]["source"] == "S"
+    assert "TOPOLOGY_CYCLE" in {code for code, _ in codes(found, "error")}
 
 
 def test_without_a_registry_or_with_empty_files_nothing_is_made_up(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_json_csv_and_text_tell_the_same(behind: Path, tmp_path: Path) -> None:
     found = diagnosed(behind)
     assert set(found) == {
         "schema", "case", "servers", "links", "not_collected", "pairs", "missing", "stranded", "pending", "unknown", "findings",
-        "floors", "tombstones", "streams", "fleet", "appliers", "transactions", "coverage", "rejects", "run",
+        "floors", "tombstones", "streams", "fleet", "appliers", "transactions", "trees", "coverage", "rejects", "run",
     }  # fmt: skip
     assert (found["schema"], found["case"]) == (1, {"name": "now", "system": "ds389", "snapshots": ["now"]})
     assert found["servers"][0]["vector"]["1"] == {"min": csn(0, 1), "max": csn(9, 1)}

@@ -22,7 +22,7 @@ class Made:
     age      seconds since it last reported itself; None: never
     state    None: it has no row
     source   the node that it pulls from, as the registry says
-    answers  None: it was not asked
+    answers  None: it was not asked; `asked_before`: seconds before all others
     """
 
     name: str
@@ -33,6 +33,7 @@ class Made:
     source: str | None = None
     answers: bool | None = True
     reported: Lsn | None = None
+    asked_before: int = 0
     generation: int = 4
     cuts: int = 0
     tunables: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +72,7 @@ def written(folder: Path, nodes: Sequence[Made], awaited: Sequence[str] = (), no
         if one.source:
             rows["connections"].append([*split(one.name), *split(one.source)])
         if one.answers is not None:
-            asked = f"{now:%Y-%m-%dT%H:%M:%S}.000Z"
+            asked = f"{now - timedelta(seconds=one.asked_before):%Y-%m-%dT%H:%M:%S}.000Z"
             place, seconds = f"{{{one.at[0]}:{one.at[1]}}}", str(int(now.timestamp()) - 5)
             told = [f"{{{one.first}:28}}", *2 * [place, str(one.generation), seconds], str(one.cuts)]
             rows["positions"].append([asked, *split(one.name), *(told if one.answers else ["UNREACHABLE"])])

@@ -184,6 +184,15 @@ class Tiers:
                     silent.append(other)
         return helpers, silent
 
+    def may_be_served(self, name: str) -> bool:
+        """False where it is known that no node that can be asked has what this one needs next."""
+        needed, source = self.last(name), self.source_of(name)
+        if needed is None or source is None or self.donors(name)[0]:
+            return True
+        further = (one for one in self._furthest_first[source] if (self.seen.last(one) or needed) > needed)
+        # Where nobody tells its oldest file, nobody can say that the one that is needed is gone.
+        return any(not self.seen.knows_files(one) for one in further if self.there(one))
+
     @cached_property
     def _furthest_first(self) -> dict[str, list[str]]:
         def far(name: str) -> tuple[int, int, str]:
@@ -212,7 +221,16 @@ class Tiers:
         """Whether a node has not all that its source has."""
         last, source = self.last(name), self.source_of(name)
         head = self.known_head(source) if source else None
+        if self.retired(name):
+            return False
         return last is not None and head is not None and last < head
+
+    def retired(self, name: str) -> bool:
+        """Whether a node was taken out of the tree: what it lacks, nobody misses."""
+        row, age = self.seen.nodes.get(name), self.seen.age(name)
+        pulls = any(pull.name == name for pull in self.seen.pulls)
+        silent = age is None or age >= self.told.stale_after
+        return bool(row and row["state"] == "Inactive" and silent and not pulls and not self.seen.answered(name))
 
     def gap(self, name: str) -> str | None:
         """`now`: no node that can be asked has what it needs next; `source`: the source cluster has it no more, others do."""
@@ -272,7 +290,9 @@ class Tiers:
             return None
         # It asks for the database and the hosts that it is told to follow, which need not be the top of the tree.
         asked, hosts = self.told.sources.get(name, (source, ()))
-        hosts = hosts or tuple(one.partition("@")[2] for one in self.seen.names if one.startswith(f"{asked}@"))
+        there = tuple(one.partition("@")[2] for one in self.seen.names if one.startswith(f"{asked}@"))
+        # What is no host may be a tier or a cluster, which stands for all of them.
+        hosts = hosts if set(hosts) & set(there) else there
         database, _, host = name.partition("@")
         # A node makes itself inactive and deletes its own connection before it asks: else it may be offered itself.
         registry = self.seen.registry
@@ -330,6 +350,8 @@ class Tiers:
         source = self.source_of(name) or ""
         row, place, answered = self.seen.nodes.get(name), self.place(name), self.seen.answered(name)
         age = self.seen.age(name)
+        if self.retired(name):
+            return conditions.RETIRED
         if name in self.roots(source):
             silent = age is not None and age >= self.told.stale_after
             return (
@@ -339,8 +361,16 @@ class Tiers:
                 if answered is False
                 else (conditions.HUNG if silent and answered is None else conditions.HEALTHY)
             )
-        if not self.seen.nodes and answered is None:
-            return conditions.UNTOLD
+        if not self.seen.nodes:  # without the registry only its place in the log tells anything of a node
+            if answered is None:
+                return conditions.UNTOLD
+            return (
+                conditions.UNREACHABLE
+                if not answered
+                else conditions.BEHIND
+                if self.needs(name)
+                else conditions.HEALTHY
+            )
         parent = self.parent(name)
         pulls = bool(place and place.parents)
         waits = not pulls and row is not None
@@ -360,7 +390,7 @@ class Tiers:
                 self.last(parent) if parent else None,
                 self.known_head(source),
                 self.told.delays.get(name),
-                bool(self.donors(name)[0]) or not self.needs(name),
+                self.may_be_served(name) or not self.needs(name),
                 bool(offered.union) if offered else None,
             )
         )

@@ -303,7 +303,7 @@ KEYS: Mapping[str, str] = {
     "nobody tells",
     "trees[].nodes[].delay_s": "seconds that it waits on purpose, where its configuration file was collected",
     "trees[].nodes[].condition": "healthy, behind, delayed, delayed_above, stopped, frozen, ghost, hung, unreachable, pending, "
-    "no_source, gapped, orphan, cycle, or untold",
+    "no_source, gapped, orphan, cycle, retired, or untold",
     "trees[].nodes[].says": "the same as a sentence",
     "trees[].nodes[].gap": "what it needs next is gone: `source`, from the source, others have it; `now`, from "
     "all that answer; null: "

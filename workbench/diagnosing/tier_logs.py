@@ -31,6 +31,7 @@ class NodeLogs:
     def __init__(
         self, case: Case, seen: TieredSnapshot, form: Form, sources: Mapping[str, Sequence[str]], limit: int = LIMIT
     ) -> None:
+        self._case = case
         self._form, self._limit, self._sources = form, limit, sources
         self.parts: dict[str, list[dict[str, Any]]] = {}
         self.inputs = seen.logs
@@ -100,6 +101,19 @@ class NodeLogs:
         if both is None or any(one.rejected for one in self.inputs[name]):
             return []
         held = [one for one in (self.reference(name),) if one]
+        within = self._collected(name)
         about: dict[str, Any] = {"operation": None, "target": None, "attribute": None, "cause": "LOG_GAP"}
         about |= {"held_by": held, "evidence": [LOG], "rule": LOG_LACKS, "says": LACKS_SAYS}
-        return [{"position": place, **about} for place in both.only_reference.first]
+        return [
+            {"position": place, **about}
+            for place in both.only_reference.first
+            if any(first <= place <= last for first, last in within)
+        ]
+
+    def _collected(self, name: str) -> list[tuple[Place, Place]]:
+        """From where to where each collected file of a node goes: between two of them nothing was collected."""
+        return [
+            (min(tuple(part["first"]) for part in parts), max(tuple(part["last"]) for part in parts))
+            for one in self.inputs[name]
+            if (parts := self._case.parts("records", one))
+        ]

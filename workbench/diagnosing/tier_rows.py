@@ -55,7 +55,7 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         found.totals["missing"] += 1
         if len(found.missing) < tiers.limit:
             found.missing.append(about | lack | {"position": show(lack["position"])})
-    if last is None or head is None or last >= head:
+    if last is None or head is None or last >= head or tiers.retired(name):
         return
     if tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last):
         row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
@@ -68,7 +68,7 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         "count": count,
         "first": show(first),
         "last": show(head),
-        "available": count if tiers.donors(name)[0] else 0,
+        "available": count if tiers.may_be_served(name) else 0,
     }
     about |= {"counted": counted is not None, "bytes": tiers.lag(last, head)[0]}
     found.pending.append(about | {"suppliers": suppliers})
@@ -96,7 +96,7 @@ def senders(tiers: Tiers, name: str) -> list[str]:
         return []
     if tiers.states[name] in conditions.CONNECTED:
         firsts = {one: tiers.seen.first_file(one) for one in (place.parents if place else ())}
-        return [one for one, first in firsts.items() if first is not None and first <= last[0]]
+        return [one for one, first in firsts.items() if first is None or first <= last[0]]
     if tiers.states[name] == conditions.UNTOLD:
         return tiers.donors(name)[0]  # from whom it pulls nobody knows: who could serve it
     offer = tiers.offer(name) if tiers.states[name] == conditions.PENDING else None

@@ -15,10 +15,12 @@ from workbench.rules.tiers import Lsn
 from workbench.rules.verdicts import MISSING, PRESENT, UNKNOWN
 
 SHOWS, PASSED, LACKS, NOT_THERE = "log_shows", "log_goes_past", "log_lacks", "no_record_there"
+PARTED = "log_parted"
 SAYS = {
     SHOWS: "its log holds a record there",
     PASSED: "its log goes past that place, and a node's log is the beginning of its source's",
     LACKS: "its log goes past that place and holds no record there, although that of another node does",
+    PARTED: "its log is not that of its source any more at that place: what stands there is another history",
     NOT_THERE: "its log goes past that place, and in no log that was collected does a record begin there",
 }
 
@@ -60,6 +62,9 @@ def _verdict(tiers: Tiers, name: str, place: Lsn, holding: set[str]) -> tuple[st
         if tiers.seen.answered(name) is False and not known_to_end_at(tiers, name, last):
             return UNKNOWN, NO_ANSWER, UNKNOWN_SAYS[NO_ANSWER]
         return PENDING, "not_covered", NOT_COVERED
+    both = tiers.logs.beside_source(name)
+    if both is not None and both.parts is not None and place >= both.parts:
+        return UNKNOWN, PARTED, SAYS[PARTED]
     if name in holding:
         return PRESENT, SHOWS, SAYS[SHOWS]
     span = tiers.logs.span(name)

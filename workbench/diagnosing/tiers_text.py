@@ -50,7 +50,7 @@ def _node(one: Row, depth: int) -> list[str]:
     lag = lag if probed else one["registry_lag_bytes"]
     at = one["node_last"]
     least = "at least " if one["lag_is_at_least"] and lag else ""
-    needs = str(one["files_needed_from"]) if lag and one["files_needed_from"] is not None else "-"
+    needs = str(one["files_needed_from"]) if one["gap"] or (lag or 0) > 0 else "-"
     return [
         "  " * depth + one_cell(one["node"]),
         one_cell(one["state"] or "no row"),
@@ -61,5 +61,7 @@ def _node(one: Row, depth: int) -> list[str]:
         "?" if lag is None else f"{least}{max(lag, 0):,}",
         one["condition"].replace("_", " "),
         needs,
-        (", ".join(map(one_cell, one["served_by"][:3])) or "NOBODY") if needs != "-" else "-",
+        (", ".join(map(one_cell, one["served_by"][:3])) or ("NOBODY" if one["gap"] == "now" else "?"))
+        if needs != "-"
+        else "-",
     ]

@@ -55,7 +55,8 @@ class TieredSnapshot:
     def names(self) -> list[str]:
         """Every node that something tells of."""
         told = {*self.nodes, *self.probes, *self.files, *self.settings, *self.logs, *self.down}
-        linked = {name for pull in (*self.pulls, *self.awaited) for name in (pull.name, pull.source)}
+        # Rows of awaited connections may name a tier or a cluster in place of a host.
+        linked = {name for pull in self.pulls for name in (pull.name, pull.source)}
         return sorted(name for name in told | linked if name.find("@") > 0)
 
     @cached_property
@@ -109,6 +110,10 @@ class TieredSnapshot:
         """Whether a node is known to have a file of its log. A collected log shows what is there, at least."""
         first = self._shown_from.get(name)
         return first is not None and first <= file
+
+    def knows_files(self, name: str) -> bool:
+        """Whether anything tells which files of its log a node has."""
+        return self._shown_from.get(name) is not None
 
     @cached_property
     def _shown_from(self) -> dict[str, int | None]:
@@ -183,7 +188,8 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
     told = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
     return TieredSnapshot(
         label,
-        now or max((*told, *(row["at"] for row in probes.values() if row["at"])), default=None),
+        # Nodes may have been asked minutes later, by another clock: only where nothing else tells do these times count.
+        now or max(told, default=None) or min((row["at"] for row in probes.values() if row["at"]), default=None),
         nodes,
         tuple(_pulls(row for row in pulls if not row["awaited"])),
         tuple(_pulls(row for row in pulls if row["awaited"])),
@@ -229,7 +235,9 @@ def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]
     """The databases at the top: those that others follow, as they are told to or as the registry says, and that follow none."""
     following = {pull.database for pull in (*seen.pulls, *seen.awaited)} | {name.partition("@")[0] for name in told}
     # A node that lost its source has no row of its own while it asks for another one, and those below it still have theirs.
-    waiting = {name.partition("@")[0] for name, row in seen.nodes.items() if (row["state"] or "").lower() in WAITING}
+    states = {name: (row["state"] or "").lower() in WAITING for name, row in seen.nodes.items()}
+    waiting = {name.partition("@")[0] for name, waits in states.items() if waits}
+    waiting -= {name.partition("@")[0] for name, waits in states.items() if not waits}
     known = {name.partition("@")[0] for name in seen.nodes}
     pulled = {pull.source_database for pull in (*seen.pulls, *seen.awaited)}
     followed = (pulled & known if known else pulled) - waiting | set(told.values())
@@ -241,8 +249,9 @@ def _furthest(seen: TieredSnapshot) -> list[str]:
     """Where nothing tells who follows whom: the database that is furthest; of several the one with most nodes, for it may be a
     cluster.
     """
+    pulling = {pull.database for pull in seen.pulls}
     far: dict[str, tuple[Lsn, int, int]] = {}
-    for name in seen.names:
+    for name in [one for one in seen.names if one.partition("@")[0] not in pulling] or seen.names:
         database = name.partition("@")[0]
         read = sum(one.accepted for one in seen.logs.get(name, ()))
         at, most, nodes = far.get(database, ((0, 0), 0, 0))
@@ -261,12 +270,14 @@ def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[
         above.setdefault(pull.name, set()).add(pull.source)
     linked = {*above, *(name for names in above.values() for name in names)}
     found: dict[str, str] = {}
+    hanging = {name: top for name in above if (top := _hangs_on(name, above, sources))}
     for name in seen.names:
         own = name.partition("@")[0]
         takes_part = name in seen.nodes or name in linked or name in told or own in sources or name in seen.logs
         source = own if own in sources else _hangs_on(name, above, sources) or told.get(name)
         if source not in sources:
-            source = sources[0] if len(sources) == 1 else None
+            of_kin = {found_ for other, found_ in hanging.items() if other.partition("@")[0] == own}
+            source = next(iter(of_kin)) if len(of_kin) == 1 else sources[0] if len(sources) == 1 else None
         if takes_part and source is not None:
             found[name] = source
     return found

@@ -54,7 +54,7 @@ def _node(one: Row, depth: int) -> dict[str, Any]:
         "behind": "?" if lag is None else f"{'at least ' if one['lag_is_at_least'] and lag else ''}{max(lag, 0):,}",
         "condition": one["condition"].replace("_", " "),
         "says": one["says"],
-        "needs_file": one["files_needed_from"] if lag else "",
+        "needs_file": one["files_needed_from"] if one["gap"] or (lag or 0) > 0 else "",
         "helpers": [{"server": name} for name in one["served_by"][:3]],
         "gone": one["gap"] == "now",
     }

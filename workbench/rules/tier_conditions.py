@@ -13,7 +13,7 @@ from workbench.rules.tiers import Lsn
 HEALTHY, BEHIND, DELAYED, DELAYED_ABOVE = "healthy", "behind", "delayed", "delayed_above"
 STOPPED, FROZEN, GHOST, HUNG, UNREACHABLE = "stopped", "frozen", "ghost", "hung", "unreachable"
 PENDING, NO_SOURCE, GAPPED, ORPHAN, CYCLE = "pending", "no_source", "gapped", "orphan", "cycle"
-UNTOLD = "untold"
+UNTOLD, RETIRED = "untold", "retired"
 
 SAYS = {
     HEALTHY: "it follows its source",
@@ -31,6 +31,7 @@ SAYS = {
     NO_SOURCE: "it waits for a source, and the registry offers it none",
     GAPPED: "it waits for a source, and no node that answers has the file that it needs next",
     ORPHAN: "nothing says from whom it pulls, or it pulls from a node that does not hang on the source",
+    RETIRED: "it was set Inactive and does not report itself: it was taken out, and is no candidate",
     UNTOLD: "neither the registry nor its own answer was collected",
     CYCLE: "it pulls from a node that pulls, over others or not, from it",
 }
@@ -82,6 +83,8 @@ def condition(one: Known) -> str:
     silent = one.age is not None and one.age >= one.stale
     if one.problem == CYCLE:
         return CYCLE
+    if one.state == "Inactive" and not one.pulls and not one.answered and (silent or one.age is None):
+        return RETIRED
     if one.answered is False:
         if not silent and one.age is not None:
             return UNREACHABLE

@@ -116,7 +116,9 @@ class Tree:
 
 def sources(registry: Registry) -> tuple[str, ...]:
     """The databases that look like the top of a tree: nodes pull from them, none of theirs pulls, and none is still waiting."""
+    # A database of which one host alone was set aside is still one that others follow.
     waiting = {one.database for one in registry.nodes if (one.state or "").lower() in ("pending", "inactive")}
+    waiting -= {one.database for one in registry.nodes if (one.state or "").lower() not in ("pending", "inactive")}
     known = {one.database for one in registry.nodes}
     pulling = {pull.database for pull in registry.pulls}
     return tuple(sorted({pull.source_database for pull in registry.pulls} & known - pulling - waiting))

@@ -62,6 +62,11 @@ def _tiers(view: View) -> TierModel:
     return view.model
 
 
+def _of_source(view: View, name: str) -> bool:
+    """A node of the source cluster: its cluster brings it up to date, and no node below it may be copied over it."""
+    return name.partition("@")[0] == _tiers(view).source_of.get(name)
+
+
 # --- what is to be mended although nothing is lacking
 
 
@@ -94,8 +99,8 @@ class ResetNode:
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For nodes that do not answer and whose rows still say that they replicate."""
-        if need.code != HUNG or need.server is None:
-            return
+        if need.code != HUNG or need.server is None or _of_source(view, need.server):
+            return  # a node of the source that is inactive is no candidate any more, and it is whose log all others have
         says = f"take {need.server} out of the tree"
         names = (need.server, *_tiers(view).parents(need.server))
         yield _safe(Draft("reset-node", says, (reset_step(view, need.server, _FOR_GOOD),)), *names)
@@ -323,7 +328,7 @@ class Rebuild:
         """For nodes that no log can bring up to date, and for those that are gone; from the nodes of its database first."""
         model = _tiers(view)
         name = need.server
-        if name is None or not (need.lacks or need.code == HUNG):
+        if name is None or not (need.lacks or need.code == HUNG) or _of_source(view, name):
             return
         for sibling in self._siblings(model, name)[:DONORS]:
             steps = (

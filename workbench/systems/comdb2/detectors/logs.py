@@ -27,9 +27,10 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
         if log.gaps.count:
             first = log.gaps.first[0]
             held = tiers.logs.reference(name)
+            unread = any(one.rejected for one in tiers.logs.inputs[name])
             yield Finding(
                 "LOG_GAP",
-                "error",
+                "warning" if unread or log.gaps.count == _between_dumps(tiers, name) else "error",
                 f"{name}: its log lacks records in {log.gaps.count:,} place{'s' if log.gaps.count > 1 else ''}: "
                 f"behind {lsn_text(first.after)} "
                 f"{lsn_text(first.expected)} must follow, and {lsn_text(first.next)} does",
@@ -72,6 +73,18 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             )
 
 
+def _between_dumps(tiers: Tiers, name: str) -> int:
+    """How many of the listed gaps lie between two collected files: nothing was collected there."""
+    log = tiers.logs.log(name)
+    ends = [
+        (min(tuple(part["first"]) for part in parts), max(tuple(part["last"]) for part in parts))
+        for one in tiers.logs.inputs[name]
+        if (parts := tiers.case.parts("records", one))
+    ]
+    lasts, firsts = {last for _, last in ends}, {first for first, _ in ends}
+    return sum(gap.after in lasts and gap.next in firsts for gap in log.gaps.first) if log else 0
+
+
 def _of_gap(gap: Gap) -> dict[str, str]:
     return {"after": lsn_text(gap.after), "expected": lsn_text(gap.expected), "next_present": lsn_text(gap.next)}
 
@@ -83,8 +96,16 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         both, reference, source = tiers.logs.beside_source(name), tiers.logs.reference(name), tiers.source_of(name)
         if both is None or both.prefix:
             continue
-        other = both.differing.count + both.only_copy.count
-        if not other and not both.ahead.count:
+        theirs = tiers.logs.log(reference or "")
+        holes = bool(theirs and theirs.gaps.count) or any(one.rejected for one in tiers.logs.inputs[reference or ""])
+        # What the source's own log lacks for a gap, or for rows that could not be read, its copies hold rightly.
+        other = both.differing.count + (0 if holes else both.only_copy.count)
+        head = tiers.known_head(source) if source else None
+        last = (tiers.logs.span(name) or (None, None))[1]
+        # A log that was read later may go further, if the source is known to have come as far.
+        if not other and (
+            not both.ahead.count or (last is not None and head is not None and _source_reached(tiers, source, last))
+        ):
             continue
         places = [*both.differing.first, *both.only_copy.first, *both.ahead.first]
         parts = both.parts or (min(places) if places else None)
@@ -119,6 +140,11 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def _source_reached(tiers: Tiers, source: str | None, place: tuple[int, int]) -> bool:
+    told = (read(name) for name in tiers.roots(source or "") for read in (tiers.seen.probed, tiers.seen.reported))
+    return any(one is not None and one >= place for one in told)
+
+
 def ahead_of_source(situation: Situation) -> Iterator[Finding]:
     """Nodes that answered before the source did, and were further: the source cut its log off, or lost its end."""
     tiers = tiers_of(situation)
@@ -130,7 +156,7 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
         later = [tiers.seen.probes[one]["at"] for one in heads]
         head = tiers.head(source, True)
         # Read later than the source, a node may simply have got more meanwhile.
-        if head is None or last <= head or probe["at"] is None or None in later or min(later) < probe["at"]:
+        if head is None or last <= head or probe["at"] is None or None in later or min(later) <= probe["at"]:
             continue
         yield Finding(
             "LOG_DIVERGED",

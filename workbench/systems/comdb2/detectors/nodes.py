@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from workbench.diagnosing.tier_rows import senders
 from workbench.model import Finding, step
 from workbench.rules.tier_conditions import (
+    CONNECTED,
     GAPPED,
     GONE,
     HUNG,
@@ -55,8 +57,9 @@ def gone(situation: Situation) -> Iterator[Finding]:
             database, _, host = name.partition("@")
             spelling = ""
             if row and (row["state"] or "").lower() == "inactive" and row["state"] != "Inactive":
-                spelling = f"; its state is spelled {row['state']}, which the registry does not take for "
-                "Inactive: it may be offered"
+                spelling = (
+                    f"; its state is spelled {row['state']}, which is not Inactive for the registry: it may be offered"
+                )
             last = tiers.seen.reported(name)
             yield Finding(
                 "REPLICANT_HUNG",
@@ -66,20 +69,21 @@ def gone(situation: Situation) -> Iterator[Finding]:
                 origin=source,
                 items=(place_text(last) or "",) if last else (),
                 evidence=(evidence_of(tiers, name),),
-                fix=(
-                    step(
-                        f"look at the process on {host}: is it there, does it answer, what does its log say last?",
-                        "the registry keeps the row of a node that is gone for ever, and the tables cannot tell "
-                        "a frozen one from a "
-                        "dead one",
-                    ),
-                    step(
-                        f"if it is gone for good: {RESET.format(database, host)} in the registry's database",
-                        "its row is no candidate then, and its place under its source is free",
-                        "a node that only was frozen registers anew when it goes on; what it needs may be gone by then",
-                    ),
-                ),
+                fix=tuple(_gone_steps(name, host, database, name in tiers.roots(source))),
             )
+
+
+def _gone_steps(name: str, host: str, database: str, of_source: bool) -> Iterator[dict[str, str | None]]:
+    yield step(
+        f"look at the process on {host}: is it there, does it answer, what does its log say last?",
+        "the registry keeps the row of a node that is gone for ever, and the tables cannot tell a frozen one from a dead one",
+    )
+    if not of_source:
+        yield step(
+            f"if it is gone for good: {RESET.format(database, host)} in the registry's database",
+            "its row is no candidate then, and its place under its source is free",
+            "a node that only was frozen registers anew when it goes on; what it needs may be gone by then",
+        )
 
 
 def not_replicating(situation: Situation) -> Iterator[Finding]:
@@ -196,10 +200,29 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
+        elif tiers.states[name] in CONNECTED and not senders(tiers, name):
+            yield Finding(
+                "LOG_GAP",
+                "warning",
+                f"{name} needs log file {last[0]}, and what it pulls from has deleted it; {some(donors)} still "
+                f"ha{'s' if len(donors) == 1 else 've'} it",
+                evidence=evidence,
+                server=name,
+                origin=source,
+                items=items,
+                fix=(
+                    step(
+                        f"let {name} register anew (exec procedure sys.cmd.send('physrep_force_registration') on it)",
+                        "where it hangs it gets nothing any more, and looks connected",
+                        "be quick: nothing keeps the file from being deleted elsewhere, too",
+                    ),
+                ),
+            )
         elif (
             firsts
             and last[0] - min(firsts) <= SOON
-            and tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE)
+            and (tiers.known_head(source) or last)[0] > last[0]
+            and (tiers.lost_in(name) is not None or tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE))
         ):
             left = tiers.lost_in(name)
             when = f", in about {span_text(left)} at the speed of the last two snapshots" if left is not None else ""

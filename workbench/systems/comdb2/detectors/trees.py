@@ -118,7 +118,11 @@ def full_nodes(situation: Situation) -> Iterator[Finding]:
                 evidence=first_few(evidence_of(tiers, child) for child in place.children),
                 fix=(
                     step(
-                        f"let {place.children[-1]} register anew ({FORCE}) once another node has room",
+                        f"let {next((one for one in place.children if one not in dead), place.children[0])} register "
+                        f"anew ({FORCE}) "
+                        "once another node has room"
+                        if len(place.children) - len(dead) > fanout
+                        else f"reset {some(dead)}, which are gone: the others fit the fanout",
                         "each node that pulls costs its source a query that never ends",
                         "what it is offered is left to the registry: the what-if panel of 33_physical_tiers shows it",
                     ),
@@ -222,8 +226,9 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
 
 def _named(tiers: Tiers, database: str, host: str) -> list[str]:
     """The nodes that a row means: of a database all where no host of that name is known, for it may name a tier or a cluster."""
-    of = [name for name in tiers.seen.names if name.startswith(f"{database}@")]
-    return [f"{database}@{host}"] if f"{database}@{host}" in of else []
+    linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
+    of = sorted(name for name in {*tiers.seen.nodes, *tiers.seen.probes, *linked} if name.startswith(f"{database}@"))
+    return [f"{database}@{host}"] if f"{database}@{host}" in of else of
 
 
 def _end(database: str, host: str) -> str:
