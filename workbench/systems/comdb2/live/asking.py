@@ -86,7 +86,7 @@ class Asking:
     def dump(self, place: Place, statement: str, file: Path, seconds: float) -> None:
         """Write what the statement answers into a file, as it comes; there is no file if it fails."""
         try:
-            with file.open("wb") as out:
+            with file.open("w+b") as out:
                 self._run(place, statement, out, seconds)
         except BaseException:
             file.unlink(missing_ok=True)

@@ -146,9 +146,9 @@ class Nodes:
 
     def survey(self, name: str) -> Survey:
         """Reach the node and say what it is."""
-        top = max(self._depths.values(), default=0)
+        deepest = max(self._depths.values(), default=0)
         if name == REGISTRY:
-            return Survey(REGISTRY, top + 1, {})
+            return Survey(REGISTRY, deepest + 2, {})
         if name in self._silent:
             raise Problem(self._silent[name])
         rows = self._asking.rows(self._nodes[name], _FOLLOWS)
@@ -156,8 +156,8 @@ class Nodes:
             raise Problem("an answer that is none", name, "ask it with cdb2sql --tabs and see what answers there")
         if not rows or rows[0][0] in ("NULL", ""):
             self._sources.add(name)
-            return Survey("source", top, {})
-        return Survey("replicant", top - self._depths.get(name, top), {})
+            return Survey("source", deepest + 1, {})
+        return Survey("replicant", deepest - self._depths.get(name, deepest), {})
 
     def vectors(self, name: str) -> Vectors:
         """None: each position is kept with the time at which it was asked for, and a log moves all the time."""
