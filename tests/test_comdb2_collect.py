@@ -220,7 +220,7 @@ def test_records_are_dumped_with_time_enough_and_a_dump_that_ends_early_is_told(
     assert all(sql.endswith("comdb2_transaction_logs('{4:28}', NULL, 0, 160)") for sql in dumps)
     case = Case.create(tmp_path / "case")
     case.load([fleet.into])
-    read = {one.server: one.rows for one in case.inputs() if one.format == "comdb2.transaction-logs"}
+    read = {one.server: one.rows for one in case.inputs if one.format == "comdb2.transaction-logs"}
     assert read["shopdb@src1"] == 2
     assert len(read) == 7
 

@@ -39,7 +39,9 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days"}
     help="Also dump the physical log, without the content of its records; takes long.",
 )
 @click.option(
-    "--since", metavar="TIME", help="Leave out rotated logs that ended before: 90m, 24h, 7d or 2026-01-31T12:00Z."
+    "--since",
+    metavar="TIME",
+    help="Leave out rotated logs, and files of records, that ended before: 90m, 24h, 7d or 2026-01-31T12:00Z.",
 )
 @JSON
 def collect(
@@ -55,7 +57,8 @@ def collect(
     """Read live servers into a folder that `load` and `diagnose` take: consumers first, then those that feed them.
 
     A server that does not answer becomes a NAME.DOWN file with the reason; the others are read. Secrets are taken out on
-    the way. Exit code 3 says that something could not be read.
+    the way. The addresses tell which system it is; the README has how each is written. Exit code 3 says that something
+    could not be read.
     """
     given = reach_of(reached)
     addresses = given.addresses()

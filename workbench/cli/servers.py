@@ -23,11 +23,7 @@ _OPTIONS = (
         "--instance", "instances", multiple=True, metavar="[NAME=]INSTANCE", help="An instance of this machine."
     ),
     click.option(
-        "--url",
-        "urls",
-        multiple=True,
-        metavar="[NAME=]URL",
-        help="A server: ldap://, ldaps://, ldapi://, mysql:// or comdb2://HOST/DB.",
+        "--url", "urls", multiple=True, metavar="[NAME=]URL", help="A server: ldap://, ldaps://, ldapi:// or mysql://."
     ),
     click.option(
         "--bind-dn",
