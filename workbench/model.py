@@ -250,6 +250,8 @@ class System:
     replaced      codes of messages which say that a server's data became that of another time or server
     sent          codes of messages with which a supplier says that it sends a change over a link
     servers       gives what reaches its live servers: (addresses, access, suffixes) -> `workbench.collected.collecting.Servers`
+    schemes       the URLs of its live servers begin with one of these; empty: it has the instances of this machine, and each
+                  URL that no other system knows
     repairs       gives its repairs (`workbench.repairs.plans.Repairs`); None where none is known
     site          gives its live servers as a place where a plan is done (`workbench.repairs.repairing.Site`); None: by hand only
     scenarios     its kinds of what-if cases by name; a function, so that reading files does not load the models
@@ -294,6 +296,7 @@ class System:
     codes: Mapping[str, Code] = field(default_factory=dict)
     clock_levels: tuple[tuple[int, str], ...] = ()
     servers: Callable[[], Callable[..., Any]] | None = None
+    schemes: frozenset[str] = frozenset()
     repairs: Callable[[], Any] | None = None
     site: Callable[[], Callable[..., Any]] | None = None
     scenarios: Callable[[], Mapping[str, Kind]] = _no_kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ import click
 from workbench.boundary import printable
 from workbench.cli.servers import ended_in_order, reach_of, reaching
 from workbench.cli.terminal import JSON, check_outputs, give, main
-from workbench.collected.collecting import Reading, Servers, Wanted, check_free
+from workbench.collected.collecting import Address, Reading, Servers, Wanted, check_free
 from workbench.collected.collecting import collect as collected
-from workbench.model import System
+from workbench.model import Problem, System
 from workbench.plain import aligned, one_cell
 from workbench.systems import systems
 
@@ -34,7 +34,14 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days"}
     help="Have replication logged during the export, which then tells what was trimmed; never behind a hub.",
 )
 @click.option(
-    "--since", metavar="TIME", help="Leave out rotated logs that ended before: 90m, 24h, 7d or 2026-01-31T12:00Z."
+    "--records",
+    is_flag=True,
+    help="Also dump the physical log, without the content of its records; takes long.",
+)
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Leave out rotated logs, and files of records, that ended before: 90m, 24h, 7d or 2026-01-31T12:00Z.",
 )
 @JSON
 def collect(
@@ -42,6 +49,7 @@ def collect(
     suffixes: tuple[str, ...],
     entries: bool,
     replication_log: bool,
+    records: bool,
     since: str | None,
     json_to: str | None,
     **reached: Any,
@@ -49,15 +57,16 @@ def collect(
     """Read live servers into a folder that `load` and `diagnose` take: consumers first, then those that feed them.
 
     A server that does not answer becomes a NAME.DOWN file with the reason; the others are read. Secrets are taken out on
-    the way. Exit code 3 says that something could not be read.
+    the way. The addresses tell which system it is; the README has how each is written. Exit code 3 says that something
+    could not be read.
     """
     given = reach_of(reached)
     addresses = given.addresses()
     check_free(into)
     check_outputs(json_to, None, [into])
     access = given.access()
-    wanted = Wanted(_moment(since) if since else None, entries, replication_log)
-    system, reach = _system()
+    wanted = Wanted(_moment(since) if since else None, entries, replication_log, records)
+    system, reach = _system(addresses)
     servers = reach(addresses, access, suffixes)
     if access.user:
         access.password()  # asked for before anything begins
@@ -77,9 +86,21 @@ def collect(
         raise click.exceptions.Exit(3)
 
 
-def _system() -> tuple[System, Callable[..., Servers]]:
-    """The system whose servers can be reached, and what reaches them."""
-    return next((system, system.servers()) for system in systems() if system.servers)
+def _system(addresses: Sequence[Address]) -> tuple[System, Callable[..., Servers]]:
+    """The system whose servers these are, as their URLs tell, and what reaches them."""
+    live = [system for system in systems() if system.servers]
+    other = next(system for system in live if not system.schemes)
+    whose = {}
+    for address in addresses:
+        scheme = (address.url or "").partition("://")[0].lower()
+        system = next((system for system in live if scheme in system.schemes), other)
+        whose[system.name] = system
+    if len(whose) > 1:
+        titles = " and ".join(system.title for system in whose.values())
+        raise Problem(f"these are servers of {titles}", do="collect each system into a folder of its own")
+    (system,) = whose.values()
+    assert system.servers, "only such systems are asked"
+    return system, system.servers()
 
 
 def _moment(text: str) -> datetime:

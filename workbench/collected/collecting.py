@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -62,11 +63,13 @@ class Wanted:
     since     leave out rotated logs that ended before
     entries   the entries with the state of their values, too
     verbose   have the servers say more of their replication while they write their logs
+    records   the records of physical logs, without their content, too
     """
 
     since: datetime | None = None
     entries: bool = False
     verbose: bool = False
+    records: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,8 @@ class Survey:
 class Gathered:
     """What was read of a server.
 
-    files    name of each file -> the suffix it is about, None if it is about all
+    files    name of each file -> the suffix it is about, None if it is about all. A file that several servers name, one table
+             for all, is of none of them: its rows name theirs
     without  what could not be had as things are: no fault of the server
     failed   what the server should have given, and did not
     """
@@ -98,13 +102,15 @@ class Servers(Protocol):
     `survey` of different servers may run at the same time.
     """
 
-    names: Sequence[str]
+    @property
+    def names(self) -> Sequence[str]:
+        """The servers, once the first of them was asked where it names the others."""
 
     def survey(self, name: str) -> Survey:
         """Reach the server and say what it is."""
 
     def gather(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
-        """Write what the server has into files of the folder whose names begin with the prefix and a dot."""
+        """Write what the server has into files of the folder: their names begin with the prefix and a dot, or are told."""
 
     def left_behind(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
         """What can be had of a server that does not answer."""
@@ -227,10 +233,12 @@ def _down(servers: Servers, name: str, reason: str, folder: Path, prefix: str, w
 def _case_yaml(readings: Sequence[Reading]) -> dict[str, Any]:
     """Whose the files are, and how they were read."""
     servers: list[dict[str, Any]] = []
+    named = Counter(file for reading in readings for file in reading.gathered.files)
     for reading in readings:
         by_suffix: dict[str | None, list[str]] = {}
         for file, suffix in sorted(reading.gathered.files.items()):
-            by_suffix.setdefault(suffix, []).append(file)
+            if named[file] == 1:
+                by_suffix.setdefault(suffix, []).append(file)
         for suffix, files in by_suffix.items():
             servers.append({"name": reading.server, "files": files, **({"suffix": suffix} if suffix else {})})
     collected = []

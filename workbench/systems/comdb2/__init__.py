@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Detectors, Kind, Naming, System
@@ -51,6 +51,12 @@ def _repairs() -> Repairs:
     return REPAIRS
 
 
+def _servers() -> Callable[..., Any]:
+    from workbench.systems.comdb2.live.servers import reach
+
+    return reach
+
+
 SYSTEM = System(
     name="comdb2",
     title="Comdb2",
@@ -81,6 +87,8 @@ SYSTEM = System(
         "out_of_order": "it was sent a record that does not follow its last one",
         "truncated": "it cut the end of its log off",
     },
+    servers=_servers,
+    schemes=frozenset({"comdb2"}),
     repairs=_repairs,
     words={
         "origin": "source database: the cluster at the top of the tree",

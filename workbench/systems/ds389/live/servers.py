@@ -63,6 +63,8 @@ class DirectoryServers:
     def gather(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
         """Vectors and links over LDAP; changelog, logs and entries where the instance's folders can be reached."""
         server, gathered = self._servers[name], Gathered()
+        if wanted.records:
+            gathered.without.append("records: its changelog is no physical log")
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
             (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, server.of_kind(kind))))
             gathered.files[f"{prefix}.{ending}"] = None
