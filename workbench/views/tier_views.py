@@ -28,6 +28,7 @@ VERDICTS: Mapping[str, str] = {
     conditions.PENDING: PENDING,
     conditions.UNREACHABLE: UNKNOWN,
     conditions.UNTOLD: UNKNOWN,
+    conditions.RETIRED: UNKNOWN,
     conditions.STOPPED: STRANDED,
     conditions.FROZEN: STRANDED,
     conditions.GHOST: STRANDED,
