@@ -391,6 +391,16 @@ def test_a_row_for_a_tier_names_no_node(tmp_path: Path) -> None:
     assert not codes(found, "warning")
 
 
+def test_without_the_table_of_connections_nobody_is_called_an_orphan(tmp_path: Path) -> None:
+    folder = written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1"), Made("A@a2", at=(9, 500), source="S@s1")])
+    (folder / "meta" / "comdb2_physrep_connections.tsv").unlink()
+    tunables = folder / "nodes" / "tunables.tsv"
+    tunables.write_text(tunables.read_text() + "A\ta1\tphysrep_source_dbname\tS\nA\ta2\tphysrep_source_dbname\tS\n")
+    found = diagnosed(tmp_path, folder)
+    assert not codes(found, "error") and not codes(found, "warning")
+    assert [node(found, name)["condition"] for name in ("A@a1", "A@a2")] == ["healthy", "behind"]
+
+
 def test_a_circle_without_a_told_source_is_found(tmp_path: Path) -> None:
     nodes = [SOURCE, Made("A@a1", source="A@a2"), Made("A@a2", source="A@a1"), Made("A@a3", source="A@a2")]
     found = diagnosed(tmp_path, written(tmp_path / "now", nodes))

@@ -346,6 +346,9 @@ class Tiers:
         """Node -> what it is doing (`workbench.rules.tier_conditions`); of the source cluster whether it answers."""
         return {name: self._state(name) for names in self.members.values() for name in names}
 
+    def _by_lag(self, name: str) -> str:
+        return conditions.BEHIND if self.needs(name) else conditions.HEALTHY
+
     def _state(self, name: str) -> str:
         source = self.source_of(name) or ""
         row, place, answered = self.seen.nodes.get(name), self.place(name), self.seen.answered(name)
@@ -361,16 +364,16 @@ class Tiers:
                 if answered is False
                 else (conditions.HUNG if silent and answered is None else conditions.HEALTHY)
             )
-        if not self.seen.nodes:  # without the registry only its place in the log tells anything of a node
-            if answered is None:
-                return conditions.UNTOLD
-            return (
-                conditions.UNREACHABLE
-                if not answered
-                else conditions.BEHIND
-                if self.needs(name)
-                else conditions.HEALTHY
-            )
+        if row is None and answered is None:
+            return conditions.UNTOLD
+        # Without the registry, or its table of who pulls from whom, only the end of a node's log tells anything of it.
+        if row is None or (not self.seen.lists_pulls and (row["state"] or "").lower() == "active"):
+            silent = age is not None and age >= self.told.stale_after
+            if not answered:
+                return (
+                    conditions.HUNG if silent else conditions.UNREACHABLE if answered is False else self._by_lag(name)
+                )
+            return conditions.STOPPED if silent else self._by_lag(name)
         parent = self.parent(name)
         pulls = bool(place and place.parents)
         waits = not pulls and row is not None

@@ -94,11 +94,11 @@ def senders(tiers: Tiers, name: str) -> list[str]:
     last, place = tiers.last(name), tiers.place(name)
     if last is None:
         return []
+    if tiers.states[name] == conditions.UNTOLD or not tiers.seen.lists_pulls:
+        return tiers.donors(name)[0]  # from whom it pulls nobody knows: who could serve it
     if tiers.states[name] in conditions.CONNECTED:
         firsts = {one: tiers.seen.first_file(one) for one in (place.parents if place else ())}
         return [one for one, first in firsts.items() if first is None or first <= last[0]]
-    if tiers.states[name] == conditions.UNTOLD:
-        return tiers.donors(name)[0]  # from whom it pulls nobody knows: who could serve it
     offer = tiers.offer(name) if tiers.states[name] == conditions.PENDING else None
     return sorted(one.name for one in offer.union if tiers.has(one.name, last)) if offer else []
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import Input
 from workbench.rules.tiers import Lsn, Node, Pull, Registry
+from workbench.systems import format_with
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -36,6 +37,7 @@ class TieredSnapshot:
     probes     what nodes answered when they were asked themselves
     files      node -> number of each file of its log -> its size
     settings   node -> kind -> name -> what it is set to, in the order of the file
+    lists_pulls  the table of who pulls from whom was collected; else nobody knows it
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
     """
 
@@ -50,6 +52,7 @@ class TieredSnapshot:
     logs: dict[str, list[Input]] = field(default_factory=dict)
     logged: dict[str, tuple[Lsn, Lsn]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
+    lists_pulls: bool = True
 
     @cached_property
     def names(self) -> list[str]:
@@ -199,6 +202,8 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         logs,
         logged,
         frozenset(down),
+        bool(pulls)
+        or any(format_with(one.kind).tells_links for one in case.inputs if one.kind and one.snapshot == label),
     )
 
 

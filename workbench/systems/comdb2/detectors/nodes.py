@@ -200,7 +200,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
-        elif tiers.states[name] in CONNECTED and not senders(tiers, name):
+        elif tiers.states[name] in CONNECTED and tiers.parent(name) and not senders(tiers, name):
             yield Finding(
                 "LOG_GAP",
                 "warning",

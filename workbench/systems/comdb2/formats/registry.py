@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from workbench.systems.comdb2.formats.listed import Column, Listing, Row, listing_format
 from workbench.systems.comdb2.formats.printed import first_rows
@@ -66,8 +67,11 @@ SOURCES = listing_format(
     lambda head, name: "source" in name.lower() and _are_nodes(head),
     empty="comdb2_physrep_sources",
 )
-CONNECTIONS = listing_format(
-    "comdb2.connections", _pulls(False), lambda head, name: _are_nodes(head), empty="comdb2_physrep_connections"
+CONNECTIONS = replace(
+    listing_format(
+        "comdb2.connections", _pulls(False), lambda head, name: _are_nodes(head), empty="comdb2_physrep_connections"
+    ),
+    tells_links=True,
 )
 """Both have the same four columns: only the name of the file tells which it is, and one without a word of it is this one."""
 
