@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
-from workbench.model import Piece
+from workbench.model import Piece, Source
 
 Values = Mapping[str, str | None] | list[str | None]
 """By the names of their columns, or in their order where no names are printed."""
@@ -127,7 +127,7 @@ def first_rows(head: bytes) -> tuple[Values, ...]:
     """The first rows that a file may hold, as far as its first bytes show them whole."""
     whole = head[: head.rfind(b"\n") + 1] or head
     found: list[Values] = []
-    for _, _, values in Printed().rows(Piece(None, whole, 0, True)):  # type: ignore[arg-type]
+    for _, _, values in Printed().rows(Piece(Source("", "", ""), whole, 0, True)):
         if not isinstance(values, str):
             found.append(values)
         if len(found) == _ROWS_SNIFFED:
