@@ -334,17 +334,26 @@ class Tiers:
     def said_stop(self) -> dict[str, str]:
         """Node -> what its own log says last, if that is the end of its replication."""
         last: dict[str, tuple[datetime, str, str]] = {}
-        for row in self.case.arrow("messages").select(["snapshot", "server", "at", "code", "text"]).to_pylist():
+        for row in self.case.arrow("messages").select(["snapshot", "file", "server", "at", "code", "text"]).to_pylist():
             if row["snapshot"] == self.seen.label and row["at"] is not None:
-                newest = last.get(row["server"])
+                name = self.seen.full_names.get((row["server"], row["file"]), row["server"])
+                newest = last.get(name)
                 if newest is None or row["at"] >= newest[0]:
-                    last[row["server"]] = row["at"], row["code"] or "", row["text"] or ""
+                    last[name] = row["at"], row["code"] or "", row["text"] or ""
         return {name: text for name, (_, code, text) in last.items() if code in STOP_CODES}
 
     @cached_property
     def states(self) -> dict[str, str]:
         """Node -> what it is doing (`workbench.rules.tier_conditions`); of the source cluster whether it answers."""
         return {name: self._state(name) for names in self.members.values() for name in names}
+
+    def _held_above(self, name: str, parent: str) -> bool:
+        """Whether most of what a node lacks is lacked by its source, too: a chain that moves is never at one place."""
+        last, above, head = self.last(name), self.last(parent), self.known_head(self.source_of(name) or "")
+        if last is None or above is None or head is None or not last <= above < head:
+            return False
+        own, theirs = self.lag(last, above)[0], self.lag(above, head)[0]
+        return last == above or (own is not None and theirs is not None and own <= theirs)
 
     def _by_lag(self, name: str) -> str:
         return conditions.BEHIND if self.needs(name) else conditions.HEALTHY
@@ -390,8 +399,8 @@ class Tiers:
                 else None,
                 name in self.said_stop,
                 self.last(name),
-                self.last(parent) if parent else None,
                 self.known_head(source),
+                parent is not None and self._held_above(name, parent),
                 self.told.delays.get(name),
                 self.may_be_served(name) or not self.needs(name),
                 bool(offered.union) if offered else None,

@@ -179,7 +179,9 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         gone = sum(1 for row in rows if not row["held_by"])
         where = held[0] if held else "another server"
         by_hand = f"{_some(gone)} of them can be supplied by nobody any more" if gone else ""
-        if situation.topology.system.streaming:
+        if situation.topology.system.tiering:
+            what, mend, never, beware = _missed_of_copy(situation, server, where)
+        elif situation.topology.system.streaming:
             what, mend, never, beware = _missed_of_stream(situation, server, where)
         else:
             what, mend, never, beware = _missed_of_vector(situation, rows, server, where)
@@ -207,6 +209,16 @@ def _missed_of_vector(
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",
+    )
+
+
+def _missed_of_copy(situation: Situation, server: str, where: str) -> tuple[str, str, str, str]:
+    """The same of what the copy of a physical log goes on behind."""
+    return (
+        "its log goes on behind them",
+        f"{_refill(situation)} {server} from a copy of {where}, which is shut down cleanly for the time of copying",
+        "what follows was applied to pages that lack them: nothing that is written later mends that",
+        "read the logs once more before: a dump that was cut or put together wrong looks the same",
     )
 
 

@@ -39,6 +39,7 @@ class TieredSnapshot:
     settings   node -> kind -> name -> what it is set to, in the order of the file
     lists_pulls  the table of who pulls from whom was collected; else nobody knows it
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
+    full_names  server and file -> the node, where the name of the file shortens that of its host
     """
 
     label: str
@@ -53,6 +54,7 @@ class TieredSnapshot:
     logged: dict[str, tuple[Lsn, Lsn]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     lists_pulls: bool = True
+    full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> list[str]:
@@ -164,35 +166,44 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
     def rows(table: str) -> list[dict[str, Any]]:
         return [row for row in case.arrow(table).to_pylist() if row["snapshot"] == label]
 
-    pulls = rows("pulls")
+    pulls, answers, held, set_to = (rows(table) for table in ("pulls", "probes", "log_files", "settings"))
     nodes: dict[str, Row] = {}
     for row in sorted(rows("nodes"), key=lambda row: (row["reported_at"] is not None, row["reported_at"], row["file"])):
         nodes[row["server"]] = row
     known = {*nodes, *(row["server"] for row in pulls), *(row["source"] for row in pulls)}
+    inputs = [one for one in case.inputs if one.snapshot == label]
+    of_files = {one.server for one in inputs}
+    listed = known | ({row["server"] for row in (*answers, *held, *set_to)} - of_files)
+    full_names = {(one.server, one.file): name for one in inputs if (name := _full_name(one, listed)) != one.server}
+    for row in (*answers, *held, *set_to):
+        row["server"] = full_names.get((row["server"], row["file"]), row["server"])
     files: dict[str, dict[int, int]] = {}
-    for row in rows("log_files"):
+    for row in held:
         files.setdefault(row["server"], {})[row["number"]] = row["bytes"]
     settings: dict[str, dict[str, dict[str, list[str | None]]]] = {}
-    for row in rows("settings"):
+    for row in set_to:
         of = settings.setdefault(row["server"], {}).setdefault(row["kind"], {})
         of.setdefault(row["name"], []).append(row["value"])
-    probes = _merged(rows("probes"), known)
+    probes = _merged(answers, known)
     logs: dict[str, list[Input]] = {}
     logged: dict[str, tuple[Lsn, Lsn]] = {}
-    for one in case.inputs:
-        if one.snapshot == label and (parts := case.parts("records", one)):
-            logs.setdefault(one.server, []).append(one)
+    down = set()
+    for one in inputs:
+        name = full_names.get((one.server, one.file), one.server)
+        if parts := case.parts("records", one):
+            logs.setdefault(name, []).append(one)
             ends = [(tuple(part["first"]), tuple(part["last"])) for part in parts]
-            ends += [logged[one.server]] if one.server in logged else []
-            logged[one.server] = min(first for first, _ in ends), max(last for _, last in ends)
-    down = {one.server for one in case.inputs if one.snapshot == label and one.file.endswith(".DOWN")}
+            ends += [logged[name]] if name in logged else []
+            logged[name] = min(first for first, _ in ends), max(last for _, last in ends)
+        if one.file.endswith(".DOWN"):
+            down.add(name)
     now = min((row["at"] for row in rows("clocks")), default=None)
     # Without the registry's clock its own newest row tells: no node reported itself in the future.
-    told = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
+    reported = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
     return TieredSnapshot(
         label,
         # Nodes may have been asked minutes later, by another clock: only where nothing else tells do these times count.
-        now or max(told, default=None) or min((row["at"] for row in probes.values() if row["at"]), default=None),
+        now or max(reported, default=None) or min((row["at"] for row in probes.values() if row["at"]), default=None),
         nodes,
         tuple(_pulls(row for row in pulls if not row["awaited"])),
         tuple(_pulls(row for row in pulls if row["awaited"])),
@@ -202,9 +213,18 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         logs,
         logged,
         frozenset(down),
-        bool(pulls)
-        or any(format_with(one.kind).tells_links for one in case.inputs if one.kind and one.snapshot == label),
+        bool(pulls) or any(format_with(one.kind).tells_links for one in inputs if one.kind),
+        full_names,
     )
+
+
+def _full_name(one: Input, known: Iterable[str]) -> str:
+    """The node that a file is of: its name tells where the database ends, not where a host of several dotted parts does."""
+    longer = [name for name in known if name.startswith(f"{one.server}.")]
+    file = one.file.rpartition("/")[2]
+    here = [name for name in longer if file.startswith(name.replace("@", ".", 1) + ".")]
+    found = here or longer
+    return one.server if one.server in known or len(found) != 1 else found[0]
 
 
 def _pulls(rows: Iterable[Row]) -> Iterator[Pull]:
@@ -251,17 +271,17 @@ def source_databases(seen: TieredSnapshot, told: Mapping[str, str]) -> list[str]
 
 
 def _furthest(seen: TieredSnapshot) -> list[str]:
-    """Where nothing tells who follows whom: the database that is furthest; of several the one with most nodes, for it may be a
-    cluster.
+    """Where nothing tells who follows whom: the database that is furthest. Of several, as in a fleet that is up to date, the one
+    whose log was read the most, then the one with the shortest name: copies are named after what they copy.
     """
     pulling = {pull.database for pull in seen.pulls}
-    far: dict[str, tuple[Lsn, int, int]] = {}
+    far: dict[str, tuple[Lsn, int]] = {}
     for name in [one for one in seen.names if one.partition("@")[0] not in pulling] or seen.names:
         database = name.partition("@")[0]
         read = sum(one.accepted for one in seen.logs.get(name, ()))
-        at, most, nodes = far.get(database, ((0, 0), 0, 0))
-        far[database] = max(at, seen.last(name) or (0, 0)), max(most, read), nodes + 1
-    return [max(sorted(far), key=far.__getitem__)] if far else []
+        at, most = far.get(database, ((0, 0), 0))
+        far[database] = max(at, seen.last(name) or (0, 0)), max(most, read)
+    return [max(sorted(far, key=lambda one: (len(one), one)), key=far.__getitem__)] if far else []
 
 
 def followed_source(seen: TieredSnapshot, sources: Sequence[str], told: Mapping[str, str]) -> dict[str, str]:

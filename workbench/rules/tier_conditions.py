@@ -20,7 +20,7 @@ SAYS = {
     BEHIND: "it is connected and reports itself, and its source has more: it is slow, or waits on purpose (a delay stands in its "
     "configuration file alone)",
     DELAYED: "it waits on purpose before it applies, as its configuration says",
-    DELAYED_ABOVE: "it has all that its source has: what holds it back is above it",
+    DELAYED_ABOVE: "it has all or nearly all that its source has: what holds it back is above it",
     STOPPED: "it answers, but does not report itself any more: its replication was stopped",
     FROZEN: "it does not answer and does not report itself, and its row still says that it replicates: frozen, "
     "killed, or cut off",
@@ -57,7 +57,8 @@ class Known:
     pulls     the registry says from whom it pulls
     problem   cycle or orphan, by the tree
     said_stop its own log ends with the end of its replication
-    last      the newest place of its log; `above` that of its source, `head` that of the source cluster
+    last      the newest place of its log; `head` that of the source cluster
+    held_above  what it lacks, its source lacks, too, or most of it
     delay     seconds that it waits on purpose
     served    some node that answers has what it needs next
     offered   the registry would offer it a source now; None: not asked
@@ -71,8 +72,8 @@ class Known:
     problem: str | None = None
     said_stop: bool = False
     last: Lsn | None = None
-    above: Lsn | None = None
     head: Lsn | None = None
+    held_above: bool = False
     delay: float | None = None
     served: bool = True
     offered: bool | None = None
@@ -92,7 +93,7 @@ def condition(one: Known) -> str:
             return HUNG  # it came up, wrote its state and never registered; or nothing is known of it
         return GHOST if one.said_stop else FROZEN
     behind = one.last is not None and one.head is not None and one.last < one.head
-    if not one.pulls and one.state != "Active":
+    if not one.pulls and (one.state or "").lower() != "active":
         if not behind:
             return PENDING  # it has all there is: it found a source after the registry was read
         if not one.served:
@@ -107,5 +108,4 @@ def condition(one: Known) -> str:
         return HEALTHY
     if one.delay:
         return DELAYED
-    held_above = one.above is not None and one.head is not None and one.above < one.head
-    return DELAYED_ABOVE if held_above and one.last is not None and one.above == one.last else BEHIND
+    return DELAYED_ABOVE if one.held_above else BEHIND

@@ -18,11 +18,12 @@ from workbench.systems.comdb2.detectors.trees import (
     pending_limit,
     reverse_links,
     too_deep,
+    unlisted,
 )
 
 DETECTORS: Detectors = {
     GENERATION: (history_changed,),
     HOLES: (damaged_logs, parted_logs, ahead_of_source, cannot_go_on),
-    APPLYING: (gone, not_replicating, cycles, orphans, reverse_links, pending_limit),
+    APPLYING: (gone, not_replicating, cycles, orphans, unlisted, reverse_links, pending_limit),
     LAG: (held_log, full_nodes, too_deep, unsafe_settings),
 }

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.systems.comdb2.detectors.shown import some, tiers_of
+from workbench.systems.comdb2.detectors.nodes import RESET
+from workbench.systems.comdb2.detectors.shown import each, some, tiers_of
 from workbench.systems.comdb2.tiering import named_in_file
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ def unsafe_settings(situation: Situation) -> Iterator[Finding]:
                 fix=(step(f"{do}: put tunable {setting}, and in the configuration file", does),),
             )
     yield from _reports(tiers)
+    yield from _donors(tiers)
     yield from _source_lists(tiers)
+    yield from _spelled(tiers)
     yield from _versions(tiers)
     yield from _lacking_lines(tiers)
 
@@ -123,6 +126,62 @@ def _reports(tiers: Tiers) -> Iterator[Finding]:
         )
 
 
+def _donors(tiers: Tiers) -> Iterator[Finding]:
+    """Nodes that are told to follow another copy: right while that one alone had the files that they needed, and wrong after."""
+    rows = [
+        {"node": name, "told": "@".join((told[0], ",".join(told[1]))), "source": source}
+        for source, name in each(tiers)
+        if (told := tiers.told.sources.get(name)) is not None and told[0] != source
+    ]
+    if rows:
+        yield Finding(
+            "UNSAFE_SETTING",
+            "info",
+            f"{some([row['node'] for row in rows])} {'is' if len(rows) == 1 else 'are'} told to follow {rows[0]['told']}, which "
+            f"is itself a copy of {rows[0]['source']}: nothing else is ever offered to {'it' if len(rows) == 1 else 'them'}",
+            server=rows[0]["node"],
+            origin=rows[0]["source"],
+            evidence=first_few(rows),
+            fix=(
+                step(
+                    f"write the source back into replicate_from once the node is up to date, and restart it: "
+                    f"replicate_from {rows[0]['source']}",
+                    "the query for candidates begins at the database and hosts that it names, and looks below them alone",
+                    "where the source has deleted the files that the node needs, that has to wait",
+                ),
+            ),
+        )
+
+
+STATES = frozenset({"Active", "Pending", "Inactive", "InActive"})
+"""As the program writes them; the last one at the start of a replicant."""
+
+
+def _spelled(tiers: Tiers) -> Iterator[Finding]:
+    """States that the program never writes: it compares them letter by letter."""
+    rows = [
+        {"node": name, "state": row["state"], "file": row["file"], "offset": row["offset"]}
+        for name, row in sorted(tiers.seen.nodes.items())
+        if row["state"] is not None and row["state"] not in STATES
+    ]
+    if rows:
+        yield Finding(
+            "UNSAFE_SETTING",
+            "warning",
+            f"the state of {some([row['node'] for row in rows])} is spelled {rows[0]['state']}, as the program never writes it: "
+            "whatever is not exactly Pending or Inactive may be offered to others",
+            server=rows[0]["node"],
+            evidence=first_few(rows),
+            fix=(
+                step(
+                    "set the state anew by the procedure: " + RESET.format(*rows[0]["node"].split("@", 1)),
+                    "a row that was written by hand as `inactive` does not take the node out",
+                    "a node that replicates loses its connection by it, and registers anew",
+                ),
+            ),
+        )
+
+
 def _source_lists(tiers: Tiers) -> Iterator[Finding]:
     """Nodes that name fewer hosts of the source than there are, or than their configuration file does."""
     for source in tiers.sources:
@@ -130,7 +189,7 @@ def _source_lists(tiers: Tiers) -> Iterator[Finding]:
         rows = []
         for name in tiers.members[source]:
             told = tiers.told.sources.get(name)
-            if told is None or not told[1]:
+            if told is None or not told[1] or told[0] != source:
                 continue
             written = named_in_file(tiers.seen.settings[name])
             lacks = sorted({*written} - {*told[1]}) or sorted({*hosts} - {*told[1]})

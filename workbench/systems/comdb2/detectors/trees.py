@@ -91,6 +91,45 @@ def orphans(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def unlisted(situation: Situation) -> Iterator[Finding]:
+    """Nodes that others pull from, or that pull, and of which the registry has no row."""
+    tiers = tiers_of(situation)
+    if not tiers.seen.nodes:
+        return  # the table itself was not collected
+    linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
+    for source in tiers.sources:
+        own = tiers.roots(source)
+        lacking = [name for name in tiers.members[source] if name in linked and name not in tiers.seen.nodes]
+        for of_source in (True, False):
+            names = [name for name in lacking if (name in own) == of_source]
+            if not names:
+                continue
+            nobody = of_source and tiers.seen.nodes.keys().isdisjoint(own)
+            yield Finding(
+                "TOPOLOGY_ORPHAN",
+                "error" if nobody else "warning",
+                f"{some(names)} {'has' if len(names) == 1 else 'have'} no row in the registry, and "
+                + (
+                    "no other node of the source has one: whoever registers is offered nothing"
+                    if nobody
+                    else "the rows of who pulls from whom name it: its children are hidden from whoever registers, and it is not "
+                    "offered itself"
+                ),
+                server=names[0],
+                origin=source,
+                evidence=first_few(evidence_of(tiers, name) for name in names),
+                fix=(
+                    step(
+                        f"restart {names[0]}: a node of the source writes its row when it starts"
+                        if of_source
+                        else f"let {names[0]} register anew ({FORCE})",
+                        "the query for candidates begins at the rows of the source and goes down from row to row; a report "
+                        "updates a row and never makes one",
+                    ),
+                ),
+            )
+
+
 def full_nodes(situation: Situation) -> Iterator[Finding]:
     """Nodes that more pull from than the fanout says."""
     tiers = tiers_of(situation)
