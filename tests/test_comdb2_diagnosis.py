@@ -184,6 +184,9 @@ def test_a_removed_record_is_proven_missing(tmp_path: Path) -> None:
     assert codes(found, "error") == {("LOG_GAP", R1), ("MISSED_CHANGE", R1)}
     (one,) = found["missing"]
     assert one["position"].encode() == gone.split(b"\t")[0] and one["held_by"] == ["shopdb@src1"]
+    # Values that are written again get a place of their own: the pages behind the lost record stay wrong.
+    (told,) = [one for one in found["findings"] if one["code"] == "MISSED_CHANGE"]
+    assert told["fix"][0]["repair"].startswith(f"rebuild {R1} from a copy of shopdb@src1")
 
 
 def test_another_content_at_the_same_place_is_a_divergence(tmp_path: Path) -> None:
@@ -424,3 +427,57 @@ def test_a_large_fleet_is_diagnosed_in_seconds(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, written(tmp_path / "now", nodes, physrep_fanout="8"))
     assert len(found["trees"][0]["nodes"]) == 1501
     assert found["run"]["seconds"] < 60
+
+
+AHEAD = Made("shopdb@s1", at=(9, 500_000))
+
+
+def test_hosts_of_several_parts_have_files_of_their_own(tmp_path: Path) -> None:
+    """A file is named after database and host: where the host ends, the rows of the registry tell."""
+    hosts = [f"shopdb_ro@r1.{site}.example" for site in ("north", "south")]
+    line = "replicate_from shopdb @s1\nreplicate_wait {}\n"
+    made = [Made(name, source=AHEAD.name, lrl=line.format(60 * at)) for at, name in enumerate(hosts, 1)]
+    found = diagnosed(tmp_path, written(tmp_path / "dots", [AHEAD, *made]))
+    assert [one["node"] for one in found["trees"][0]["nodes"]] == ["shopdb@s1", *hosts]
+    assert [node(found, name)["delay_s"] for name in hosts] == [60, 120]
+
+
+@pytest.mark.parametrize("with_row", [0, 1])
+def test_rows_that_the_registry_lacks_are_told(with_row: int, tmp_path: Path) -> None:
+    sources = [Made(f"shopdb@s{at}", state="Active" if at <= with_row else None) for at in (1, 2)]
+    below = [Made("ro@r1", source="shopdb@s2"), Made("ro@r2", source="ro@r1", state=None)]
+    found = diagnosed(tmp_path, written(tmp_path / "made", [*sources, *below]))
+    told = {(one["server"], one["severity"]) for one in found["findings"] if one["code"] == "TOPOLOGY_ORPHAN"}
+    assert told == {("shopdb@s2", "warning" if with_row else "error"), ("ro@r2", "warning")}
+
+
+def test_states_that_the_program_never_writes_are_told(tmp_path: Path) -> None:
+    made = [Made("ro@r1", source=AHEAD.name, state="active"), Made("ro@r2", source=AHEAD.name, state="InActive")]
+    found = diagnosed(tmp_path, written(tmp_path / "made", [AHEAD, *made]))
+    told = [one for one in found["findings"] if "is spelled" in one["summary"]]
+    assert [[row["node"] for row in one["evidence"]] for one in told] == [["ro@r1"]]
+    assert node(found, "ro@r1")["condition"] == "behind"
+
+
+@pytest.mark.parametrize(
+    ("at", "condition"),
+    [
+        ((9, 49_900), "delayed_above"),
+        ((9, 50_000), "delayed_above"),
+        ((8, 1_048_000), "delayed_above"),
+        ((8, 100), "behind"),
+    ],
+)
+def test_below_a_delayed_node_it_is_the_delay_that_counts(at: tuple[int, int], condition: str, tmp_path: Path) -> None:
+    """Nodes were asked moments apart: a copy of a copy is hardly ever at the very same place."""
+    waits = Made("ro@r1", at=(9, 50_000), source=AHEAD.name, lrl="replicate_from shopdb @s1\nreplicate_wait 60\n")
+    found = diagnosed(tmp_path, written(tmp_path / "made", [AHEAD, waits, Made("ro@r2", at=at, source="ro@r1")]))
+    assert [node(found, name)["condition"] for name in ("ro@r1", "ro@r2")] == ["delayed", condition]
+
+
+def test_a_node_that_is_told_to_follow_a_copy_is_told_of(tmp_path: Path) -> None:
+    follows = {"physrep_source_dbname": "ro", "physrep_source_host": "r1"}
+    made = [Made("ro@r1", source=AHEAD.name), Made("an@r2", source="ro@r1", tunables=follows)]
+    found = diagnosed(tmp_path, written(tmp_path / "made", [AHEAD, *made]))
+    assert [one["source"] for one in found["trees"]] == ["shopdb"]
+    assert [one["server"] for one in found["findings"] if "itself a copy of shopdb" in one["summary"]] == ["an@r2"]
