@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tier_files import Made, written
 
 from workbench import Case
 from workbench.model import Problem
@@ -117,3 +118,32 @@ def test_a_healthy_tree_needs_nothing(tmp_path: Path) -> None:
     case.load([snapshot(tmp_path / "in", well)])
     made = plan(case)
     assert made.steps == () and made.courses == ()
+
+
+def planned_of(folder: Path, *nodes: Made) -> Plan:
+    made = Case.create(folder / "case")
+    made.load([written(folder / "in", nodes)])
+    planned = plan(made)
+    keep(planned, made.folder)
+    assert rehearse(planned, made.folder, folder).state == FINISHED
+    return planned
+
+
+@pytest.mark.parametrize("around", [2, 3, 5])
+def test_of_a_circle_one_node_is_moved(around: int, tmp_path: Path) -> None:
+    """The others pull on as before, from a node that gets what they lack; so does what hangs below the circle."""
+    circle = [Made(f"A@a{at}", at=(9, 900), source=f"A@a{at % around + 1}") for at in range(1, around + 1)]
+    below = Made("B@b1", at=(9, 900), source="A@a1")
+    planned = planned_of(tmp_path, Made("S@s1"), Made("C@c1", source="S@s1"), *circle, below)
+    assert [(step.repair, step.server) for step in planned.steps] == [("force_registration", "A@a1")]
+    assert planned.unmended == 0 and not any(row["pending"] or row["missing"] for row in planned.after)
+
+
+def test_rows_that_the_registry_lacks_are_made_again(tmp_path: Path) -> None:
+    """A node of the source writes its own when it starts; until one of them has, nobody else is offered anything."""
+    lacking = [Made("S@s1", state=None), Made("A@a1", source="S@s1", state=None)]
+    planned = planned_of(tmp_path, *lacking, Made("A@a2", source="S@s1"))
+    assert [(step.repair, step.server) for step in planned.steps] == [
+        ("restart", "S@s1"),
+        ("force_registration", "A@a1"),
+    ]

@@ -358,6 +358,11 @@ def _pull_from(model: Any, server: str, source: str) -> None:
     model.pull_from(server, source)
 
 
+def _enlist(model: Any, server: str) -> None:
+    """A registry of tiers has a row of the node again."""
+    model.enlist(server)
+
+
 def _set_fanout(model: Any, source: str, fanout: int) -> None:
     """A registry of tiers lets another number of nodes pull from one."""
     model.set_fanout(source, fanout)
@@ -367,6 +372,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "reset": _reset,
     "register": _register,
     "pull_from": _pull_from,
+    "enlist": _enlist,
     "set_fanout": _set_fanout,
     "give": _give,
     "run": _run,

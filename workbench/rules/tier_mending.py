@@ -31,6 +31,9 @@ PULLING = frozenset({"healthy", "behind", "delayed", "delayed_above"})
 """Conditions of nodes that pull from their source."""
 
 
+APART = frozenset({"cycle", "orphan"})
+"""Conditions of nodes that hang on no source."""
+
 MOVED = "moved"
 """Condition of a node that a repair gave another source: how it does there nobody has seen yet."""
 
@@ -154,6 +157,12 @@ class TierModel(Model):
             if condition in GONE and (name in pulling or states.get(name, "Inactive") not in self.rules.unfit)
         ]
 
+    def unlisted(self) -> list[str]:
+        """Nodes that pull or are pulled from, and have no row in the registry."""
+        known = {one.name for one in self.registry.nodes}
+        linked = {name for pull in self.registry.pulls for name in (pull.name, pull.source)}
+        return sorted((linked & self.servers.keys()) - known) if known else []
+
     def over_full(self) -> list[str]:
         """Nodes that more pull from than the fanout says."""
         found = []
@@ -251,6 +260,24 @@ class TierModel(Model):
         self.registry = replace(self.registry, nodes=nodes, pulls=pulls)
         self.links.append(Link(source, server, True))
         self.condition[server] = MOVED
+        self._hang_again(self.source_of[server])
+
+    def _hang_again(self, top: str) -> None:
+        """Nodes that hung on no source for one above them did not: they pull on as before, and get what there is again."""
+        for name, place in self.tree(top).places.items():
+            if self.condition.get(name) in APART and place.tier and not place.problem:
+                self.condition[name] = MOVED
+                self.links = [
+                    replace(link, runs=True) if link.consumer == name and link.supplier in place.parents else link
+                    for link in self.links
+                ]
+
+    def enlist(self, server: str) -> None:
+        """A node of the source has its row in the registry again."""
+        database, _, host = server.partition("@")
+        file = self.needed_file(server)
+        row = Node(database, host, file, None, state="Active")
+        self.registry = replace(self.registry, nodes=(*self.registry.nodes, row))
 
     def set_fanout(self, source: str, fanout: int) -> None:
         """The registry lets so many nodes pull from one below that source."""

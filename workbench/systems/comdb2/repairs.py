@@ -82,6 +82,9 @@ def _also(view: View, model: Model) -> Iterator[Need]:
     for name, condition in sorted(model.condition.items()):
         if condition in _APART:
             yield Need(_APART[condition], view.suffix, name)
+    for name in model.unlisted():
+        if model.condition[name] not in _APART:
+            yield Need(ORPHAN, view.suffix, name)
     for one in view.about(REVERSE):
         if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):
             yield Need(REVERSE, view.suffix, one.server)
@@ -145,7 +148,13 @@ class Restart:
         """For nodes whose replication was stopped, or that wait though somebody would be offered to them."""
         model = _tiers(view)
         name = need.server
-        if name is None or model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
+        if name is None:
+            return
+        if _of_source(view, name):
+            if need.code == ORPHAN:
+                yield _safe(Draft(f"restart-{name}", f"restart {name}", (_enlisting(view, name),), downtime=name), name)
+            return
+        if model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
             return
         step = Step(
             key=f"restart-{name}",
@@ -163,6 +172,25 @@ class Restart:
             effects=({"do": "register", "server": name},),
         )
         yield _safe(Draft("restart", f"shut {name} down and start it again", (step,), downtime=name), name)
+
+
+def _enlisting(view: View, name: str) -> Step:
+    return Step(
+        key=f"restart-{name}",
+        repair="restart",
+        server=name,
+        on=name,
+        suffix=view.suffix,
+        says=f"{name} is shut down cleanly and started again; it writes its row into the registry when it starts",
+        stands_on=f"{name} can be shut down now: the other nodes of its cluster do its work meanwhile",
+        expects=f"{name} is Active in comdb2_physreps",
+        risk="where it is the only node of its cluster, nobody can write until it is back; nodes that pull from it find another "
+        "source meanwhile, or wait",
+        cannot_undo="it runs as before; a row that it wrote does no harm",
+        commands=(("at", *sql.split(name), sql.send("exit")),),
+        sends=f"# after it has ended, start {name} again, as its service does\n",
+        effects=({"do": "enlist", "server": name},),
+    )
 
 
 class StartReplication:
@@ -184,7 +212,7 @@ class ForceRegistration:
         """For nodes under one that serves too many, and for nodes that hang on no source."""
         model = _tiers(view)
         name = need.server
-        if name is None or need.code not in (FULL, CYCLE, ORPHAN):
+        if name is None or need.code not in (FULL, CYCLE, ORPHAN) or (need.code != FULL and _of_source(view, name)):
             return
         if need.code == FULL:
             # Those that have to move for the fewest moves, if each went where there is room.
@@ -226,7 +254,9 @@ def _force(view: View, name: str) -> Step:
         suffix=view.suffix,
         says=f"{name} closes its connection and registers anew",
         stands_on=f"{name} replicates, and the registry would offer it a node that has its file",
-        expects=f"the row of {name} in comdb2_physrep_connections names another source",
+        expects=f"the row of {name} in comdb2_physrep_connections names another source"
+        if model.row(name)
+        else f"{name} has a row in comdb2_physreps, and is Active",
         risk="of equal candidates the registry takes one by chance: it may be the same one again; builds that do not know the "
         "message say so, and then a clean restart of the node does the same",
         cannot_undo="from whom it pulled before, only the registry can offer it again",
