@@ -82,7 +82,7 @@ def _also(view: View, model: Model) -> Iterator[Need]:
     for name, condition in sorted(model.condition.items()):
         if condition in _APART:
             yield Need(_APART[condition], view.suffix, name)
-    for name in model.unlisted():
+    for name in model.unlisted() if view.about(ORPHAN) else ():
         if model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
     for one in view.about(REVERSE):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.systems.comdb2.detectors.nodes import RESET
 from workbench.systems.comdb2.detectors.shown import each, some, tiers_of
+from workbench.systems.comdb2.sql import set_state
 from workbench.systems.comdb2.tiering import named_in_file
 
 if TYPE_CHECKING:
@@ -165,18 +165,19 @@ def _spelled(tiers: Tiers) -> Iterator[Finding]:
         if row["state"] is not None and row["state"] not in STATES
     ]
     if rows:
+        node, state = rows[0]["node"], rows[0]["state"]
+        meant = {one.lower(): one for one in ("Active", "Pending", "Inactive")}.get(state.lower(), "Inactive")
         yield Finding(
             "UNSAFE_SETTING",
             "warning",
-            f"the state of {some([row['node'] for row in rows])} is spelled {rows[0]['state']}, as the program never writes it: "
+            f"the state of {some([row['node'] for row in rows])} is spelled {state}, as the program never writes it: "
             "whatever is not exactly Pending or Inactive may be offered to others",
-            server=rows[0]["node"],
+            server=node,
             evidence=first_few(rows),
             fix=(
                 step(
-                    "set the state anew by the procedure: " + RESET.format(*rows[0]["node"].split("@", 1)),
+                    f"in the registry's database: {set_state(node, meant)}",
                     "a row that was written by hand as `inactive` does not take the node out",
-                    "a node that replicates loses its connection by it, and registers anew",
                 ),
             ),
         )

@@ -94,8 +94,9 @@ def orphans(situation: Situation) -> Iterator[Finding]:
 def unlisted(situation: Situation) -> Iterator[Finding]:
     """Nodes that others pull from, or that pull, and of which the registry has no row."""
     tiers = tiers_of(situation)
-    if not tiers.seen.nodes:
-        return  # the table itself was not collected
+    files = {row["file"] for row in tiers.seen.nodes.values()}
+    if not files or any(one.rejected for one in tiers.case.inputs if one.file in files):
+        return  # the table was not collected, or rows of it could not be read: these may be the ones
     linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
     for source in tiers.sources:
         own = tiers.roots(source)
