@@ -212,3 +212,25 @@ def test_of_another_system_there_are_no_tiers() -> None:
     assert "in tiers" in TierTree(lost).text()
     with pytest.raises(Problem, match="no tree of elsewhere"):
         tree_in(tiers_incident(HEALTHY), "elsewhere")
+
+
+def test_the_tree_is_drawn_before_and_after_the_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = what_if_picture(tiers_incident(HEALTHY), "lose shopdb_ro@r1")
+    before, after = found["trees"]
+    assert [one["name"] for one in before if not one["depth"]] == ["shopdb@src1", "shopdb@src2"]
+    assert {one["name"] for one in before} - {one["name"] for one in after} == {"shopdb_ro@r1"}
+    for tree, served in ((before, "serves_was"), (after, "serves_now")):
+        told = {one["name"]: one["serves"] for one in tree}
+        assert all(told.get(row["node"], row[served]) == row[served] for row in found["nodes"])
+        assert {one["name"] for one in tree if one["changed"]} == {row["node"] for row in found["nodes"]} & told.keys()
+    adrift = {one["name"] for one in after if one["adrift"]}
+    assert adrift == {row["node"] for row in found["nodes"] if row["source_now"] == "nobody"}
+    # Of a large tree those that change are drawn, and all that are above them.
+    monkeypatch.setattr(tier_changes, "DRAWN", 4)
+    few = what_if_picture(tiers_incident(HEALTHY), "lose shopdb_an@r6")
+    everyone = {one["name"] for one in before}
+    shown = {one["name"] for tree in few["trees"] for one in tree}
+    assert few["left"] == len(everyone - shown) > 0 and "shopdb_an@r6" in shown
+    assert all(
+        one["depth"] == next(was["depth"] for was in before if was["name"] == one["name"]) for one in few["trees"][0]
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from widgets.of_incident import OfIncident, one_of
@@ -92,6 +93,12 @@ def _needs_text(one: dict[str, Any]) -> str:
     return f"{one['needs']}: {one_cell(who)}"
 
 
+def _in_tree(one: dict[str, Any]) -> str:
+    """A node in its place; one that hangs on nobody, and one that changes, are marked."""
+    mark = "  hangs on nobody" if one["adrift"] else "  *" if one["changed"] else ""
+    return "  " * one["depth"] + one_cell(one["name"]) + mark
+
+
 class TierChanges(OfIncident, drawn_by="tier_changes"):
     """What if nodes were lost, moved, reset or added, or the fanout were another one: the tree before and after, who could then
     no longer be helped, and what would bring it in order. Nothing is done anywhere.
@@ -116,6 +123,9 @@ class TierChanges(OfIncident, drawn_by="tier_changes"):
         shapes = [(one["what"], str(one["before"]), str(one["after"])) for one in data["shapes"]]
         lines = [f"what if: {one_cell(data['written']) or 'nothing is changed'} (rules of {data['rules']})", ""]
         lines += [aligned([("", "BEFORE", "AFTER"), *shapes], right=(1, 2)), ""]
+        both = ([_in_tree(one) for one in tree] for tree in data["trees"])
+        lines += [aligned([("THE TREE BEFORE", "AND AFTER"), *zip_longest(*both, fillvalue="")]), ""]
+        lines += [f"{data['left']:,} further nodes are not drawn.", ""] if data["left"] else []
         lines += [one_cell(one) for one in data["sentences"]]
         lines += [f"LOST: {one_cell(one['node'])}: {one_cell(one['why'])}" for one in data["stranded"]]
         moves = [(one["node"], one["was"], one["to"], one["why"]) for one in balance["moves"]]

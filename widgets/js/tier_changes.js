@@ -22,6 +22,9 @@ function draw(body, data, send) {
       { key: "after", label: "after", kind: "number" }], data.shapes)]),
     make("div", "", [make("h3", "", "What would happen"), ...happens(data)]),
   ]));
+  body.append(make("div", "wb-beside", data.trees.map((one, index) => make("div", "", [
+    make("h3", "", index ? "The tree after" : "The tree before"), outline(one)]))));
+  if (data.left) body.append(make("p", "wb-faint", `${number(data.left)} further nodes are not drawn: they keep their places.`));
   if (data.nodes.length) {
     body.append(make("h3", "", "Nodes that change their place or their load"));
     body.append(table([{ key: "node", label: "node" }, { key: "source_was", label: "pulled from" }, { key: "source_now", label: "pulls from" },
@@ -30,6 +33,21 @@ function draw(body, data, send) {
     if (data.changed > data.nodes.length) body.append(make("p", "wb-faint", `${number(data.changed - data.nodes.length)} further ones are not shown.`));
   }
   body.append(...in_order(data.balance, more));
+}
+
+// The nodes as nested lists: what a node feeds stands below it. Those that change their place or load are in bold.
+function outline(nodes) {
+  const top = make("ul", "wb-outline");
+  const lists = [top];
+  for (const one of nodes) {
+    lists.length = one.depth + 1;
+    const told = one.serves ? `${one.name} (serves ${number(one.serves)})` : one.name;
+    const words = one.adrift ? verdict("stranded", `${told} hangs on nobody`) : make(one.changed ? "strong" : "span", "", told);
+    const below = make("ul", "");
+    lists[one.depth].append(make("li", "", [words, below]));
+    lists.push(below);
+  }
+  return top;
 }
 
 function happens(data) {

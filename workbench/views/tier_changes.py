@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosing.incident import Incident
+from workbench.diagnosing.tiers_text import in_order
 from workbench.fleet.tiered import TieredSnapshot, tiered_snapshot
 from workbench.model import Problem
 from workbench.rules.balancing import balanced
@@ -20,6 +21,9 @@ Row = Mapping[str, Any]
 
 MOST = 200
 """Rows of a table; of more the first are shown."""
+
+DRAWN = 60
+"""Nodes that are drawn of both trees; of more those that change, and what is above them."""
 
 FORMS = "lose NODE; reset NODE; move NODE under NODE; add NODE; add NODE under NODE; fanout NUMBER"
 """How changes are written: several with a semicolon between them, done in this order."""
@@ -63,8 +67,9 @@ def what_if_picture(incident: Incident, written: str, source: str | None = None)
     """The tree before and after some changes, and what would bring it in order.
 
     Keys: source, rules, written, names (to choose from), unnamed (how many more there are), sentences (what would happen),
-    stranded (nodes that nobody could bring up to date any more), shapes (what, before, after), nodes (each whose place or load
-    changes), changed (how many), balance (moves, count, fewest, unplaced, written). Raises Problem for changes that cannot be.
+    stranded (nodes that nobody could bring up to date any more), shapes (what, before, after), trees (before and after: name,
+    depth, serves, changed, adrift of each node), left (how many are not drawn), nodes (each whose place or load changes), changed
+    (how many), balance (moves, count, fewest, unplaced, written). Raises Problem for changes that cannot be.
     """
     tree = tree_in(incident, source)
     seen = tiered_snapshot(incident.then, incident.then_label)
@@ -83,6 +88,8 @@ def what_if_picture(incident: Incident, written: str, source: str | None = None)
             rows.append(
                 {"node": name} | {f"{key}_was": was[key] for key in was} | {f"{key}_now": now[key] for key in now}
             )
+    changed = {row["node"] for row in rows}
+    drawn, left = _drawn((found.before, found.after), changed)
     return {
         "source": tree["source"],
         "rules": rules.name,
@@ -92,6 +99,8 @@ def what_if_picture(incident: Incident, written: str, source: str | None = None)
         "sentences": list(found.told)[:MOST],
         "stranded": [{"node": one.name, "why": one.why} for one in found.stranded][:MOST],
         "shapes": _shapes(found.before, found.after),
+        "trees": [_outline(one, drawn, changed) for one in (found.before, found.after)],
+        "left": left,
         "nodes": rows[:MOST],
         "changed": len(rows),
         "balance": {
@@ -127,6 +136,48 @@ def _place(place: Any, shape: Shape, name: str) -> dict[str, Any]:
         return {"source": "not there", "tier": None, "serves": None}
     root = "the source itself" if place.tier == 0 else "nobody"
     return {"source": ", ".join(place.parents) or root, "tier": place.tier, "serves": shape.load.get(name, 0)}
+
+
+def _drawn(shapes: Sequence[Shape], changed: Collection[str]) -> tuple[set[str], int]:
+    """The nodes that are drawn, and how many are not: of large trees those that change, with all that are above them."""
+    everyone = {name for one in shapes for name in one.tree.places}
+    if len(everyone) <= DRAWN:
+        return everyone, 0
+    found: set[str] = set()
+    for name in sorted(changed):
+        above = {up for one in shapes for up in _path(one, name)}
+        if len(found | above) > DRAWN:
+            break
+        found |= above
+    return found, len(everyone - found)
+
+
+def _path(shape: Shape, name: str) -> set[str]:
+    """A node and those above it; some may be in a circle."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in found and one in shape.tree.places:
+            found.add(one)
+            waiting += shape.tree.places[one].parents
+    return found
+
+
+def _outline(shape: Shape, drawn: Collection[str], changed: Collection[str]) -> list[dict[str, Any]]:
+    """The nodes in order, each below the one that it pulls from."""
+    places = [place for name, place in sorted(shape.tree.places.items()) if name in drawn]
+    rows = [{"node": one.name, "parent": next(iter(one.parents), None), "tier": one.tier} for one in places]
+    return [
+        {
+            "name": one["node"],
+            "depth": depth,
+            "serves": shape.load.get(one["node"], 0),
+            "changed": one["node"] in changed,
+            "adrift": one["tier"] is None,
+        }
+        for one, depth in in_order(rows)
+    ]
 
 
 def _shapes(before: Shape, after: Shape) -> list[dict[str, Any]]:
