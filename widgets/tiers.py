@@ -124,7 +124,7 @@ class TierChanges(OfIncident, drawn_by="tier_changes"):
         lines = [f"what if: {one_cell(data['written']) or 'nothing is changed'} (rules of {data['rules']})", ""]
         lines += [aligned([("", "BEFORE", "AFTER"), *shapes], right=(1, 2)), ""]
         both = ([_in_tree(one) for one in tree] for tree in data["trees"])
-        lines += [aligned([("THE TREE BEFORE", "AND AFTER"), *zip_longest(*both, fillvalue="")]), ""]
+        lines += [aligned([("THE TREE BEFORE (* CHANGES)", "AND AFTER"), *zip_longest(*both, fillvalue="")]), ""]
         lines += [f"{data['left']:,} further nodes are not drawn.", ""] if data["left"] else []
         lines += [one_cell(one) for one in data["sentences"]]
         lines += [f"LOST: {one_cell(one['node'])}: {one_cell(one['why'])}" for one in data["stranded"]]
