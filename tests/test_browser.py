@@ -317,7 +317,7 @@ def test_a_tree_of_tiers_by_mouse_and_keyboard(jupyter: Lab) -> None:
     page.get_by_label("which node", exact=True).select_option("shopdb_ro@r1")
     page.locator('[data-key="add"]').click()
     page.get_by_text("shopdb_dr@r4 is offered nobody").wait_for()
-    page.locator(".wb-outline li", has_text="shopdb_dr@r4 hangs on nobody").wait_for()
+    page.locator(".wb-outline li", has_text="shopdb_dr@r4 hangs on no source").wait_for()
     page.get_by_label("what is changed").select_option("move")
     page.get_by_label("which node", exact=True).select_option("shopdb_dr@r4")
     page.get_by_label("under which node it is moved").select_option("shopdb_dr@r5")

@@ -198,7 +198,7 @@ def test_a_change_that_cannot_be_is_said_in_the_view_and_the_last_one_stays() ->
     view = TierChanges(tiers_incident(HEALTHY, FROZEN))
     view._heard(view, {"what": "write", "text": "lose shopdb_ro@r1"}, [])
     assert (view.notice, view.data["written"]) == ("", "lose shopdb_ro@r1")
-    assert "shopdb_dr@r4  hangs on nobody" in view.as_text()
+    assert "shopdb_dr@r4  hangs on no source" in view.as_text()
     for bad in ("lose everything", "lose nobody@x"):
         view._heard(view, {"what": "write", "text": bad}, [])
         assert view.notice and view.data["written"] == "lose shopdb_ro@r1"

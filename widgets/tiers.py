@@ -94,8 +94,8 @@ def _needs_text(one: dict[str, Any]) -> str:
 
 
 def _in_tree(one: dict[str, Any]) -> str:
-    """A node in its place; one that hangs on nobody, and one that changes, are marked."""
-    mark = "  hangs on nobody" if one["adrift"] else "  *" if one["changed"] else ""
+    """A node in its place; one that hangs on no source, and one that changes, are marked."""
+    mark = "  hangs on no source" if one["adrift"] else "  *" if one["changed"] else ""
     return "  " * one["depth"] + one_cell(one["name"]) + mark
 
 

@@ -42,7 +42,7 @@ function outline(nodes) {
   for (const one of nodes) {
     lists.length = one.depth + 1;
     const told = one.serves ? `${one.name} (serves ${number(one.serves)})` : one.name;
-    const words = one.adrift ? verdict("stranded", `${told} hangs on nobody`) : make(one.changed ? "strong" : "span", "", told);
+    const words = one.adrift ? verdict("stranded", `${told} hangs on no source`) : make(one.changed ? "strong" : "span", "", told);
     const below = make("ul", "");
     lists[one.depth].append(make("li", "", [words, below]));
     lists.push(below);
