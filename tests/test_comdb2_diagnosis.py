@@ -451,6 +451,17 @@ def test_rows_that_the_registry_lacks_are_told(with_row: int, tmp_path: Path) ->
     assert told == {("shopdb@s2", "warning" if with_row else "error"), ("ro@r2", "warning")}
 
 
+def test_who_sends_what_is_behind(tmp_path: Path) -> None:
+    """A cluster brings its own nodes up to date; one that is gone sends nothing, and nobody says that it deleted a file."""
+    sources = [Made("shopdb@s1", at=(9, 900)), Made("shopdb@s2")]
+    gone = Made("ro@r1", source="shopdb@s2", answers=False, age=9000)
+    made = [gone, Made("ro@r2", at=(9, 900), source="ro@r1"), Made("ro@r3", at=(9, 900), source="shopdb@s2")]
+    found = diagnosed(tmp_path, written(tmp_path / "made", [*sources, *made]))
+    suppliers = {row["server"]: row["suppliers"] for row in found["pending"]}
+    assert suppliers == {"shopdb@s1": ["shopdb@s2"], "ro@r2": [], "ro@r3": ["shopdb@s2"]}
+    assert not [one for one in found["findings"] if one["code"] == "LOG_GAP"]
+
+
 def test_states_that_the_program_never_writes_are_told(tmp_path: Path) -> None:
     made = [Made("ro@r1", source=AHEAD.name, state="active"), Made("ro@r2", source=AHEAD.name, state="InActive")]
     found = diagnosed(tmp_path, written(tmp_path / "made", [AHEAD, *made]))

@@ -28,6 +28,8 @@ REFUSED = "refused"
 PAIRED = 100
 """Of more nodes in a tree only those that are linked are paired: of 10,000 nodes there are a hundred million pairs."""
 
+SERVE_NOBODY = conditions.GONE | {conditions.HUNG}
+
 NO_ANSWER = "no_answer"
 UNKNOWN_SAYS = {NO_ANSWER: "the node did not answer: nothing tells whether it has more than it reported last"}
 
@@ -91,13 +93,17 @@ def _known_behind(tiers: Tiers, source: str, last: Lsn, upto: Lsn) -> tuple[Lsn,
 
 def senders(tiers: Tiers, name: str) -> list[str]:
     """From whom a node would get what it lacks, without anybody doing anything."""
-    last, place = tiers.last(name), tiers.place(name)
-    if last is None:
+    last, place, source = tiers.last(name), tiers.place(name), tiers.source_of(name)
+    if last is None or source is None:
         return []
+    if name in (roots := tiers.roots(source)):  # a cluster brings its own nodes up to date
+        return [one for one in roots if tiers.there(one) and (tiers.last(one) or last) > last]
     if tiers.states[name] == conditions.UNTOLD or not tiers.seen.lists_pulls:
         return tiers.donors(name)[0]  # from whom it pulls nobody knows: who could serve it
     if tiers.states[name] in conditions.CONNECTED:
-        firsts = {one: tiers.seen.first_file(one) for one in (place.parents if place else ())}
+        # One that is gone or hung sends nothing; one that was stopped answers, and goes on serving its log.
+        parents = [one for one in (place.parents if place else ()) if tiers.states.get(one) not in SERVE_NOBODY]
+        firsts = {one: tiers.seen.first_file(one) for one in parents}
         return [one for one, first in firsts.items() if first is None or first <= last[0]]
     offer = tiers.offer(name) if tiers.states[name] == conditions.PENDING else None
     return sorted(one.name for one in offer.union if tiers.has(one.name, last)) if offer else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.tier_rows import senders
+from workbench.diagnosing.tier_rows import SERVE_NOBODY, senders
 from workbench.model import Finding, step
 from workbench.rules.tier_conditions import (
     CONNECTED,
@@ -200,7 +200,11 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
-        elif tiers.states[name] in CONNECTED and tiers.parent(name) and not senders(tiers, name):
+        elif (
+            tiers.states[name] in CONNECTED
+            and tiers.states.get(tiers.parent(name) or "", HUNG) not in SERVE_NOBODY
+            and not senders(tiers, name)
+        ):
             yield Finding(
                 "LOG_GAP",
                 "warning",
