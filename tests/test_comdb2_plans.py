@@ -139,6 +139,16 @@ def test_of_a_circle_one_node_is_moved(around: int, tmp_path: Path) -> None:
     assert planned.unmended == 0 and not any(row["pending"] or row["missing"] for row in planned.after)
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_no_node_of_the_source_is_sent_to_a_copy(alone: bool, tmp_path: Path) -> None:
+    """It is behind its cluster, of which one node is cut off: the others bring it up to date, or nobody does."""
+    sources = [Made("S@s1", at=(9, 900)), Made("S@s2", answers=not alone), Made("S@s3", answers=False)]
+    planned = planned_of(tmp_path, *sources, Made("A@a1", source="S@s2"), Made("A@a2", source="A@a1"))
+    assert not [one for one in planned.courses if one.need.endswith("S@s1")]
+    assert not [step for step in planned.steps if step.server == "S@s1"]
+    assert [row["pending"] + row["missing"] for row in planned.after if row["server"] == "S@s1"] == [int(alone)]
+
+
 def test_rows_that_the_registry_lacks_are_made_again(tmp_path: Path) -> None:
     """A node of the source writes its own when it starts; until one of them has, nobody else is offered anything."""
     lacking = [Made("S@s1", state=None), Made("A@a1", source="S@s1", state=None)]

@@ -328,7 +328,11 @@ def tier_model(
                 if last >= place:
                     servers[name].holds.add(len(lots))
             lots.append(Lot(source, order_key(source, *place), order_key(source, *place)))
-        roots = sorted((name for name in ends if name.partition("@")[0] == source), key=lambda name: (ends[name], name))
+        # The furthest node of the source that is there brings the others of its cluster up to date.
+        roots = sorted(
+            (name for name in ends if name.partition("@")[0] == source),
+            key=lambda name: (servers[name].up, ends[name], name),
+        )
         if roots:
             servers[roots[-1]].origin = source
             links += [Link(roots[-1], other, True) for other in roots[:-1]]

@@ -312,7 +312,7 @@ class Donor:
         """For nodes that lack something; those that do not have the file are named too, and refused."""
         model = _tiers(view)
         name = need.server
-        if name is None or not need.lacks:
+        if name is None or not need.lacks or _of_source(view, name):
             return
         able = model.serving(name)
         for donor in able[:DONORS]:
