@@ -149,6 +149,32 @@ def test_no_node_of_the_source_is_sent_to_a_copy(alone: bool, tmp_path: Path) ->
     assert [row["pending"] + row["missing"] for row in planned.after if row["server"] == "S@s1"] == [int(alone)]
 
 
+def test_below_one_that_is_gone_the_others_register_anew(tmp_path: Path) -> None:
+    """Nobody is shut down to be copied for a node that is gone; who is further goes first, for it serves the next one."""
+    source, gone = Made("S@s1", at=(20, 900), first=15), Made("A@a1", at=(18, 5), first=12, source="S@s1", age=7000)
+    gone.answers = False
+    below = [
+        Made("A@a2", at=(18, 5), first=12, source="A@a1"),
+        Made("A@a3", at=(13, 5), first=12, source="A@a2", age=400),
+    ]
+    planned = planned_of(tmp_path, source, gone, *below)
+    assert [(step.repair, step.server) for step in planned.steps] == [
+        ("reset", "A@a1"),
+        ("force_registration", "A@a2"),
+        ("replicate_from", "A@a3"),
+    ]
+    assert not any(row["pending"] or row["missing"] for row in planned.after)
+
+
+def test_what_a_node_has_beyond_its_source_is_spread_to_nobody(tmp_path: Path) -> None:
+    """The source was cut off: what one copy has behind its end is another history."""
+    sources = [Made("S@s1", at=(9, 900), cuts=3), Made("S@s2", at=(9, 900), cuts=3)]
+    ahead = Made("A@a1", at=(9, 2000), source="S@s2", asked_before=9)
+    planned = planned_of(tmp_path, *sources, ahead, Made("A@a2", at=(9, 900), source="S@s1"), Made("A@a3", at=(8, 5)))
+    assert {step.server for step in planned.steps} <= {"A@a3"}
+    assert not [course for course in planned.courses if course.way.endswith("A@a1")]
+
+
 def test_rows_that_the_registry_lacks_are_made_again(tmp_path: Path) -> None:
     """A node of the source writes its own when it starts; until one of them has, nobody else is offered anything."""
     lacking = [Made("S@s1", state=None), Made("A@a1", source="S@s1", state=None)]

@@ -118,8 +118,8 @@ FAULTS = [
         "found = view.findings",
         "codes by suffix",
     ),
-    Fault(PLANNING, "need not in also, need.server not in back, not need.hidden, depth, need.name",
-          "need not in also, need.server not in back, not need.hidden, -depth, need.name", "a hub before its consumers"),
+    Fault(PLANNING, "need not in also, need.server not in back, not need.hidden, depth, behind, need.name",
+          "need not in also, need.server not in back, not need.hidden, -depth, behind, need.name", "a hub before its consumers"),
     Fault(
         PLANNING, "if course.proven and not course.refused",
         "if course.proven or course.restored",

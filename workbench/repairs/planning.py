@@ -250,8 +250,18 @@ class _Planned:
         def turn(need: Need) -> tuple[Any, ...]:
             server = now.servers.get(need.server or "")
             depth = 0 if server is None or server.origin else 1 if server.log is not None else 2
+            # A node of a tier that is further can serve one that is not, once it goes on itself.
+            behind = -len(server.holds) if server is not None and self.system.tiering else 0
             # What waits for a server that is apart from others may be mended with it.
-            return need.server is None, need not in also, need.server not in back, not need.hidden, depth, need.name
+            return (
+                need.server is None,
+                need not in also,
+                need.server not in back,
+                not need.hidden,
+                depth,
+                behind,
+                need.name,
+            )
 
         return sorted(needs, key=turn)
 

@@ -320,6 +320,11 @@ def tier_model(
     lots: list[Lot] = []
     links = []
     for source, ends in lasts.items():
+        # What a node has behind the end of its source is nothing that the others lack: another history, or read later.
+        head = max(
+            (last for name, last in ends.items() if name.partition("@")[0] == source), default=max(ends.values())
+        )
+        ends = {name: min(last, head) for name, last in ends.items()}
         # Nodes that pull differ by the moment at which each was asked: only the ends of the others are borders.
         stuck = {last for name, last in ends.items() if condition[name] not in PULLING}
         _lowest, *steps = sorted({min(ends.values()), *stuck, max(ends.values())})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.repairs.plans import ALL, Draft, Need, Repairs, Step, View
 from workbench.rules.balancing import Files, balanced
-from workbench.rules.tier_mending import TierModel
+from workbench.rules.tier_mending import GONE, TierModel
 from workbench.systems.comdb2 import sql
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def _tiers(view: View) -> TierModel:
 def _of_source(view: View, name: str) -> bool:
     """A node of the source cluster: its cluster brings it up to date, and no node below it may be copied over it."""
     return name.partition("@")[0] == _tiers(view).source_of.get(name)
+
+
+def _parted(view: View) -> set[str | None]:
+    """Nodes whose log is another history than that of the source, or goes on behind it: who pulls from one gets that, too."""
+    return {one.server for one in view.about("LOG_DIVERGED")}
 
 
 # --- what is to be mended although nothing is lacking
@@ -209,10 +214,13 @@ class ForceRegistration:
     """Let nodes ask the registry anew, without stopping them."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For nodes under one that serves too many, and for nodes that hang on no source."""
+        """For nodes under one that serves too many or is gone, and for nodes that hang on no source."""
         model = _tiers(view)
         name = need.server
-        if name is None or need.code not in (FULL, CYCLE, ORPHAN) or (need.code != FULL and _of_source(view, name)):
+        if name is None or (need.code != FULL and _of_source(view, name)):
+            return
+        above = {model.condition.get(one) for one in model.parents(name)}
+        if need.code not in (FULL, CYCLE, ORPHAN) and not (need.lacks and above and above <= GONE):
             return
         if need.code == FULL:
             # Those that have to move for the fewest moves, if each went where there is room.
@@ -314,7 +322,7 @@ class Donor:
         name = need.server
         if name is None or not need.lacks or _of_source(view, name):
             return
-        able = model.serving(name)
+        able = [one for one in model.serving(name) if one not in _parted(view)]
         for donor in able[:DONORS]:
             yield _safe(
                 Draft(
@@ -355,12 +363,14 @@ class Rebuild:
     """Build a node anew from a copy of another one that was shut down cleanly."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For nodes that no log can bring up to date, and for those that are gone; from the nodes of its database first."""
+        """For nodes that no log can bring up to date; from the nodes of its database first. One that is gone is taken out of
+        the tree: nobody has to shut another node down for it.
+        """
         model = _tiers(view)
         name = need.server
-        if name is None or not (need.lacks or need.code == HUNG) or _of_source(view, name):
+        if name is None or not need.lacks or _of_source(view, name):
             return
-        for sibling in self._siblings(model, name)[:DONORS]:
+        for sibling in [one for one in self._siblings(model, name) if one not in _parted(view)][:DONORS]:
             steps = (
                 *((reset_step(view, name, "has ended"),) if model.parents(name) else ()),
                 self._step(view, name, sibling),
