@@ -118,8 +118,7 @@ FAULTS = [
         "found = view.findings",
         "codes by suffix",
     ),
-    Fault(PLANNING, "need not in also, need.server not in back, not need.hidden, depth, behind, need.name",
-          "need not in also, need.server not in back, not need.hidden, -depth, behind, need.name", "a hub before its consumers"),
+    Fault(PLANNING, "                depth,\n", "                -depth,\n", "a hub before its consumers"),
     Fault(
         PLANNING, "if course.proven and not course.refused",
         "if course.proven or course.restored",

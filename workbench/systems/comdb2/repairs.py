@@ -363,9 +363,8 @@ class Rebuild:
     """Build a node anew from a copy of another one that was shut down cleanly."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For nodes that no log can bring up to date; from the nodes of its database first. One that is gone is taken out of
-        the tree: nobody has to shut another node down for it.
-        """
+        """For nodes that no log can bring up to date; from the nodes of its database first."""
+        # One that is gone is taken out of the tree: nobody has to shut another node down for it.
         model = _tiers(view)
         name = need.server
         if name is None or not need.lacks or _of_source(view, name):
