@@ -34,6 +34,8 @@ for word, does in about["does"].get(host, {}).items():
     if word in sql:
         if does == "hang":
             time.sleep(60)
+        if does == "lacks":
+            sys.exit("[%s] failed with rc -3 no such table: %s" % (sql, sql.split()[3]))
         if does == "fail":
             sys.exit("[%s] failed with rc -5 Cannot connect to db, password=canary" % sql)
         print(does, end="")
@@ -292,3 +294,13 @@ def test_only_plain_names_are_places() -> None:
         assert place_named(database, host) is None
         with pytest.raises(Problem, match="not the URL"):
             place_of(f"comdb2://{host}/{database}")
+
+
+def test_a_registry_without_the_table_of_reverse_connections_is_collected(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, TIERS / "00_healthy", meta1={"_sources": "lacks"})
+    done = fleet.collect(*REGISTRY)
+    assert done.exit_code == 0, done.output
+    assert "no such table: comdb2_physrep_sources" in done.output
+    assert (fleet.into / "meta/comdb2_physreps.tsv").exists() and not (
+        fleet.into / "meta/comdb2_physrep_sources.tsv"
+    ).exists()

@@ -447,8 +447,15 @@ def test_rows_that_the_registry_lacks_are_told(with_row: int, tmp_path: Path) ->
     sources = [Made(f"shopdb@s{at}", state="Active" if at <= with_row else None) for at in (1, 2)]
     below = [Made("ro@r1", source="shopdb@s2"), Made("ro@r2", source="ro@r1", state=None)]
     found = diagnosed(tmp_path, written(tmp_path / "made", [*sources, *below]))
-    told = {(one["server"], one["severity"]) for one in found["findings"] if one["code"] == "TOPOLOGY_ORPHAN"}
-    assert told == {("shopdb@s2", "warning" if with_row else "error"), ("ro@r2", "warning")}
+    told = {
+        (row["node"], one["severity"])
+        for one in found["findings"]
+        if one["code"] == "TOPOLOGY_ORPHAN"
+        for row in one["evidence"]
+    }
+    # One of the source without a row is told of although nobody pulls from it: that is why nobody does.
+    sources = {("shopdb@s2", "warning")} if with_row else {("shopdb@s1", "error"), ("shopdb@s2", "error")}
+    assert told == {*sources, ("ro@r2", "warning")}
 
 
 def test_who_sends_what_is_behind(tmp_path: Path) -> None:
@@ -492,3 +499,38 @@ def test_a_node_that_is_told_to_follow_a_copy_is_told_of(tmp_path: Path) -> None
     found = diagnosed(tmp_path, written(tmp_path / "made", [AHEAD, *made]))
     assert [one["source"] for one in found["trees"]] == ["shopdb"]
     assert [one["server"] for one in found["findings"] if "itself a copy of shopdb" in one["summary"]] == ["an@r2"]
+
+
+def test_the_end_of_a_dump_of_the_master_is_no_loss(tmp_path: Path) -> None:
+    """The cluster names its master, so that its changes are its own: a physical log goes on while it is read."""
+    folder = tmp_path / "now"
+    shutil.copytree(TIERS / "06_generation_change", folder)
+    (folder / "logs").mkdir(exist_ok=True)
+    (folder / "logs" / "shopdb.src1.digest.tsv").write_bytes(sample("shopdb.src1.digest.tsv"))
+    found = diagnosed(tmp_path, folder)
+    assert not codes(found, "error") and next(one for one in found["trees"][0]["logs"] if one["node"] == "shopdb@src1")
+
+
+@pytest.mark.parametrize(("age", "gap"), [(500, "now"), (5, None)])
+def test_a_file_that_only_a_silent_node_of_the_source_has(age: int, gap: str | None, tmp_path: Path) -> None:
+    """One that still reports itself may serve it; one that is gone does not."""
+    silent = Made("shopdb@s2", at=(9, 900), first=4, answers=False, age=age)
+    stopped = Made("ro@r1", at=(4, 500), first=4, source="shopdb@s2", age=300)
+    found = diagnosed(tmp_path, written(tmp_path / "made", [Made("shopdb@s1"), silent, stopped]))
+    assert node(found, "ro@r1")["gap"] == gap
+    assert (("REINIT_REQUIRED", "ro@r1") in codes(found, "error")) == (gap == "now")
+
+
+def test_generations_are_held_against_those_of_the_same_tree(tmp_path: Path) -> None:
+    def made(at: int) -> list[Made]:
+        return [
+            Made("east@e1", generation=at),
+            Made("a@1", source="east@e1", generation=at),
+            Made("west@w1", generation=20),
+        ]
+
+    before, after = (
+        written(tmp_path / f"{at}", [*made(at), Made("b@1", source="west@w1", generation=20)]) for at in (4, 7)
+    )
+    told = [one for one in diagnosed(tmp_path, before, after)["findings"] if one["code"] == "LOG_DIVERGED"]
+    assert [one["origin"] for one in told] == ["east"] and "before it was 4" in told[0]["summary"]

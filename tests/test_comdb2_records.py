@@ -167,10 +167,11 @@ def test_records_within_one_another_are_no_gap() -> None:
     assert seen["gaps"] == [] and seen["overlaps"] == [{"after": "{9:28}", "next_present": "{9:40}"}]
 
 
+@pytest.mark.parametrize("names", [RECORD, DIGEST])
 @pytest.mark.parametrize("shape", [TABS, CLASSIC, BOXES])
-def test_the_sentinel_is_an_answer_and_no_record(shape: str, tmp_path: Path) -> None:
-    nothing = ["{-1:-1}", *[None] * 7]
-    seen = told(tmp_path, printed(RECORD, [nothing], shape))
+def test_the_sentinel_is_an_answer_and_no_record(shape: str, names: list[str], tmp_path: Path) -> None:
+    nothing = ["{-1:-1}", *[None] * (len(names) - 1)]
+    seen = told(tmp_path, printed(names, [nothing], shape))
     assert (seen["format"], seen["rows"], seen["accepted"]) == (KIND, 1, 1)
     assert (seen["detail"]["records"], seen["detail"]["sentinels"], seen["detail"]["first"]) == (0, 1, None)
 

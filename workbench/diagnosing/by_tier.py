@@ -232,6 +232,20 @@ class Tiers:
         silent = age is None or age >= self.told.stale_after
         return bool(row and row["state"] == "Inactive" and silent and not pulls and not self.seen.answered(name))
 
+    def alive_roots(self, source: str) -> list[str]:
+        """The nodes of the source that answer, or report themselves although they did not answer when they were asked."""
+
+        def reports(name: str) -> bool:
+            age = self.seen.age(name)
+            return age is not None and age < self.told.stale_after
+
+        return [one for one in self.roots(source) if self.there(one) or reports(one)]
+
+    def source_firsts(self, source: str) -> list[int]:
+        """The oldest file of each node of the source that can serve it; where none is there, of all."""
+        told = {one: first for one in self.roots(source) if (first := self.seen.first_file(one)) is not None}
+        return [told[one] for one in self.alive_roots(source) if one in told] or list(told.values())
+
     def gap(self, name: str) -> str | None:
         """`now`: no node that can be asked has what it needs next; `source`: the source cluster has it no more, others do."""
         source, needed = self.source_of(name), self.last(name)
@@ -239,7 +253,8 @@ class Tiers:
             return None
         roots = self.roots(source)
         told = [one for one in roots if self.seen.first_file(one) is not None]
-        if not told or any(self.has(one, needed) for one in roots):
+        alive = self.alive_roots(source)
+        if not told or not alive or any(self.has(one, needed) for one in alive):
             return None
         return "source" if self.donors(name)[0] else "now"
 
@@ -271,9 +286,7 @@ class Tiers:
         speed = self.deleted_per_second.get(source or "")
         if source is None or needed is None or not speed or not self.needs(name):
             return None
-        first = min(
-            (one for root in self.roots(source) if (one := self.seen.first_file(root)) is not None), default=None
-        )
+        first = min(self.source_firsts(source), default=None)
         return None if first is None or first > needed[0] else (needed[0] + 1 - first) / speed
 
     # --- what each node is doing

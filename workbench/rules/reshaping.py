@@ -149,10 +149,12 @@ def what_if(
     source_database: str,
     changes: Iterable[Change],
     files: Files | None = None,
+    local: bool = True,
 ) -> WhatIf:
     """What becomes of the tree. Nodes whose source is gone ask the registry by its rules; ties go by name.
 
     files  what each node's log holds, as it was probed; else what the registry tells
+    local  the nodes of the source hold the registry's tables themselves: else nobody holds log files
     """
     had = dict(files_of(registry) if files is None else files)
     before = shape(tree(registry, source_database), rules.fanout_of(source_database))
@@ -160,7 +162,7 @@ def what_if(
     hosts = tuple(
         sorted(own | {pull.source_host for pull in registry.pulls if pull.source_database == source_database})
     )
-    held = log_holder(rules, registry, source_database, hosts).kept_from
+    held = log_holder(rules, registry, source_database, hosts, local).kept_from
     has, told = dict(had), list[str]()
     now = registry
     for change in changes:
@@ -170,7 +172,7 @@ def what_if(
             asking = {change.node.name}
         now = _settled(now, rules, source_database, hosts, told, asking - {pull.name for pull in now.pulls})
     after = shape(tree(now, source_database), rules.fanout_of(source_database))
-    kept = log_holder(rules, now, source_database, hosts).kept_from
+    kept = log_holder(rules, now, source_database, hosts, local).kept_from
     if held is not None and kept is not None and kept > held:
         told.append(f"files {held} to {kept - 1} are held no longer: they may be deleted at once")
         has = {name: (max(first, min(kept, last)), last) for name, (first, last) in has.items()}

@@ -158,9 +158,10 @@ class TierModel(Model):
         ]
 
     def unlisted(self) -> list[str]:
-        """Nodes that pull or are pulled from, and have no row in the registry."""
+        """Nodes of the source, and nodes that pull or are pulled from, that have no row in the registry."""
         known = {one.name for one in self.registry.nodes}
         linked = {name for pull in self.registry.pulls for name in (pull.name, pull.source)}
+        linked |= {name for name, source in self.source_of.items() if name.partition("@")[0] == source}
         return sorted((linked & self.servers.keys()) - known) if known else []
 
     def over_full(self) -> list[str]:

@@ -74,11 +74,12 @@ def what_if_picture(incident: Incident, written: str, source: str | None = None)
     tree = tree_in(incident, source)
     seen = tiered_snapshot(incident.then, incident.then_label)
     assert incident.system.tiering is not None  # else there is no tree
-    rules: Rules = incident.system.tiering().told(seen.settings).rules
+    told = incident.system.tiering().told(seen.settings)
+    rules: Rules = told.rules
     files = _files(tree, seen)
     head = tree["source_head_actual"] or tree["source_head_registry"]
     changes = changes_of(written, head[0] if head else None)
-    found = what_if(rules, seen.registry, tree["source"], changes, files)
+    found = what_if(rules, seen.registry, tree["source"], changes, files, told.local)
     order = balanced(found.registry, tree["source"], found.rules.fanout_of(tree["source"]), files)
     places = [found.before.tree.places, found.after.tree.places]
     rows = []

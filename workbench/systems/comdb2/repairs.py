@@ -387,12 +387,9 @@ class Rebuild:
     def _siblings(model: TierModel, name: str) -> list[str]:
         """Who is up to date and could be copied: of the same database, then any replicant; the source itself last."""
         source, database = model.source_of[name], name.partition("@")[0]
-        most = max((len(one.holds) for one in model.servers.values() if one.up), default=0)
-        whole = [
-            one.name
-            for one in model.servers.values()
-            if one.up and one.name != name and model.source_of[one.name] == source and len(one.holds) == most
-        ]
+        here = [one for one in model.servers.values() if one.up and model.source_of[one.name] == source]
+        most = max((len(one.holds) for one in here), default=0)
+        whole = [one.name for one in here if one.name != name and len(one.holds) == most]
         whole = [one for one in whole if model.condition[one] in ("healthy", "behind", "delayed", "delayed_above")]
 
         def rank(one: str) -> tuple[bool, bool, str]:

@@ -190,7 +190,11 @@ def history_changed(situation: Situation) -> Iterator[Finding]:
         )
         newest = max((told[name] for name in tiers.roots(source) if name in told), default=None)
         older = max(
-            (old["commit_generation"] for old in before.values() if old["commit_generation"] is not None),
+            (
+                before[name]["commit_generation"]
+                for name in tiers.members[source]
+                if name in before and before[name]["commit_generation"] is not None
+            ),
             default=newest,
         )
         behind = sorted(name for name, one in told.items() if newest is not None and one < newest)

@@ -143,7 +143,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
         last, gap = tiers.last(name), tiers.gap(name)
         if last is None or not tiers.needs(name):
             continue
-        firsts = [one for root in tiers.roots(source) if (one := tiers.seen.first_file(root)) is not None]
+        firsts = tiers.source_firsts(source)
         donors, silent = tiers.donors(name)
         items = (place_text(last) or "",)
         proof = evidence_of(tiers, name) | {"needs_file": last[0], "source_first_file": min(firsts, default=None)}

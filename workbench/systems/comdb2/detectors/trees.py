@@ -92,7 +92,7 @@ def orphans(situation: Situation) -> Iterator[Finding]:
 
 
 def unlisted(situation: Situation) -> Iterator[Finding]:
-    """Nodes that others pull from, or that pull, and of which the registry has no row."""
+    """Nodes of the source, and nodes that others pull from, or that pull, of which the registry has no row."""
     tiers = tiers_of(situation)
     files = {row["file"] for row in tiers.seen.nodes.values()}
     if not files or any(one.rejected for one in tiers.case.inputs if one.file in files):
@@ -100,7 +100,8 @@ def unlisted(situation: Situation) -> Iterator[Finding]:
     linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
     for source in tiers.sources:
         own = tiers.roots(source)
-        lacking = [name for name in tiers.members[source] if name in linked and name not in tiers.seen.nodes]
+        # A node of the source needs its row before anybody pulls from it: without it nobody ever will.
+        lacking = [name for name in tiers.members[source] if name in {*linked, *own} and name not in tiers.seen.nodes]
         for of_source in (True, False):
             names = [name for name in lacking if (name in own) == of_source]
             if not names:
@@ -109,12 +110,11 @@ def unlisted(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "TOPOLOGY_ORPHAN",
                 "error" if nobody else "warning",
-                f"{some(names)} {'has' if len(names) == 1 else 'have'} no row in the registry, and "
+                f"{some(names)} {'has' if len(names) == 1 else 'have'} no row in the registry: "
                 + (
-                    "no other node of the source has one: whoever registers is offered nothing"
+                    "no other node of the source has one, and whoever registers is offered nothing"
                     if nobody
-                    else "the rows of who pulls from whom name it: its children are hidden from whoever registers, and it is not "
-                    "offered itself"
+                    else "nobody who registers is offered such a node, and the query may not come to what is below it"
                 ),
                 server=names[0],
                 origin=source,
@@ -243,8 +243,8 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
         elif not _named(tiers, row.source_database, row.source_host):
             why = f"{row.name} waits for {_end(row.source_database, row.source_host)}, which is no node that is known"
         elif not meant & pulling and not any(name == node for node in waiting for name, _ in pulling):
-            why = f"{some(waiting)} wait for a connection from {_end(row.source_database, row.source_host)}, "
-            "and nobody has made one"
+            end = _end(row.source_database, row.source_host)
+            why = f"{some(waiting)} wait{'s' if len(waiting) == 1 else ''} for a connection from {end}, and nobody has made one"
         if why:
             yield Finding(
                 "REVERSE_LINK_MISSING",

@@ -83,6 +83,8 @@ def _content(row: dict[str, str | None]) -> tuple[int, bytes]:
 
 def record_of(values: Values) -> dict[str, Any] | None:
     """One record as a row of the table; None for the sentinel. Raises ValueError for what is neither."""
+    if isinstance(values, list) and values[0] == SENTINEL and len(_FIRST) < len(values) <= len(_DIGEST):
+        return None  # nothing else stands in it, so the fifth column does not tell of which shape it is
     row = _named(values)
     if row.get("lsn") == SENTINEL:
         return None

@@ -96,6 +96,7 @@ class Nodes:
         self._silent: dict[str, str] = {}
         self._no_registry: dict[str, str] = {}
         self._unasked: list[str] = []
+        self._without: list[str] = []
         self._nodes: dict[str, Place] = {}
         self._depths: dict[str, int] = {}
         self._sources: set[str] = set()
@@ -133,7 +134,12 @@ class Nodes:
             except Refused as refused:
                 self._no_registry[place.name] = str(refused)
                 return None  # it has no such table: a node
-            return _Registry(place, clock, tables | {name: self._table(place, name) for name in (_PULLS, _AWAITED)})
+            tables[_PULLS] = self._table(place, _PULLS)
+            try:
+                tables[_AWAITED] = self._table(place, _AWAITED)
+            except Refused as refused:  # without connections in reverse nobody needs it
+                self._without.append(str(refused))
+            return _Registry(place, clock, tables)
         except Problem as problem:
             self._silent[place.name] = str(problem)
             return None
@@ -201,7 +207,9 @@ class Nodes:
 
     def _of_registry(self, folder: Path, wanted: Wanted) -> Gathered:
         assert self._registry, "only then there is such a server"
-        gathered = Gathered(without=["sizes of log files: no statement tells them; list them as nodes/logfiles.tsv"])
+        gathered = Gathered(
+            without=[*self._without, "sizes of log files: no statement tells them; list them as nodes/logfiles.tsv"]
+        )
         if wanted.entries or wanted.verbose:
             gathered.without.append("entries and replication log: there are none")
         gathered.failed += [f"{printable(name)}: not a plain name, not asked" for name in self._unasked]

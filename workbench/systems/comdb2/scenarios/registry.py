@@ -60,7 +60,7 @@ def registered(given: Registration) -> dict[str, Any]:
     if not rules.random_ties:
         own = [[one.database, one.host, one.state] for one in made.after.nodes if one.name == call.name]
         answer["rows"] = [[one.tier, one.database, one.host] for one in made.in_order]
-        answer["caller_row_after"] = own[0] if own and not made.refused else None
+        answer["caller_row_after"] = own[0] if own else None
     return answer
 
 
