@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -120,9 +121,9 @@ def test_a_healthy_tree_needs_nothing(tmp_path: Path) -> None:
     assert made.steps == () and made.courses == ()
 
 
-def planned_of(folder: Path, *nodes: Made) -> Plan:
+def planned_of(folder: Path, *nodes: Made, awaited: Sequence[str] = ()) -> Plan:
     made = Case.create(folder / "case")
-    made.load([written(folder / "in", nodes)])
+    made.load([written(folder / "in", nodes, awaited)])
     planned = plan(made)
     keep(planned, made.folder)
     assert rehearse(planned, made.folder, folder).state == FINISHED
@@ -183,3 +184,28 @@ def test_rows_that_the_registry_lacks_are_made_again(tmp_path: Path) -> None:
         ("restart", "S@s1"),
         ("force_registration", "A@a1"),
     ]
+
+
+def test_a_row_that_makes_a_node_wait_is_deleted_before_all_else(tmp_path: Path) -> None:
+    """After a restart it would wait again, whatever it is told to follow."""
+    waits = Made("A@a1", at=(9, 500), state="Pending")
+    planned = planned_of(tmp_path, Made("S@s1"), waits, Made("A@a2", source="S@s1"), awaited=["A@a1 S@s1"])
+    assert chosen(planned) == {"A@a1": "delete-reverse-row"}
+    refused = {course.way for course in planned.courses if course.refused}
+    assert {"restart", "donor-A@a2", "donor-S@s1"} <= refused
+
+
+@pytest.mark.parametrize("state", ["Active", "Inactive"])
+def test_a_donor_is_one_that_the_registry_offers(state: str, tmp_path: Path) -> None:
+    """A node that is told to follow a copy asks the registry for it all the same."""
+    stuck = Made("A@a1", at=(5, 500), first=4, source="S@s1", age=300)
+    donor = Made("B@b1", first=4, source="S@s1", state=state)
+    planned = planned_of(tmp_path, Made("S@s1"), donor, Made("B@b2", source="S@s1"), stuck)
+    assert chosen(planned)["A@a1"].startswith("donor-B@b1" if state == "Active" else "rebuild-from-B@b")
+
+
+def test_who_is_told_to_follow_a_copy_is_offered_nothing_else(tmp_path: Path) -> None:
+    told = {"physrep_source_dbname": "A", "physrep_source_host": "a1"}
+    gone = Made("A@a1", at=(9, 500), source="S@s1", answers=False, age=900)
+    planned = planned_of(tmp_path, Made("S@s1"), gone, Made("B@b1", at=(9, 500), source="A@a1", tunables=told))
+    assert chosen(planned)["B@b1"] == "donor-S@s1"

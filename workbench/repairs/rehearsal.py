@@ -53,7 +53,7 @@ def _from_tiers(tiers: Tiers) -> Model:
         system.origin_of,
         lambda key: system.halves(key)[0],
         tiers.told.local,
-        {name: hosts for name, (source, hosts) in tiers.told.sources.items() if hosts and source in tiers.sources},
+        tiers.told.sources,
     )
 
 

@@ -363,6 +363,11 @@ def _enlist(model: Any, server: str) -> None:
     model.enlist(server)
 
 
+def _await_nobody(model: Any, server: str) -> None:
+    """A registry of tiers lets a node connect by itself."""
+    model.await_nobody(server)
+
+
 def _set_fanout(model: Any, source: str, fanout: int) -> None:
     """A registry of tiers lets another number of nodes pull from one."""
     model.set_fanout(source, fanout)
@@ -373,6 +378,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "register": _register,
     "pull_from": _pull_from,
     "enlist": _enlist,
+    "await_nobody": _await_nobody,
     "set_fanout": _set_fanout,
     "give": _give,
     "run": _run,

@@ -48,7 +48,7 @@ class TierModel(Model):
     condition  node -> what it is doing, in the words of the diagnosis
     file_of    position -> the number of its file
     position   (source, file) -> the position where the file begins
-    hosts_of   node -> the hosts of the source that it knows; without an entry it knows all
+    follows    node -> the database that it is told to follow, and the hosts of it that it knows; else all of its source
     lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
     """
 
@@ -59,7 +59,7 @@ class TierModel(Model):
     file_of: Callable[[str], int]
     position: Callable[[str, int], str]
     local: bool = True
-    hosts_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    follows: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -235,23 +235,44 @@ class TierModel(Model):
     def register(self, server: str) -> None:
         """It resets itself and asks the registry; it takes the first that it is offered, that is there, and has its file."""
         self.reset(server)
-        source = self.source_of[server]
         database, _, host = server.partition("@")
-        hosts = tuple(self.hosts_of.get(server) or (name.partition("@")[2] for name in self.roots(source)))
-        offer = register(self.rules, self.registry, Call(database, host, self.needed_file(server) or 0, source, hosts))
+        asked, hosts = self.follows.get(server, (self.source_of[server], ()))
+        there = {name.partition("@")[2] for name in self.servers if name.partition("@")[0] == asked}
+        # What is no host may be a tier or a cluster, which stands for all of them.
+        hosts = tuple(hosts) if there & set(hosts) else tuple(sorted(there))
+        offer = register(self.rules, self.registry, Call(database, host, self.needed_file(server) or 0, asked, hosts))
         self.registry = offer.after
-        for candidate in offer.in_order:
+        for candidate in () if self._waits(server) else offer.in_order:
             by = self.servers.get(candidate.name)
             if by is not None and by.up and self._overlaps(candidate.name, server):
-                self.pull_from(server, candidate.name)
+                self._connect(server, candidate.name)
                 return
         self.condition[server] = "no_source"
+
+    def _waits(self, server: str) -> bool:
+        """Whether a row makes it wait until its source connects to it; what is no host there may be its tier or cluster."""
+        database, _, host = server.partition("@")
+        hosts = {name.partition("@")[2] for name in self.servers if name.partition("@")[0] == database}
+        return any(
+            row.database == database and (row.host == host or row.host not in hosts) for row in self.registry.awaited
+        )
+
+    def await_nobody(self, server: str) -> None:
+        """The rows that make it wait are deleted."""
+        awaited = tuple(row for row in self.registry.awaited if row.name != server)
+        self.registry = replace(self.registry, awaited=awaited)
 
     def _overlaps(self, supplier: str, server: str) -> bool:
         has, needed = self.servers[supplier].vector.get(self.source_of[server]), self.needed_file(server)
         return bool(has and has.min and needed is not None and self.file_of(has.min) <= needed)
 
     def pull_from(self, server: str, source: str) -> None:
+        """It is told to follow that node, and asks the registry for it: it may be offered that one, or one below it."""
+        base, _, host = source.partition("@")
+        self.follows = {**self.follows, server: (base, (host,))}
+        self.register(server)
+
+    def _connect(self, server: str, source: str) -> None:
         """It pulls from that node from now on, and from no other."""
         self._unlink(server)
         database, _, host = server.partition("@")
@@ -297,7 +318,7 @@ def tier_model(
     origin_of: Callable[[str], str],
     file_of: Callable[[str], int],
     local: bool = True,
-    hosts_of: Mapping[str, Sequence[str]] | None = None,
+    follows: Mapping[str, tuple[str, Sequence[str]]] | None = None,
 ) -> TierModel:
     """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing."""
     rows = {one.name: one for one in registry.nodes}
@@ -359,7 +380,7 @@ def tier_model(
         file_of=file_of,
         position=lambda source, file: order_key(source, file, 0),
         local=local,
-        hosts_of=hosts_of or {},
+        follows=follows or {},
     )
 
 

@@ -454,7 +454,7 @@ class ReverseRow:
             undo="insert the rows again",
             commands=(("registry", sql.await_nobody(name)),),
             undo_commands=tuple(("registry", sql.await_source(name, row.source)) for row in rows),
-            effects=({"do": "register", "server": name},),
+            effects=({"do": "await_nobody", "server": name}, {"do": "register", "server": name}),
         )
         if rows:
             draft = Draft("delete-reverse-row", f"let {name} connect by itself", (step,))
