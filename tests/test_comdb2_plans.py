@@ -209,3 +209,101 @@ def test_who_is_told_to_follow_a_copy_is_offered_nothing_else(tmp_path: Path) ->
     gone = Made("A@a1", at=(9, 500), source="S@s1", answers=False, age=900)
     planned = planned_of(tmp_path, Made("S@s1"), gone, Made("B@b1", at=(9, 500), source="A@a1", tunables=told))
     assert chosen(planned)["B@b1"] == "donor-S@s1"
+
+
+TOLD = {"physrep_source_dbname": "S", "physrep_source_host": "s1"}
+DEAD = {"answers": False, "age": 900}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "steps"),
+    [
+        (DEAD, DEAD, [("reset", "A@a1"), ("reset", "A@a2")]),
+        (DEAD, {}, [("reset", "A@a1"), ("force_registration", "A@a2")]),
+        ({"answers": False}, {}, [("force_registration", "A@a2")]),
+    ],
+)
+def test_a_circle_is_cut_at_a_node_that_is_gone_or_one_that_answers(
+    first: dict, second: dict, steps: list, tmp_path: Path
+) -> None:
+    """One that is gone is no living node of a circle: it is reset, and nobody waits for it to register."""
+    circle = [
+        Made("A@a1", at=(9, 900), source="A@a2", **first),
+        Made("A@a2", at=(9, 900), source="A@a1", **second),
+    ]
+    planned = planned_of(tmp_path, Made("S@s1"), *circle)
+    assert [(step.repair, step.server) for step in planned.steps] == steps
+    assert planned.unmended == 0 and not any(row["pending"] or row["missing"] for row in planned.after)
+
+
+def test_of_a_circle_through_the_source_its_own_row_goes(tmp_path: Path) -> None:
+    """What pulls from the source does so rightly; to register anew would give it the same place, and leave the circle."""
+    planned = planned_of(
+        tmp_path, Made("S@s1", source="A@a1"), Made("A@a1", source="S@s1", tunables=TOLD), Made("A@a2", source="A@a1")
+    )
+    assert [(step.repair, step.server) for step in planned.steps] == [("disconnect", "S@s1")]
+    assert planned.steps[0].commands == (
+        ("registry", "delete from comdb2_physrep_connections where dbname = 'S' and host = 's1'"),
+    )
+    assert planned.unmended == 0
+
+
+def test_where_nothing_tells_which_database_is_the_source_no_row_of_a_circle_is_deleted(tmp_path: Path) -> None:
+    planned = planned_of(
+        tmp_path, Made("S@s1", source="A@a1"), Made("A@a1", source="S@s1"), Made("A@a2", source="A@a1")
+    )
+    assert not planned.steps and planned.unmended == 1
+    assert any("collect the tunables" in course.refused for course in planned.courses)
+
+
+def test_of_a_node_in_a_circle_with_another_source_one_row_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    written(folder, [Made("S@s1"), Made("A@a1", source="S@s1"), Made("A@a2", source="A@a1")])
+    with (folder / "meta/comdb2_physrep_connections.tsv").open("a") as rows:
+        rows.write("A\ta1\tA\ta2\n")
+    case = Case.create(tmp_path / "case")
+    case.load([folder])
+    planned = plan(case)
+    assert [(step.repair, step.server) for step in planned.steps] == [("force_registration", "A@a1")]
+    assert planned.unmended == 0
+
+
+def of_2023(folder: Path, limit: int, *nodes: Made) -> Plan:
+    """The plan for a registry of that version, which refuses everybody where more wait."""
+    written(folder / "in", nodes, physrep_max_pending_replicants=str(limit))
+    tunables = folder / "in/nodes/tunables.tsv"
+    tunables.write_text(tunables.read_text().replace("physrep_reconnect_interval", "physrep_register_interval"))
+    case = Case.create(folder / "case")
+    case.load([folder / "in"])
+    return plan(case)
+
+
+def test_dead_rows_that_fill_the_registry_are_reset_and_the_living_get_a_source_by_themselves(tmp_path: Path) -> None:
+    dead = [Made(f"A@d{at}", at=(8, 5), state="Pending", **DEAD) for at in range(4)]
+    planned = of_2023(tmp_path, 3, Made("S@s1"), *dead, Made("A@late", at=(8, 6), state="Pending"))
+    assert [(step.repair, step.server) for step in planned.steps] == [("reset", f"A@d{at}") for at in range(4)]
+    assert planned.unmended == 0 and not any(row["pending"] for row in planned.after)
+
+
+def test_where_all_that_wait_are_alive_the_limit_is_raised(tmp_path: Path) -> None:
+    """None of them is ever answered: each counts for all others, and all ask in vain once a second."""
+    waiting = [Made(f"A@a{at}", at=(8, 5), state="Pending") for at in range(5)]
+    planned = of_2023(tmp_path, 3, Made("S@s1"), *waiting)
+    assert [step.repair for step in planned.steps] == ["pending_limit"]
+    assert "physrep_max_pending_replicants 10\n" in planned.steps[0].sends
+    assert planned.unmended == 0 and not any(row["pending"] for row in planned.after)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_the_only_node_of_the_source_is_shut_down_last_and_said_to_be_it(others: int, tmp_path: Path) -> None:
+    sources = [Made("S@s1"), *[Made("S@s2")] * others]
+    planned = planned_of(tmp_path, *sources, Made("A@late", at=(3, 5), first=2, state="Pending"))
+    (course,) = [one for one in planned.courses if one.chosen]
+    assert course.way == "rebuild-from-S@s1"
+    assert ("nobody can write to S" in course.costs) == (not others)
+    assert ("nobody can write to S" in planned.steps[-1].risk) == (not others)
+
+
+def test_only_what_holds_log_files_is_said_to_hold_them(tmp_path: Path) -> None:
+    planned = planned_of(tmp_path, Made("S@s1"), Made("A@a1", source="S@s1", **DEAD))
+    assert "log files" not in planned.steps[0].risk

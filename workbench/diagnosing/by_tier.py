@@ -317,6 +317,19 @@ class Tiers:
         )
         return register(self.told.rules, alone, Call(database, host, last[0], asked, tuple(hosts)))
 
+    def offered(self, name: str) -> list[str] | None:
+        """Whom the registry would offer a node now, of those that can be asked and have its file, as far as they tell."""
+        offer, last = self.offer(name), self.last(name)
+        if offer is None or last is None:
+            return None
+        return [one.name for one in offer.union if self.there(one.name) and self._may_have(one.name, last[0])]
+
+    def _may_have(self, name: str, file: int) -> bool:
+        """Whether a node has a file, or had it when it last reported itself: it was asked later, and may have deleted it."""
+        row = self.seen.nodes.get(name)
+        told = [one for one in (self.seen.first_file(name), row["first_file"] if row else None) if one is not None]
+        return not told or min(told) <= file
+
     def hold(self, source: str) -> LogHold:
         """Who keeps the source from deleting log files."""
         hosts = [one.partition("@")[2] for one in self.roots(source)]
@@ -399,7 +412,7 @@ class Tiers:
         parent = self.parent(name)
         pulls = bool(place and place.parents)
         waits = not pulls and row is not None
-        offered = self.offer(name) if waits and self.needs(name) else None
+        offered = self.offered(name) if waits and self.needs(name) else None
         return conditions.condition(
             conditions.Known(
                 row["state"] if row else None,
@@ -407,15 +420,20 @@ class Tiers:
                 self.told.stale_after,
                 answered,
                 pulls,
-                (conditions.CYCLE if place.problem == CIRCLE else conditions.ORPHAN)
-                if place and place.problem
-                else None,
+                _apart(place),
                 name in self.said_stop,
                 self.last(name),
                 self.known_head(source),
                 parent is not None and self._held_above(name, parent),
                 self.told.delays.get(name),
                 self.may_be_served(name) or not self.needs(name),
-                bool(offered.union) if offered else None,
+                None if offered is None else bool(offered),
             )
         )
+
+
+def _apart(place: Place | None) -> str | None:
+    """What is wrong with where a node hangs, if it does not get the log over another way."""
+    if place is None or not place.problem or (place.problem == CIRCLE and place.tier is not None):
+        return None
+    return conditions.CYCLE if place.problem == CIRCLE else conditions.ORPHAN

@@ -105,8 +105,8 @@ def senders(tiers: Tiers, name: str) -> list[str]:
         parents = [one for one in (place.parents if place else ()) if tiers.states.get(one) not in SERVE_NOBODY]
         firsts = {one: tiers.seen.first_file(one) for one in parents}
         return [one for one, first in firsts.items() if first is None or first <= last[0]]
-    offer = tiers.offer(name) if tiers.states[name] == conditions.PENDING else None
-    return sorted(one.name for one in offer.union if tiers.has(one.name, last)) if offer else []
+    offered = tiers.offered(name) if tiers.states[name] == conditions.PENDING else None
+    return sorted(one for one in offered or () if tiers.has(one, last))
 
 
 def _shown(tiers: Tiers, source: str) -> Callable[[Lsn], str]:

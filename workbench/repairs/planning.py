@@ -254,7 +254,7 @@ class _Planned:
             behind = -len(server.holds) if server is not None and self.system.tiering else 0
             # What waits for a server that is apart from others may be mended with it.
             return (
-                need.server is None,
+                need.server is None and need.origin is not None,
                 need not in also,
                 need.server not in back,
                 not need.hidden,

@@ -223,7 +223,7 @@ class Need:
     @property
     def name(self) -> str:
         """How people call it: the code and whom it is about."""
-        return f"{self.code} {self.link or self.server or self.origin}"
+        return " ".join(filter(None, (self.code, self.link or self.server or self.origin)))
 
     @property
     def hidden(self) -> bool:

@@ -363,6 +363,16 @@ def _enlist(model: Any, server: str) -> None:
     model.enlist(server)
 
 
+def _disconnect(model: Any, server: str) -> None:
+    """A registry of tiers forgets from whom a node pulls, and nothing else of it."""
+    model.disconnect(server)
+
+
+def _set_pending_limit(model: Any, limit: int) -> None:
+    """A registry of tiers lets so many nodes wait before it refuses all that ask."""
+    model.set_pending_limit(limit)
+
+
 def _await_nobody(model: Any, server: str) -> None:
     """A registry of tiers lets a node connect by itself."""
     model.await_nobody(server)
@@ -379,6 +389,8 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "pull_from": _pull_from,
     "enlist": _enlist,
     "await_nobody": _await_nobody,
+    "disconnect": _disconnect,
+    "set_pending_limit": _set_pending_limit,
     "set_fanout": _set_fanout,
     "give": _give,
     "run": _run,

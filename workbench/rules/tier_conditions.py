@@ -28,7 +28,7 @@ SAYS = {
     HUNG: "it has not reported itself for longer than the limit",
     UNREACHABLE: "it did not answer when it was asked, and still reports itself to the registry",
     PENDING: "it waits for a source, and one would be offered to it, or it has found one since",
-    NO_SOURCE: "it waits for a source, and the registry offers it none",
+    NO_SOURCE: "it waits for a source, and the registry offers it none that can serve it",
     GAPPED: "it waits for a source, and no node that answers has the file that it needs next",
     ORPHAN: "nothing says from whom it pulls, or it pulls from a node that does not hang on the source",
     RETIRED: "it was set Inactive and does not report itself: it was taken out, and is no candidate",
@@ -55,13 +55,13 @@ class Known:
     stale     seconds after which that is too long
     answered  whether it answered when it was asked; None: it was not asked
     pulls     the registry says from whom it pulls
-    problem   cycle or orphan, by the tree
+    problem   cycle or orphan, by the tree; none for a node of a circle that hangs on the source by another way
     said_stop its own log ends with the end of its replication
     last      the newest place of its log; `head` that of the source cluster
     held_above  what it lacks, its source lacks, too, or most of it
     delay     seconds that it waits on purpose
     served    some node that answers has what it needs next
-    offered   the registry would offer it a source now; None: not asked
+    offered   the registry would offer it a source now that can serve it; None: not asked
     """
 
     state: str | None
@@ -82,16 +82,18 @@ class Known:
 def condition(one: Known) -> str:
     """The one word for what a node is doing."""
     silent = one.age is not None and one.age >= one.stale
-    if one.problem == CYCLE:
-        return CYCLE
     if one.state == "Inactive" and not one.pulls and not one.answered and (silent or one.age is None):
         return RETIRED
     if one.answered is False:
         if not silent and one.age is not None:
-            return UNREACHABLE
+            return CYCLE if one.problem == CYCLE else UNREACHABLE
         if not one.pulls:
             return HUNG  # it came up, wrote its state and never registered; or nothing is known of it
         return GHOST if one.said_stop else FROZEN
+    if one.problem == CYCLE and not silent:
+        return CYCLE
+    if one.state == "Pending" and silent and one.answered is None:
+        return HUNG  # who waits for a source goes on to report itself
     behind = one.last is not None and one.head is not None and one.last < one.head
     if not one.pulls and (one.state or "").lower() != "active":
         if not behind:

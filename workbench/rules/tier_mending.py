@@ -14,11 +14,11 @@ from itertools import accumulate
 from typing import Any
 
 from workbench.rules.candidates import Call
-from workbench.rules.holding import log_holder
+from workbench.rules.holding import LogHold, log_holder
 from workbench.rules.mending import Lack, Link, Lot, Model, Server
 from workbench.rules.registering import register
 from workbench.rules.tier_rules import Rules
-from workbench.rules.tiers import Lsn, Node, Pull, Registry, Tree, tree
+from workbench.rules.tiers import CIRCLE, Lsn, Node, Pull, Registry, Tree, tree
 from workbench.rules.vectors import Span
 
 GONE = frozenset({"ghost", "frozen", "hung"})
@@ -148,14 +148,40 @@ class TierModel(Model):
         return sorted(able, key=rank)
 
     def ghosts(self) -> list[str]:
-        """Nodes that are gone, and whose rows still say that they pull, or may be pulled from."""
+        """Nodes that are gone, and whose rows still say that they pull, may be pulled from, or wait for a source."""
         pulling = {pull.name for pull in self.registry.pulls}
         states = {one.name: one.state for one in self.registry.nodes}
         return [
             name
             for name, condition in sorted(self.condition.items())
-            if condition in GONE and (name in pulling or states.get(name, "Inactive") not in self.rules.unfit)
+            if condition in GONE and (name in pulling or states.get(name, "Inactive") != "Inactive")
         ]
+
+    def hold(self, source: str) -> LogHold:
+        """Who keeps the nodes of the source from deleting log files."""
+        hosts = [name.partition("@")[2] for name in self.roots(source)]
+        return log_holder(self.rules, self.registry, source, hosts, self.local)
+
+    def waiting(self) -> list[str]:
+        """The nodes that the registry takes to wait for a source."""
+        return sorted(one.name for one in self.registry.nodes if one.state == "Pending")
+
+    def refuses_all(self) -> bool:
+        """Whether so many nodes wait that the registry answers nobody."""
+        most = self.rules.most_pending
+        return most is not None and len(self.waiting()) + self.rules.full_at_limit > most
+
+    def in_circles(self) -> list[str]:
+        """Nodes that come back to themselves and whose row it is: of a circle that the source feeds, not those that only
+        hang on it.
+        """
+        found = []
+        for source in sorted(set(self.source_of.values())):
+            for name, place in self.tree(source).places.items():
+                fed = place.tier is not None and place.tier > 0
+                if place.problem == CIRCLE and not (fed and len(place.parents) == 1):
+                    found.append(name)
+        return sorted(found)
 
     def unlisted(self) -> list[str]:
         """Nodes of the source, and nodes that pull or are pulled from, that have no row in the registry."""
@@ -217,14 +243,17 @@ class TierModel(Model):
         return True
 
     def reset(self, server: str) -> None:
-        """Its row becomes Inactive, and it pulls from nobody; log files that only it held may be deleted."""
+        """Its row becomes Inactive, and it pulls from nobody; its place is free, and files that only it held may be deleted."""
+        self._forget(server)
+        self._ask_again()
+
+    def _forget(self, server: str) -> None:
         source = self.source_of[server]
-        hosts = [name.partition("@")[2] for name in self.roots(source)]
-        held = log_holder(self.rules, self.registry, source, hosts, self.local).kept_from
+        held = self.hold(source).kept_from
         nodes = tuple(replace(one, state="Inactive") if one.name == server else one for one in self.registry.nodes)
         self._unlink(server)
         self.registry = replace(self.registry, nodes=nodes)
-        kept = log_holder(self.rules, self.registry, source, hosts, self.local).kept_from
+        kept = self.hold(source).kept_from
         if held is not None and kept is not None and kept > held:
             for one in self.servers.values():
                 span = one.vector.get(source)
@@ -234,7 +263,17 @@ class TierModel(Model):
 
     def register(self, server: str) -> None:
         """It resets itself and asks the registry; it takes the first that it is offered, that is there, and has its file."""
-        self.reset(server)
+        self._forget(server)
+        self._ask(server)
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        """Who waits and was offered nothing asks every second, and takes what has become free."""
+        for name in self.waiting():
+            if name in self.servers and self.servers[name].up and self.condition[name] == "no_source":
+                self._ask(name)
+
+    def _ask(self, server: str) -> None:
         database, _, host = server.partition("@")
         asked, hosts = self.follows.get(server, (self.source_of[server], ()))
         there = {name.partition("@")[2] for name in self.servers if name.partition("@")[0] == asked}
@@ -256,6 +295,17 @@ class TierModel(Model):
         return any(
             row.database == database and (row.host == host or row.host not in hosts) for row in self.registry.awaited
         )
+
+    def disconnect(self, server: str) -> None:
+        """Its connections are deleted from the registry, and nothing else changes."""
+        parents = self.parents(server)
+        self.links = [link for link in self.links if not (link.consumer == server and link.supplier in parents)]
+        self.registry = replace(self.registry, pulls=tuple(pull for pull in self.registry.pulls if pull.name != server))
+
+    def set_pending_limit(self, limit: int) -> None:
+        """The registry refuses all only when more nodes wait."""
+        self.rules = replace(self.rules, most_pending=limit)
+        self._ask_again()
 
     def await_nobody(self, server: str) -> None:
         """The rows that make it wait are deleted."""
@@ -304,6 +354,7 @@ class TierModel(Model):
     def set_fanout(self, source: str, fanout: int) -> None:
         """The registry lets so many nodes pull from one below that source."""
         self.rules = replace(self.rules, fanouts={**self.rules.fanouts, source: fanout})
+        self._ask_again()
 
     def _unlink(self, server: str) -> None:
         self.links = [link for link in self.links if link.consumer != server]
@@ -335,7 +386,7 @@ def tier_model(
                 order_key(source, *first) if first and last else None, order_key(source, *last) if last else None
             )
             servers[name] = Server(name, None, None, {source: span} if last else {}, None)
-            servers[name].up = node["condition"] not in SILENT
+            servers[name].up = node["condition"] not in SILENT and node.get("probe") != "unreachable"
             source_of[name], condition[name] = source, node["condition"]
             if last:
                 lasts.setdefault(source, {})[name] = last

@@ -25,6 +25,7 @@ HUNG, INACTIVE, FULL, GAP, REBUILT = (
     "REINIT_REQUIRED",
 )
 CYCLE, ORPHAN, REVERSE = "TOPOLOGY_CYCLE", "TOPOLOGY_ORPHAN", "REVERSE_LINK_MISSING"
+LIMIT = "PENDING_LIMIT"
 
 DONORS = 3
 """Of many nodes that could serve another one, so many are compared."""
@@ -84,9 +85,17 @@ def _also(view: View, model: Model) -> Iterator[Need]:
     for name in model.over_full():
         if name in told:
             yield Need(FULL, view.suffix, name)
+    circles = set(model.in_circles())
+    cut = any(model.servers[name].up for name in circles)  # then not at a node that does not answer
     for name, condition in sorted(model.condition.items()):
+        if name in circles and cut and not model.servers[name].up:
+            continue
         if condition in _APART:
             yield Need(_APART[condition], view.suffix, name)
+        elif name in circles and condition not in GONE:  # those are reset, and their row is gone then
+            yield Need(CYCLE, view.suffix, name)
+    if model.refuses_all() and not model.ghosts():  # with those out of the way others may be answered
+        yield Need(LIMIT, view.suffix)
     for name in model.unlisted() if view.about(ORPHAN) else ():
         if model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
@@ -120,12 +129,12 @@ _FOR_GOOD = "is gone for good: look at the machine, no table tells it from a fro
 def reset_step(view: View, name: str, why: str) -> Step:
     """What makes a row Inactive, and deletes its connection."""
     model = _tiers(view)
-    row, parents = model.row(name), model.parents(name)
+    row, parents, held = model.row(name), model.parents(name), model.hold(model.source_of[name]).holders
     state = row.state if row and row.state is not None else "Active"
     below = model.tree(model.source_of[name]).places.get(name)
     children = ", ".join(below.children) if below else ""
     back = [sql.set_state(name, state), *(sql.connect(name, parent) for parent in parents)]
-    holds = "log files that only it held may be deleted by the others at once" if model.rules.holding else ""
+    holds = "log files that only it held may be deleted by the others at once" if name in held else ""
     stays = f"{children} go on pulling from it, if it still serves them" if children else ""
     frozen = "a node that was only frozen registers anew when it goes on, and what it needs may be gone by then"
     return Step(
@@ -144,6 +153,67 @@ def reset_step(view: View, name: str, why: str) -> Step:
         effects=({"do": "reset", "server": name},),
         details={"parents": parents, "state": state},
     )
+
+
+class Disconnect:
+    """Delete the row that says that a node of the source pulls from one below it."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For circles that lead through the source."""
+        if need.code != CYCLE or need.server is None or not _of_source(view, need.server):
+            return
+        model, name = _tiers(view), need.server
+        source, parents = model.source_of[name], model.parents(name)
+        says = f"delete the connection of {name}, which is of the source"
+        if all(followed != source for followed, _ in model.follows.values()):
+            # In a circle every database could be the one at the top.
+            why = f"nobody is told to follow {source}: collect the tunables, to see which database is the source"
+            yield Draft("disconnect", says, refused=why)
+            return
+        step = Step(
+            key=f"disconnect-{name}",
+            repair="disconnect",
+            server=name,
+            on="registry",
+            suffix=view.suffix,
+            says=f"the registry forgets that {name} pulls from {', '.join(parents)}",
+            stands_on=f"{name} is of the source: look that no replicate_from stands in its configuration",
+            expects=f"{name} has no row in comdb2_physrep_connections",
+            risk="what pulls from it stays as it is",
+            undo="insert the row again",
+            commands=(("registry", sql.disconnect(name)),),
+            undo_commands=tuple(("registry", sql.connect(name, parent)) for parent in parents),
+            effects=({"do": "disconnect", "server": name},),
+        )
+        yield _safe(Draft("disconnect", says, (step,)), name, *parents)
+
+
+class RaiseLimit:
+    """Let more nodes wait for a source before the registry refuses all."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For registries that refuse everybody although no row that waits is of a node that is gone."""
+        if need.code != LIMIT:
+            return
+        model = _tiers(view)
+        before, waiting = model.rules.most_pending, model.waiting()
+        limit = 2 * len(waiting)
+        step = Step(
+            key="pending-limit",
+            repair="pending_limit",
+            server=next(name for name in waiting if name in model.servers),
+            on="registry",
+            suffix=view.suffix,
+            says=f"the registry lets {limit} nodes wait in place of {before}, and answers again",
+            stands_on="the database that holds the registry can be restarted, its nodes one after the other",
+            expects=f"fewer than {len(waiting)} nodes are Pending within a minute: each asks once a second",
+            risk="while it restarts nobody registers and no report is recorded; who pulls goes on pulling",
+            undo=f"take the line out, or set it back to {before}, and restart",
+            sends="# in the configuration file of the database that holds the registry, on each of its nodes; then restart them\n"
+            f"physrep_max_pending_replicants {limit}\n",
+            effects=({"do": "set_pending_limit", "limit": limit},),
+        )
+        yield Draft("raise-pending-limit", f"raise the limit of nodes that wait to {limit}", (step,))
 
 
 class Restart:
@@ -218,7 +288,7 @@ class ForceRegistration:
         model = _tiers(view)
         name = need.server
         if name is None or (need.code != FULL and _of_source(view, name)):
-            return
+            return  # of the source, `Disconnect` and `Restart` are for
         above = {model.condition.get(one) for one in model.parents(name)}
         if need.code not in (FULL, CYCLE, ORPHAN) and not (need.lacks and above and above <= GONE):
             return
@@ -278,7 +348,7 @@ def _force(view: View, name: str) -> Step:
 
 
 def _in_circle(model: TierModel, name: str) -> bool:
-    return model.condition.get(name) == "cycle"
+    return name in model.in_circles()
 
 
 class FanoutOverride:
@@ -370,15 +440,17 @@ class Rebuild:
         if name is None or not need.lacks or _of_source(view, name):
             return
         for sibling in [one for one in self._siblings(model, name) if one not in _parted(view)][:DONORS]:
+            writes = _alone_writes(model, sibling)
             steps = (
                 *((reset_step(view, name, "has ended"),) if model.parents(name) else ()),
-                self._step(view, name, sibling),
+                self._step(view, name, sibling, writes),
             )
             draft = Draft(
                 f"rebuild-from-{sibling}",
                 f"build {name} anew from a copy of {sibling}",
                 steps,
                 load=f"all data of {sibling} is copied once",
+                costs=writes,
                 downtime=f"{name}, and {sibling} while it is copied",
             )
             yield _safe(draft, name, sibling, *model.parents(name))
@@ -399,7 +471,7 @@ class Rebuild:
         return sorted(whole, key=rank)
 
     @staticmethod
-    def _step(view: View, name: str, sibling: str) -> Step:
+    def _step(view: View, name: str, sibling: str, writes: str) -> Step:
         source, host = sibling.partition("@")[2], name.partition("@")[2]
         todo = [
             f"1. end the process of {name}, if it is still there",
@@ -418,7 +490,9 @@ class Rebuild:
             says=f"all data of {name} is replaced by a copy of {sibling}, which is shut down for the time of copying",
             stands_on=f"{sibling} is up to date and can be shut down; there is room for the copy",
             expects=f"{name} registers when it starts, and the end of its log moves with that of the source",
-            risk="a copy of a node that runs is no copy; nodes that pull from it find another source meanwhile",
+            risk="; ".join(filter(None, (writes, "a copy of a node that runs is no copy")))
+            + "; nodes that pull from it find another source meanwhile"
+            + (", or wait" if writes else ""),
             cannot_undo="the data directory is replaced: move the old one aside first, as long as there is room",
             sends="".join(f"{line}\n" for line in todo),
             changes=ALL,
@@ -429,6 +503,17 @@ class Rebuild:
             ),
             details={"level": [sibling, name]},
         )
+
+
+def _alone_writes(model: TierModel, name: str) -> str:
+    """What it costs to shut down the only node of the source that is there; empty: it is not that one."""
+    source = model.source_of[name]
+    writing = [one for one in model.roots(source) if model.servers[one].up]
+    return (
+        f"while {name} is shut down nobody can write to {source}: no other node of it is there"
+        if writing == [name]
+        else ""
+    )
 
 
 class ReverseRow:
@@ -474,6 +559,7 @@ class AskTopology:
 REPAIRS = Repairs(
     (
         ResetNode(),
+        Disconnect(),
         ForceRegistration(),
         Restart(),
         ReverseRow(),
@@ -481,6 +567,7 @@ REPAIRS = Repairs(
         Donor(),
         Rebuild(),
         StartReplication(),
+        RaiseLimit(),
         AskTopology(),
     ),
     _checks,

@@ -105,7 +105,10 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
         if state != STOPPED:
             offer = tiers.offer(name)
             offered = [one.name for one in offer.union] if offer else []
-            why = f"it would be offered {some(offered)}" if offered else _why_none(tiers, name)
+            useful = tiers.offered(name) or []
+            why = f"it would be offered {some(useful or offered)}" if offered else _why_none(tiers, name)
+            if offered and not useful:
+                why += "; none of those that answer still has its file"
             fix = [
                 step(
                     "see below who has the file that it needs (LOG_GAP)"
@@ -145,6 +148,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             continue
         firsts = tiers.source_firsts(source)
         donors, silent = tiers.donors(name)
+        fit = [one for one in donors if _may_be_offered(tiers, one)]
         items = (place_text(last) or "",)
         proof = evidence_of(tiers, name) | {"needs_file": last[0], "source_first_file": min(firsts, default=None)}
         proof |= {"served_by": ", ".join(donors) or None, "served_by_silent": ", ".join(silent) or None}
@@ -183,17 +187,15 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "error",
                 f"{name} needs log file {last[0]}, which its source has deleted (it begins with file "
                 f"{min(firsts)}); {some(donors)} "
-                f"still ha{'s' if len(donors) == 1 else 've'} it",
+                f"still ha{'s' if len(donors) == 1 else 've'} it"
+                + (
+                    ""
+                    if fit
+                    else ", and the registry would offer none of them: by their rows they wait or were taken out"
+                ),
                 evidence=evidence,
                 fix=(
-                    step(
-                        f"let {name} replicate from {donors[0]} at once: replicate_from {donors[0].partition('@')[0]} "
-                        f"@{donors[0].partition('@')[2]} in its configuration, then start it",
-                        "the registry would not offer that node: its query begins at the source and drops all "
-                        "below a node without "
-                        "the file",
-                        "first see that the donor still has the file: nothing keeps it from deleting it",
-                    ),
+                    *(_from_donor(name, donor) for donor in fit[:1]),
                     _rebuild(tiers, name, source),
                 ),
                 server=name,
@@ -247,6 +249,21 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 origin=source,
                 items=items,
             )
+
+
+def _may_be_offered(tiers: Tiers, name: str) -> bool:
+    """Whether a registry that is asked for this very node would offer it."""
+    row = tiers.seen.nodes.get(name)
+    return row is not None and row["state"] not in tiers.told.rules.unfit
+
+
+def _from_donor(name: str, donor: str) -> dict[str, str | None]:
+    database, _, host = donor.partition("@")
+    return step(
+        f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
+        "the registry would not offer that node: its query begins at the source and drops all below a node without the file",
+        "first see that the donor still has the file: nothing keeps it from deleting it",
+    )
 
 
 def _rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import CYCLE, GONE, HUNG, ORPHAN, SAYS
+from workbench.rules.tier_conditions import GONE, HUNG, ORPHAN, SAYS
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
@@ -21,26 +21,59 @@ FORCE = "exec procedure sys.cmd.send('physrep_force_registration') on it"
 def cycles(situation: Situation) -> Iterator[Finding]:
     """Nodes that pull from each other in a circle: a finding for each circle."""
     tiers = tiers_of(situation)
-    left = [(source, name) for source, name in each(tiers) if tiers.states[name] == CYCLE]
-    while left:
-        source, name = left[0]
-        circle = _circle(tiers, name)
-        left = [one for one in left if one[1] not in circle]
-        yield Finding(
-            "TOPOLOGY_CYCLE",
-            "error",
-            f"{some(circle, 6)} pull from each other in a circle: no change of {source} reaches them over it",
-            server=circle[0],
-            origin=source,
-            evidence=first_few(evidence_of(tiers, one) for one in circle),
-            fix=(
-                step(
-                    f"delete the row of {circle[0]} from comdb2_physrep_connections, and let it register anew ({FORCE})",
-                    "every node of a circle waits for the others",
-                    "until then the registry's own query goes round in the circle",
-                ),
-            ),
+    for source in tiers.sources:
+        left = [name for name in tiers.members[source] if (place := tiers.place(name)) and place.problem == CIRCLE]
+        while left:
+            circle = _circle(tiers, left[0])
+            left = [name for name in left if name not in circle]
+            yield _cycle(tiers, source, circle)
+
+
+def _cycle(tiers: Tiers, source: str, circle: list[str]) -> Finding:
+    known = any(followed == source for followed, _ in tiers.told.sources.values())
+    own = [name for name in circle if name in tiers.roots(source)] if known else []
+    gone_ones = [name for name in circle if tiers.states[name] in (*GONE, HUNG)]
+    also_fed = [name for name in circle if (place := tiers.place(name)) and place.tier is not None]
+    living = [name for name in circle if tiers.there(name)] or circle
+    name = next(iter(own or gone_ones or [one for one in also_fed if _has_another_source(tiers, one)] or living))
+    row = f"delete the row of {name} from comdb2_physrep_connections"
+    if len(circle) == 1:
+        what = f"{name} is said to pull from itself"
+    else:
+        what = f"{some(circle, 6)} pull from each other in a circle"
+    if own:
+        what += f": {name} is of the source {source}, and pulls from no node below it"
+        do, why = row, "a node of the source has no row there: whoever asks the registry is led round by it"
+    elif also_fed and not known:
+        what += f": {source} is taken for the source, and nothing tells so"
+        do, why = "collect the tunables of all nodes", "whom each is told to follow shows which database is the source"
+    elif also_fed:
+        what += ": one of them pulls from outside, too"
+        do, why = (
+            f"{row}, and let it register anew ({FORCE})",
+            "one source for each node is enough, and none of the circle",
         )
+    else:
+        what += f": no change of {source} reaches {'them' if len(circle) > 1 else 'it'} over it"
+        do, why = f"{row}, and let it register anew ({FORCE})", "every node of a circle waits for the others"
+        if name in gone_ones:
+            do, why = RESET.format(*name.split("@", 1)), "it is gone, and its row is what closes the circle"
+            left = [one for one in circle if one not in gone_ones]
+            do += f"; then let {left[0]} register anew ({FORCE})" if left else ""
+    return Finding(
+        "TOPOLOGY_CYCLE",
+        "error",
+        what,
+        server=name,
+        origin=source,
+        evidence=first_few(evidence_of(tiers, one) for one in circle),
+        fix=(step(do, why, "until then the registry's own query goes round in the circle" if also_fed else None),),
+    )
+
+
+def _has_another_source(tiers: Tiers, name: str) -> bool:
+    place = tiers.place(name)
+    return bool(place and len(place.parents) > 1)
 
 
 def _circle(tiers: Tiers, name: str) -> list[str]:
