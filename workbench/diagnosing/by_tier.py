@@ -228,9 +228,13 @@ class Tiers:
     def retired(self, name: str) -> bool:
         """Whether a node was taken out of the tree: what it lacks, nobody misses."""
         row, age = self.seen.nodes.get(name), self.seen.age(name)
-        pulls = any(pull.name == name for pull in self.seen.pulls)
         silent = age is None or age >= self.told.stale_after
-        return bool(row and row["state"] == "Inactive" and silent and not pulls and not self.seen.answered(name))
+        out = row and row["state"] == "Inactive" and silent and name not in self._pulling
+        return bool(out and not self.seen.answered(name))
+
+    @cached_property
+    def _pulling(self) -> set[str]:
+        return {pull.name for pull in self.seen.pulls}
 
     def alive_roots(self, source: str) -> list[str]:
         """The nodes of the source that answer, or report themselves although they did not answer when they were asked."""

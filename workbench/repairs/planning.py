@@ -178,14 +178,15 @@ class _Planned:
             self.open.append(
                 f"{count:,} changes are thrown away by servers that take all data anew without being told to: save them first"
             )
-        for name in sorted(model.servers):
-            mine = [lack for lack in model.pending() & later.held() if lack.server == name]
-            if mine:
-                count = model.changes(mine)
-                self.open.append(
-                    f"{count:,} changes are on their way to {name}, over links that run: if they do not arrive in some "
-                    "minutes, collect again, load both snapshots and plan anew"
-                )
+        coming: dict[str, list[Lack]] = {}
+        for lack in model.pending() & later.held():
+            coming.setdefault(lack.server, []).append(lack)
+        for name, mine in sorted(coming.items()):
+            count = model.changes(mine)
+            self.open.append(
+                f"{count:,} changes are on their way to {name}, over links that run: if they do not arrive in some "
+                "minutes, collect again, load both snapshots and plan anew"
+            )
 
     def view_of(self, suffix: str | None) -> View:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
@@ -448,14 +449,13 @@ def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> s
 
 def _state(model: Model, suffix: str | None) -> list[dict[str, Any]]:
     """What each server lacks, in changes."""
-    rows = []
     gone = model.gone()
-    for name in sorted(model.servers):
-        counts = {
-            what: model.changes(
-                lack for lack in some if lack.server == name and lack.lot in model.given and lack.lot not in gone
-            )
-            for what, some in (("missing", model.missing()), ("pending", model.pending()))
-        }
-        rows.append({"server": name, "suffix": suffix, **counts})
-    return rows
+    lacking: dict[str, dict[str, list[Lack]]] = {name: {"missing": [], "pending": []} for name in sorted(model.servers)}
+    for what, some in (("missing", model.missing()), ("pending", model.pending())):
+        for lack in some:
+            if lack.lot in model.given and lack.lot not in gone:
+                lacking[lack.server][what].append(lack)
+    return [
+        {"server": name, "suffix": suffix} | {what: model.changes(lacks) for what, lacks in mine.items()}
+        for name, mine in lacking.items()
+    ]
