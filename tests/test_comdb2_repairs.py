@@ -229,8 +229,8 @@ def test_of_too_many_children_as_few_as_need_be_register_anew() -> None:
     after.do(effects(ways["fanout-override"]))
     assert after.over_full() == []
     (step,) = ways["fanout-override"].steps
-    assert step.commands == (("registry", "exec procedure sys.cmd.send('physrep_fanout_override S 4')"),)
-    assert step.undo_commands == (("registry", "exec procedure sys.cmd.send('physrep_fanout_override S 2')"),)
+    assert step.commands == (("each_registry", "exec procedure sys.cmd.send('physrep_fanout_override S 4')"),)
+    assert step.undo_commands == (("each_registry", "exec procedure sys.cmd.send('physrep_fanout_override S 2')"),)
 
 
 def test_a_circle_is_cut_and_topology_is_not_asked() -> None:

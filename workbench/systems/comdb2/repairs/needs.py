@@ -1,0 +1,86 @@
+"""What is to be mended in a tree although nothing may be lacking, and what the repairs share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.repairs.plans import Draft, Need, View
+from workbench.rules.tier_mending import GONE, TierModel
+from workbench.systems.comdb2 import sql
+
+if TYPE_CHECKING:
+    from workbench.rules.mending import Model
+
+HUNG, INACTIVE, FULL, GAP, REBUILT = (
+    "REPLICANT_HUNG",
+    "REPLICANT_INACTIVE",
+    "FANOUT_EXCEEDED",
+    "LOG_GAP",
+    "REINIT_REQUIRED",
+)
+CYCLE, ORPHAN, REVERSE = "TOPOLOGY_CYCLE", "TOPOLOGY_ORPHAN", "REVERSE_LINK_MISSING"
+LIMIT = "PENDING_LIMIT"
+
+_APART = {"cycle": CYCLE, "orphan": ORPHAN}
+"""Condition of a node -> what is to be mended."""
+
+STUCK = (REBUILT, GAP, CYCLE, ORPHAN, HUNG, INACTIVE, REVERSE)
+"""Of what was found of a node that lacks something, the first of these is what it is called."""
+
+
+def also(view: View, model: Model) -> Iterator[Need]:
+    """Rows of nodes that are gone, nodes that serve too many, and nodes that hang on no source."""
+    assert isinstance(model, TierModel)
+    for name in model.ghosts():
+        yield Need(HUNG, view.suffix, name)
+    told = {one.server for one in view.about(FULL)}
+    for name in model.over_full():
+        if name in told:
+            yield Need(FULL, view.suffix, name)
+    circles = set(model.in_circles())
+    cut = any(model.servers[name].up for name in circles)  # then not at a node that does not answer
+    for name, condition in sorted(model.condition.items()):
+        if name in circles and cut and not model.servers[name].up:
+            continue
+        if condition in _APART:
+            yield Need(_APART[condition], view.suffix, name)
+        elif name in circles and condition not in GONE:  # those are reset, and their row is gone then
+            yield Need(CYCLE, view.suffix, name)
+    if model.refuses_all() and not model.ghosts():  # with those out of the way others may be answered
+        yield Need(LIMIT, view.suffix)
+    for name in model.unlisted() if view.about(ORPHAN) else ():
+        if model.condition[name] not in _APART:
+            yield Need(ORPHAN, view.suffix, name)
+    for one in view.about(REVERSE):
+        if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):
+            yield Need(REVERSE, view.suffix, one.server)
+
+
+def safe(draft: Draft, *names: str) -> Draft:
+    """A name that is no plain word stands in no statement: what it would become there nobody can say."""
+    odd = [name for name in names if not sql.is_plain(name)]
+    if not odd:
+        return draft
+    return Draft(draft.way, draft.says, refused=f"{odd[0]!a} is no plain name, and goes into no statement")
+
+
+def tiers_of(view: View) -> TierModel:
+    """The model, which is one of tiers."""
+    assert isinstance(view.model, TierModel), "these repairs are of nodes in tiers"
+    return view.model
+
+
+def of_source(view: View, name: str) -> bool:
+    """A node of the source cluster: its cluster brings it up to date, and no node below it may be copied over it."""
+    return name.partition("@")[0] == tiers_of(view).source_of.get(name)
+
+
+def parted(view: View) -> set[str | None]:
+    """Nodes whose log is another history than that of the source, or goes on behind it: who pulls from one gets that, too."""
+    return {one.server for one in view.about("LOG_DIVERGED")}
+
+
+def fanout_below(model: TierModel, name: str) -> int:
+    """How many may pull from one below the source of that node."""
+    return model.rules.fanout_of(model.source_of[name])

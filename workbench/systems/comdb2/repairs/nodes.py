@@ -1,0 +1,303 @@
+"""Repairs of nodes: started again, sent to another source, built anew from a copy; and what is better left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from workbench.repairs.plans import ALL, Draft, Need, Step, View
+from workbench.rules.balancing import Files, balanced
+from workbench.rules.tier_mending import GONE, TierModel
+from workbench.systems.comdb2 import sql
+from workbench.systems.comdb2.repairs.needs import CYCLE, FULL, ORPHAN, fanout_below, of_source, parted, safe, tiers_of
+from workbench.systems.comdb2.repairs.registry import reset_step
+
+DONORS = 3
+"""Of many nodes that could serve another one, so many are compared."""
+
+
+class Restart:
+    """Shut a node down and start it again: it registers when it starts."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For nodes whose replication was stopped, or that wait though somebody would be offered to them."""
+        model = tiers_of(view)
+        name = need.server
+        if name is None:
+            return
+        if of_source(view, name):
+            if need.code == ORPHAN:
+                yield safe(Draft(f"restart-{name}", f"restart {name}", (_enlisting(view, name),), downtime=name), name)
+            return
+        if model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
+            return
+        step = _restarted(
+            view,
+            name,
+            {"do": "register", "server": name},
+            says="it asks the registry for a source",
+            stands_on="whoever runs it can start it",
+            expects=f"{name} is Active, has a row in comdb2_physrep_connections, and sends keepalives",
+            risk="what it is offered is left to the registry; nodes that pull from it find another source meanwhile",
+            cannot_undo="from whom it pulled before, the registry may not offer again",
+        )
+        yield safe(Draft("restart", f"shut {name} down and start it again", (step,), downtime=name), name)
+
+
+def _enlisting(view: View, name: str) -> Step:
+    return _restarted(
+        view,
+        name,
+        {"do": "enlist", "server": name},
+        says="it writes its row into the registry when it starts",
+        stands_on="the other nodes of its cluster do its work meanwhile",
+        expects=f"{name} is Active in comdb2_physreps",
+        risk="; ".join(
+            filter(
+                None,
+                (_alone_writes(tiers_of(view), name), "nodes that pull from it find another source meanwhile, or wait"),
+            )
+        ),
+        cannot_undo="a row that it wrote does no harm",
+    )
+
+
+def _restarted(
+    view: View, name: str, effect: dict[str, str], says: str, stands_on: str, expects: str, risk: str, cannot_undo: str
+) -> Step:
+    return Step(
+        key=f"restart-{name}",
+        repair="restart",
+        server=name,
+        on=name,
+        suffix=view.suffix,
+        says=f"{name} is shut down cleanly and started again; {says}",
+        stands_on=f"{name} can be shut down now: {stands_on}",
+        expects=expects,
+        risk=risk,
+        cannot_undo=f"it runs as before; {cannot_undo}",
+        commands=(("at", *sql.split(name), sql.send("exit")),),
+        sends=f"# after it has ended, start {name} again, as its service does\n",
+        effects=(effect,),
+    )
+
+
+class StartReplication:
+    """Starting the replication of a node by command."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For nodes that were stopped by command: what everybody tries first."""
+        model = tiers_of(view)
+        if need.server is not None and model.condition.get(need.server) == "stopped":
+            why = "in the one known try the whole node hung: it answered no SQL any more, its state was `InActive`"
+            says = f"call sys.cmd.start_replication on {need.server}"
+            yield Draft("start-replication", says, refused=why)
+
+
+class ForceRegistration:
+    """Let nodes ask the registry anew, without stopping them."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For nodes under one that serves too many or is gone, and for nodes that hang on no source."""
+        model = tiers_of(view)
+        name = need.server
+        if name is None or (need.code != FULL and of_source(view, name)):
+            return  # of the source, `Disconnect` and `Restart` are for
+        above = {model.condition.get(one) for one in model.parents(name)}
+        if need.code not in (FULL, CYCLE, ORPHAN) and not (need.lacks and above and above <= GONE):
+            return
+        if need.code == FULL:
+            # Those that have to move for the fewest moves, if each went where there is room.
+            found = balanced(model.registry, model.source_of[name], fanout_below(model, name), _files(model))
+            moving = [one.name for one in found.moves if one.was == name and model.servers[one.name].up]
+        else:
+            moving = [name]
+        steps = tuple(_force(view, one) for one in moving)
+        says = f"let {', '.join(moving[:3])}{', ...' if len(moving) > 3 else ''} ask the registry anew"
+        if steps:
+            yield safe(
+                Draft("force-registration", says, steps), *moving, *(up for one in moving for up in model.parents(one))
+            )
+
+
+def _files(model: TierModel) -> Files:
+    """Node -> first and last file of its log, of those that are there."""
+    found = {}
+    for name, server in model.servers.items():
+        span = server.vector.get(model.source_of[name])
+        if server.up and span and span.min and span.max:
+            found[name] = (model.file_of(span.min), model.file_of(span.max))
+    return found
+
+
+def _force(view: View, name: str) -> Step:
+    model = tiers_of(view)
+    parents = model.parents(name)
+    back = tuple(("registry", sql.connect(name, parent)) for parent in parents)
+    return Step(
+        key=f"force-registration-of-{name}",
+        repair="force_registration",
+        server=name,
+        on=name,
+        suffix=view.suffix,
+        says=f"{name} closes its connection and registers anew",
+        stands_on=f"{name} replicates, and the registry would offer it a node that has its file",
+        expects=f"the row of {name} in comdb2_physrep_connections names another source"
+        if model.row(name)
+        else f"{name} has a row in comdb2_physreps, and is Active",
+        risk="of equal candidates the registry takes one by chance: it may be the same one again; builds that do not know the "
+        "message say so, and then a clean restart of the node does the same",
+        cannot_undo="from whom it pulled before, only the registry can offer it again",
+        commands=(
+            *((("registry", sql.disconnect(name)),) if _in_circle(model, name) else ()),
+            ("at", *sql.split(name), sql.send("physrep_force_registration")),
+        ),
+        undo_commands=back if _in_circle(model, name) else (),
+        effects=({"do": "register", "server": name},),
+    )
+
+
+def _in_circle(model: TierModel, name: str) -> bool:
+    return name in model.in_circles()
+
+
+class Donor:
+    """Point a node at another one that still has the file it needs."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For nodes that lack something; those that do not have the file are named too, and refused."""
+        model = tiers_of(view)
+        name = need.server
+        if name is None or not need.lacks or of_source(view, name):
+            return
+        able = [one for one in model.serving(name) if one not in parted(view)]
+        for donor in able[:DONORS]:
+            yield safe(
+                Draft(
+                    f"donor-{donor}", f"let {name} pull from {donor}", (_donor_step(view, name, donor),), downtime=name
+                ),
+                name,
+                donor,
+            )
+        if not able:
+            file = model.needed_file(name)
+            for donor in sorted(one for one in model.tree(model.source_of[name]).roots if model.servers[one].up)[:1]:
+                why = f"{donor} does not have file {file} any more, and neither has any other node that answers"
+                yield Draft(f"donor-{donor}", f"let {name} pull from {donor}", refused=why)
+
+
+def _donor_step(view: View, name: str, donor: str) -> Step:
+    model = tiers_of(view)
+    file = model.needed_file(name)
+    line = f"replicate_from {donor.partition('@')[0]} @{donor.partition('@')[2]}"
+    return Step(
+        key=f"{name}-from-{donor}",
+        repair="replicate_from",
+        server=name,
+        on=name,
+        suffix=view.suffix,
+        says=f"{name} pulls from {donor}, which has file {file}",
+        stands_on=f"{donor} still has file {file} when {name} starts: where it was gone by then it failed",
+        expects=f"the end of the log of {name} moves past file {file}",
+        risk=f"{donor} deletes files meanwhile like any other node: be quick, or let its MIN_KEEP_LOGS be raised first",
+        undo=f"put the old line replicate_from back, and start {name} again, once it is up to date",
+        sends=f"# in the configuration file of {name}, in place of replicate_from; then shut it down and start it\n{line}\n",
+        effects=({"do": "pull_from", "server": name, "source": donor},),
+        details={"line": line},
+    )
+
+
+class Rebuild:
+    """Build a node anew from a copy of another one that was shut down cleanly."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For nodes that no log can bring up to date; from the nodes of its database first."""
+        # One that is gone is taken out of the tree: nobody has to shut another node down for it.
+        model = tiers_of(view)
+        name = need.server
+        if name is None or not need.lacks or of_source(view, name):
+            return
+        for sibling in [one for one in self._siblings(model, name) if one not in parted(view)][:DONORS]:
+            writes = _alone_writes(model, sibling)
+            steps = (
+                *((reset_step(view, name, "has ended"),) if model.parents(name) else ()),
+                self._step(view, name, sibling, writes),
+            )
+            draft = Draft(
+                f"rebuild-from-{sibling}",
+                f"build {name} anew from a copy of {sibling}",
+                steps,
+                load=f"all data of {sibling} is copied once",
+                costs=writes,
+                downtime=f"{name}, and {sibling} while it is copied",
+            )
+            yield safe(draft, name, sibling, *model.parents(name))
+
+    @staticmethod
+    def _siblings(model: TierModel, name: str) -> list[str]:
+        """Who is up to date and could be copied: of the same database, then any replicant; the source itself last."""
+        source, database = model.source_of[name], name.partition("@")[0]
+        here = [one for one in model.servers.values() if one.up and model.source_of[one.name] == source]
+        most = max((len(one.holds) for one in here), default=0)
+        whole = [one.name for one in here if one.name != name and len(one.holds) == most]
+        whole = [one for one in whole if model.condition[one] in ("healthy", "behind", "delayed", "delayed_above")]
+
+        def rank(one: str) -> tuple[bool, bool, str]:
+            base = one.partition("@")[0]
+            return base == source, base != database, one
+
+        return sorted(whole, key=rank)
+
+    @staticmethod
+    def _step(view: View, name: str, sibling: str, writes: str) -> Step:
+        source, host = sibling.partition("@")[2], name.partition("@")[2]
+        todo = [
+            f"1. end the process of {name}, if it is still there",
+            f"2. shut {sibling} down cleanly: {sql.send('exit')}; wait until its process has ended",
+            f"3. copy its whole data directory, logs included, from {source} to {host}, in place of what is there",
+            f"4. start {sibling} again",
+            f"5. keep the configuration file of {name}: its own name, replicate_from, physrep_metadb; `nonames` must be set",
+            f"6. start {name}",
+        ]
+        return Step(
+            key=f"rebuild-{name}-from-{sibling}",
+            repair="rebuild",
+            server=name,
+            on=name,
+            suffix=view.suffix,
+            says=f"all data of {name} is replaced by a copy of {sibling}, which is shut down for the time of copying",
+            stands_on=f"{sibling} is up to date and can be shut down; there is room for the copy",
+            expects=f"{name} registers when it starts, and the end of its log moves with that of the source",
+            risk="; ".join(filter(None, (writes, "a copy of a node that runs is no copy")))
+            + "; nodes that pull from it find another source meanwhile"
+            + (", or wait" if writes else ""),
+            cannot_undo="the data directory is replaced: move the old one aside first, as long as there is room",
+            sends="".join(f"{line}\n" for line in todo),
+            changes=ALL,
+            effects=(
+                {"do": "initialise", "source": sibling, "server": name},
+                {"do": "start", "server": name},
+                {"do": "register", "server": name},
+            ),
+            details={"level": [sibling, name]},
+        )
+
+
+def _alone_writes(model: TierModel, name: str) -> str:
+    """What it costs to shut down the only node of the source that is there; empty: it is not that one."""
+    source = model.source_of[name]
+    writing = [one for one in model.roots(source) if model.servers[one].up]
+    return (
+        f"while {name} is shut down nobody can write to {source}: no other node of it is there"
+        if writing == [name]
+        else ""
+    )
+
+
+class AskTopology:
+    """The procedure that is said to return all nodes with their tiers."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For trees that are not whole: who looks for the shape of a tree finds this first."""
+        if need.code in (CYCLE, ORPHAN):
+            why = "it fails in every version: its query has no row to start from. The tree is worked out from the tables instead"
+            yield Draft("ask-topology", "call sys.physrep.topology on the registry", refused=why)
