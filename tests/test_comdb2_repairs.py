@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -281,3 +284,28 @@ def test_a_check_asks_for_the_ends_of_each_log_by_place_and_not_by_text() -> Non
     commands = list(REPAIRS.checks([{"server": "R@a"}, {"server": "R@x'y"}]))
     assert [command[0] for command in commands] == ["registry", "registry", "at", "at"]
     assert not any("max(" in " ".join(command) for command in commands)
+
+
+PROGRAM = """#!/bin/sh
+printf '%s|' "$@" >> "$ASKED"; echo >> "$ASKED"
+case "$*" in *comdb2_cluster*) printf 'meta1\nmeta2\n';; esac
+"""
+
+
+def test_what_a_node_is_told_is_told_to_every_node_of_the_registry(tmp_path: Path) -> None:
+    """The lines at the head of the scripts, with a program in place of cdb2sql that writes down what it is asked."""
+    (tmp_path / "cdb2sql").write_text(PROGRAM)
+    (tmp_path / "cdb2sql").chmod(0o755)
+    script = REPAIRS.preamble + "each_registry 'one'; registry 'two'; at db host 'three'"
+    names = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ASKED": str(tmp_path / "asked"), "REGISTRY": "meta"}
+    subprocess.run(["sh", "-euc", script], env=names, check=True)
+    asked = [line.split("|")[3:-1] for line in (tmp_path / "asked").read_text().splitlines()]
+    assert asked == [
+        ["meta", "default", "select host from comdb2_cluster"],
+        ["--host", "meta1", "meta", "one"],
+        ["--host", "meta2", "meta", "one"],
+        ["meta", "default", "two"],
+        ["--host", "host", "db", "three"],
+    ]
+    missing = subprocess.run(["sh", "-euc", script], env=names | {"REGISTRY": ""}, capture_output=True, text=True)
+    assert missing.returncode != 0 and "the database that holds" in missing.stderr

@@ -29,14 +29,14 @@ Command = tuple[str, ...]
 
 _PREAMBLE = """\
 # The database that holds the registry, and how SQL is run there: name it, as in `REGISTRY=physmeta sh repair.sh`.
-registry() { cdb2sql --tabs "${REGISTRY:?the database that holds the comdb2_physrep tables}" default "$1"; }
+registry() { cdb2sql --set "timezone UTC" --tabs "${REGISTRY:?the database that holds the comdb2_physrep tables}" default "$1"; }
 # What one node is told, the others of its cluster do not know: it goes to each of them.
 each_registry() {
     nodes=$(registry "select host from comdb2_cluster") || return 1
-    for node in $nodes; do cdb2sql --tabs --host "$node" "$REGISTRY" "$1" || return 1; done
+    for node in $nodes; do at "$REGISTRY" "$node" "$1" || return 1; done
 }
 # How SQL is run on one node: database, host, statement.
-at() { cdb2sql --tabs --host "$2" "$1" "$3"; }
+at() { cdb2sql --set "timezone UTC" --tabs --host "$2" "$1" "$3"; }
 """
 
 
