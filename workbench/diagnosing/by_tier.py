@@ -38,6 +38,7 @@ class Tiers:
     def __init__(self, case: Case, shown: Topology, limit: int = 10_000) -> None:
         self.case, self.shown, self.limit = case, shown, limit
         self.seen: TieredSnapshot = tiered_snapshot(case, shown.snapshot)
+        self._holds: dict[str, LogHold] = {}
 
     @cached_property
     def logs(self) -> NodeLogs:
@@ -284,7 +285,7 @@ class Tiers:
         """
         source, needed = self.source_of(name), self.last(name)
         speed = self.deleted_per_second.get(source or "")
-        if source is None or needed is None or not speed or not self.needs(name):
+        if source is None or needed is None or not speed or not self.needs(name) or self.kept_for(name):
             return None
         first = min(self.source_firsts(source), default=None)
         return None if first is None or first > needed[0] else (needed[0] + 1 - first) / speed
@@ -318,9 +319,37 @@ class Tiers:
         return register(self.told.rules, alone, Call(database, host, last[0], asked, tuple(hosts)))
 
     def hold(self, source: str) -> LogHold:
-        """Who keeps the source from deleting log files."""
-        hosts = [one.partition("@")[2] for one in self.roots(source)]
-        return log_holder(self.told.rules, self.seen.registry, source, hosts, self.told.local)
+        """Who keeps the source from deleting log files; not named are its own nodes that only need what they write now."""
+        if source not in self._holds:
+            hosts = [one.partition("@")[2] for one in self.roots(source)]
+            held = log_holder(self.told.rules, self.seen.registry, source, hosts, self.told.local(source))
+            holders = (
+                one for one in held.holders if one not in self.roots(source) or not self._writes_now(source, one)
+            )
+            self._holds[source] = replace(held, holders=tuple(holders))
+        return self._holds[source]
+
+    def _writes_now(self, source: str, name: str) -> bool:
+        """Whether a node of the source is there and in the newest file, as its row says, or will say at its next report."""
+        head, last, reported, age = (
+            self.known_head(source),
+            self.last(name),
+            self.seen.reported(name),
+            self.seen.age(name),
+        )
+        if head is None or last is None or last[0] < head[0] or not self.there(name):
+            return False
+        reports = age is not None and age < self.told.stale_after
+        return reports or (reported is not None and reported[0] >= head[0])
+
+    def kept_for(self, name: str) -> bool:
+        """Whether the source keeps the log file that a node needs next, because the row of that node says so."""
+        source, needed = self.source_of(name), self.last(name)
+        if source is None or needed is None:
+            return False
+        held = self.hold(source)
+        own = held.counted.get(name) if held.kept_from is not None else None
+        return own is not None and own <= needed[0]
 
     def fanout(self, name: str) -> int:
         """How many nodes may pull from this one."""

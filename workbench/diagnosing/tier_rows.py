@@ -204,6 +204,8 @@ def _tree(tiers: Tiers, source: str) -> Row:
 def _holding(held: LogHold) -> str:
     if held.kept_from is None:
         return f"Nothing holds back the deletion of log files: {held.why}"
+    if not held.holders:
+        return f"Log files are kept from {held.kept_from} on, which the source itself writes ({held.why})"
     return f"Log files are kept from {held.kept_from} on, for {', '.join(held.holders)} ({held.why})"
 
 

@@ -254,7 +254,11 @@ def _versions(tiers: Tiers) -> Iterator[Finding]:
             f"{some(told['2023'])} delete log files although replicants need them: this version asks for the "
             "state ACTIVE, and the rows say "
             "Active"
-            + ("" if tiers.told.local else "; besides, the tables are in another database, where it does not look"),
+            + (
+                ""
+                if all(map(tiers.told.local, tiers.sources))
+                else "; besides, the tables are in another database, where it does not look"
+            ),
             server=told["2023"][0],
             evidence=first_few({"node": name, "version": "2023"} for name in told["2023"]),
             fix=(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import CYCLE, GONE, HUNG, ORPHAN, SAYS
+from workbench.rules.tier_conditions import CYCLE, GONE, HUNG, ORPHAN, RETIRED, SAYS
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
@@ -290,31 +290,51 @@ def held_log(situation: Situation) -> Iterator[Finding]:
     for source in tiers.sources:
         held = tiers.hold(source)
         head = tiers.known_head(source)
-        others = [name for name in held.holders if name not in tiers.roots(source)]
-        if held.kept_from is None or head is None or not others:
+        if held.kept_from is None or head is None or not held.holders:
             continue
-        dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG)]
-        files = head[0] - held.kept_from
-        size, _ = tiers.lag((held.kept_from, 0), head)
+        # Of what was deleted before its row was written, nothing is kept.
+        oldest = max(held.kept_from, min(tiers.source_firsts(source), default=held.kept_from))
+        files = head[0] - oldest
+        if files <= 0:
+            continue
+        own = [name for name in held.holders if name in tiers.roots(source)]
+        others = [*(name for name in held.holders if name not in own), *own]
+        dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG, RETIRED)]
+        size, _ = tiers.lag((oldest, 0), head)
         yield Finding(
             "LOG_HELD",
             "error" if dead else "warning" if files > 1 else "info",
             f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at "
             f"{place_text(tiers.seen.reported(others[0]))}: "
-            f"{files:,} files"
+            f"{files:,} file{'s' if files > 1 else ''}"
             + (f", {size:,} bytes," if size else "")
-            + f" behind the head of {source} are kept"
+            + f" behind the head of {source} {'are' if files > 1 else 'is'} kept"
             + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else ""),
             server=others[0],
             origin=source,
             items=tuple(place_text(tiers.seen.reported(name)) or "" for name in others),
             evidence=first_few(evidence_of(tiers, name) for name in others),
-            fix=(
-                step(
-                    "bring it forward, or if it is gone: " + RESET.format(*others[0].split("@", 1)),
-                    "after that the others delete what nobody else needs",
-                    f"{some(others)} can then not go on from a log any more, and "
-                    f"{'have' if len(others) > 1 else 'has'} to be rebuilt",
-                ),
-            ),
+            fix=tuple(_let_go(tiers, [name for name in others if name not in own], own)),
+        )
+
+
+def _let_go(tiers: Tiers, below: list[str], own: list[str]) -> Iterator[dict[str, str | None]]:
+    """What makes nodes hold nothing any more, and what it costs."""
+    if below:
+        back = [name for name in below if tiers.needs(name) and tiers.gap(name) != "now"]
+        yield step(
+            f"bring {some(below)} forward, or if it is gone: " + RESET.format(*below[0].split("@", 1)),
+            "after that the others delete what nobody else needs",
+            f"once these files are deleted {some(back)} can go on from no log any more, and "
+            f"{'have' if len(back) > 1 else 'has'} to be rebuilt: start first whatever shall come back"
+            if back
+            else "what is kept helps nobody: it has to be rebuilt in any case"
+            if any(map(tiers.needs, below))
+            else None,
+        )
+    if own:
+        yield step(
+            f"start {some(own)} again, or if it is gone for good, delete its row from comdb2_physreps",
+            "the rows of the source's own nodes count in every state: to set one to Inactive frees nothing",
+            "a node of the source writes its row when it starts: without one nobody is offered it",
         )
