@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from comdb2_samples import SAMPLES, TIERS, sample
-from tier_files import Made, written
+from tier_files import NOW, Made, written
 
 from workbench.cases.case import Case
 from workbench.diagnosing.change_story import story
@@ -534,3 +534,22 @@ def test_generations_are_held_against_those_of_the_same_tree(tmp_path: Path) -> 
     )
     told = [one for one in diagnosed(tmp_path, before, after)["findings"] if one["code"] == "LOG_DIVERGED"]
     assert [one["origin"] for one in told] == ["east"] and "before it was 4" in told[0]["summary"]
+
+
+@pytest.mark.parametrize(
+    ("wait", "asked_before", "condition"),
+    [(45, 0, "behind"), (600, 0, "delayed"), (45, 560, "delayed"), (599, 0, "delayed")],
+)
+def test_a_delay_explains_no_more_than_itself(wait: int, asked_before: int, condition: str, tmp_path: Path) -> None:
+    """The source made its newest commit 600 s ago, and the node lacks it: asked earlier, it need not have had it then."""
+    late = Made("ro@r1", at=(9, 50_000), source=AHEAD.name, asked_before=asked_before)
+    late.lrl = f"replicate_from shopdb @s1\nreplicate_wait {wait}\n"
+    folder = written(tmp_path / "made", [AHEAD, late])
+    table = folder / "nodes" / "positions.tsv"
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    for row, age in zip(rows, (600, 900), strict=True):
+        row[6] = row[9] = str(int(NOW.timestamp()) - age)
+    table.write_text("".join("\t".join(row) + "\n" for row in rows))
+    one = node(diagnosed(tmp_path, folder), "ro@r1")
+    assert (one["condition"], one["lag_s"]) == (condition, [600.0, 900.0])
+    assert ("on purpose, and lacks what is older" in one["says"]) == (condition == "behind")

@@ -148,6 +148,36 @@ class Tiers:
         far = exact(here, there, self.sizes[0])
         return far, nominal(here, there, self.file_size) if self.file_size else None
 
+    def lag_in_time(self, name: str) -> tuple[float, float] | None:
+        """Seconds since the oldest commit was made that a node lacks: at least, and at most. None: it lacks none, or nobody tells.
+
+        Only the newest commit of each is known: what a node lacks was made between its own and the newest of the source.
+        """
+        made, own = self._newest_commit(self.source_of(name) or ""), self.seen.probes.get(name, {}).get("committed_at")
+        now = self.seen.now
+        if not self.needs(name) or made is None or own is None or now is None or own >= made:
+            return None
+        return max(0.0, (now - made).total_seconds()), (now - own).total_seconds()
+
+    def _newest_commit(self, source: str) -> datetime | None:
+        told = (self.seen.probes.get(one, {}).get("committed_at") for one in self.roots(source))
+        return max((at for at in told if at), default=None) if source else None
+
+    def overdue(self, name: str) -> bool:
+        """Whether it is proven that a node lacks a commit for longer than it waits on purpose.
+
+        It was asked for itself, some time before or after the source, and commits tell whole seconds of the source's clock.
+        """
+        wait, lag, made = (
+            self.told.delays.get(name),
+            self.lag_in_time(name),
+            self._newest_commit(self.source_of(name) or ""),
+        )
+        if not wait or lag is None or made is None or self.seen.now is None:
+            return False
+        asked = self.seen.probes[name]["at"] or self.seen.now
+        return float((min(asked, self.seen.now) - made).total_seconds()) - 1 > wait
+
     # --- who can help
 
     def has(self, name: str, needed: Lsn) -> bool:
@@ -443,7 +473,7 @@ class Tiers:
                 self.last(name),
                 self.known_head(source),
                 parent is not None and self._held_above(name, parent),
-                self.told.delays.get(name),
+                None if self.overdue(name) else self.told.delays.get(name),
                 self.may_be_served(name) or not self.needs(name),
                 bool(offered.union) if offered else None,
             )
