@@ -149,7 +149,7 @@ class Tiers:
         return far, nominal(here, there, self.file_size) if self.file_size else None
 
     def lag_in_time(self, name: str) -> tuple[float, float] | None:
-        """Seconds since the oldest commit was made that a node lacks: at least, and at most. None: it lacks none, or nobody tells.
+        """Seconds since the oldest commit was made that a node lacks: at least, and at most; None: nobody tells.
 
         Only the newest commit of each is known: what a node lacks was made between its own and the newest of the source.
         """

@@ -162,7 +162,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "the source begins with "
                 f"file {min(firsts)}{had}",
                 evidence=evidence,
-                fix=(_rebuild(tiers, name, source),),
+                fix=(rebuild(tiers, name, source),),
                 server=name,
                 origin=source,
                 items=items,
@@ -172,7 +172,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "error",
                 f"{name} can be brought up to date from no log: it has to be rebuilt from a copy of another node",
                 evidence=evidence,
-                fix=(_rebuild(tiers, name, source),),
+                fix=(rebuild(tiers, name, source),),
                 server=name,
                 origin=source,
                 items=items,
@@ -195,7 +195,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                         "first see that the donor still has the file: nothing keeps it from deleting it"
                         + (f" before {name} pulls from it" if tiers.told.rules.holding == "Active" else ""),
                     ),
-                    _rebuild(tiers, name, source),
+                    rebuild(tiers, name, source),
                 ),
                 server=name,
                 origin=source,
@@ -269,11 +269,15 @@ def _why_not_kept(tiers: Tiers, source: str, name: str) -> str:
     )
 
 
-def _rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:
+def rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:
     """Which node to copy, and how."""
     database = name.partition("@")[0]
     head = tiers.known_head(source)
-    whole = [one for one in tiers.members[source] if one != name and tiers.there(one) and tiers.last(one) == head]
+    whole = [
+        one
+        for one in tiers.members[source]
+        if one != name and tiers.there(one) and tiers.last(one) == head and one not in tiers.logs.spoilt
+    ]
     siblings = [one for one in whole if one.startswith(f"{database}@")] or [
         one for one in whole if one not in tiers.roots(source)
     ]
