@@ -118,8 +118,22 @@ def test_what_a_dump_of_the_source_does_not_show_is_nothing_that_it_lacks(
         f"{beyond:,} records behind the end" in told[0]["summary"] and told[0]["items"][0] == place(lines[3301])
     )
     early = [one for one in of_code(found, "LOG_GAP") if one["severity"] == "info"]
-    assert [one["server"] for one in early] == ([] if beyond else [SOURCE])
+    assert [(one["server"], one["items"]) for one in early] == [(SOURCE, [place(lines[2999])])]
+    assert not told or ("would be cut off" not in told[0]["summary"] and "at least" in told[0]["summary"])
     assert not codes(found, "error")
+
+
+def test_a_dump_of_a_copy_that_ended_early_is_no_lag(lines: list[bytes], tmp_path: Path) -> None:
+    """The node itself answered that it has all there is: what its dump does not show is not waited for."""
+    made = dumps(tmp_path / "now", shopdb__src1=lines, shopdb_ro__r1=lines[:1000])
+    (made / "comdb2_physrep_connections.tsv").write_text("shopdb_ro\tr1\tshopdb\tsrc1\n")
+    head = place(lines[-2])
+    told = f"{{9:28}}\t{head}\tNULL\tNULL\t{head}\t4\t1795186774\t0\n"
+    (made / "positions.tsv").write_text(f"2026-11-20T15:00:08.000Z\tshopdb_ro\tr1\t{told}")
+    found = diagnosed(tmp_path, made)
+    (waits,) = found["pending"]
+    assert (waits["first"], waits["count"]) == (place(lines[-1]), 1)
+    assert [(one["severity"], one["server"]) for one in of_code(found, "LOG_GAP")] == [("info", COPY)]
 
 
 def test_a_node_whose_log_is_spoilt_is_nothing_to_copy(lines: list[bytes], tmp_path: Path) -> None:

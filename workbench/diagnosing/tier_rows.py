@@ -63,7 +63,9 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
         found.unknown.append(about | row)
         return
-    counted = tiers.logs.behind(name)
+    span = tiers.logs.span(name)
+    # What the source has behind a dump that ended early, the node may have.
+    counted = tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
     suppliers = senders(tiers, name)
     about |= {

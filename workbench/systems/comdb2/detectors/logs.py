@@ -99,7 +99,6 @@ def _what_lacks(proof: Mapping[str, str]) -> str:
 def parted_logs(situation: Situation) -> Iterator[Finding]:
     """Logs that hold other records than the source's at the same place, or records that it does not have."""
     tiers = tiers_of(situation)
-    cut: dict[str, list[str]] = {}
     for name in sorted(tiers.logs.parts):
         both, reference, source = tiers.logs.beside_source(name), tiers.logs.reference(name), tiers.source_of(name)
         if both is None or both.prefix or source is None or reference is None:
@@ -116,8 +115,6 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
         head = tiers.known_head(source)
         ahead = [place for place in both.ahead.first if head is None or place > head]
         beyond = both.ahead.count - len(both.ahead.first) + len(ahead) if ahead else 0
-        if both.ahead.count and not beyond and name not in tiers.roots(source):
-            cut.setdefault(reference, []).append(name)
         if not other and not beyond:
             continue
         places = sorted([*both.differing.first, *alone, *ahead])
@@ -127,17 +124,20 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
             if other
             else f"{name} has {beyond:,} records behind the end of {reference}"
         )
+        # What lies behind the end of the source's dump was held against nothing: the newest commit of both may be there.
+        whole = head is None or theirs is None or theirs.last is None or theirs.last >= head
+        if not whole and not other:
+            says += f", which is at {place_text(head)} at least"
         yield Finding(
             "LOG_DIVERGED",
             "error" if other else "warning",
-            f"{says}, from {lsn_text(places[0]) if places else '?'} on{_match(both, name, inside)}",
+            f"{says}, from {lsn_text(places[0]) if places else '?'} on{_match(both, name, inside) if whole or other else ''}",
             server=name,
             origin=source,
             items=tuple(map(lsn_text, places[:ITEMS_SHOWN])),
             evidence=first_few(({"at": lsn_text(place)} for place in places), other + beyond),
             fix=tuple(_joined_again(tiers, name, reference, places, inside, bool(other))),
         )
-    yield from (_ended_early(tiers, name, copies) for name, copies in cut.items())
 
 
 def _match(both: Compared, name: str, inside: bool) -> str:
@@ -195,31 +195,43 @@ def _others_there(tiers: Tiers, name: str, reference: str, place: tuple[int, int
     return alike, unlike
 
 
-def _ended_early(tiers: Tiers, name: str, copies: list[str]) -> Finding:
-    """A dump of the source that ends before its copies do, though the source itself was as far."""
-    span, head = tiers.logs.span(name), tiers.known_head(tiers.source_of(name) or "")
-    return Finding(
-        "LOG_GAP",
-        "info",
-        f"{name}: what was collected of its log ends at {place_text(span[1] if span else None)}, and its source was at "
-        f"{place_text(head)}: the dump was read earlier than that of {some(copies)}, or ended before the log did",
-        server=name,
-        origin=tiers.source_of(name),
-        items=(place_text(span[1]) or "",) if span else (),
-        evidence=first_few({"node": copy, "records_behind_its_end": _ahead(tiers, copy)} for copy in copies),
-        fix=(
-            step(
-                f"read the log of {name} once more, with a time-out of its own as the fourth argument "
-                "of comdb2_transaction_logs",
-                "a dump ends without a word after 30 s; what stands behind its end was held against nothing",
-            ),
-        ),
-    )
+def ended_early(situation: Situation) -> Iterator[Finding]:
+    """Dumps that end before the place where the node itself was, or of the source any that tells of it."""
+    tiers = tiers_of(situation)
+    for source in tiers.sources:
+        rows = []
+        for name in tiers.members[source]:
+            span = tiers.logs.span(name)
+            # The cluster has one log, but one of its nodes may be asked later than another one: that is no dump that ended.
+            was = tiers.known_head(source) if _copies_go_on(tiers, name) else tiers.seen.probed(name)
+            if span is not None and was is not None and span[1] < was:
+                rows.append({"node": name, "its_log_ends": place_text(span[1]), "was_at": place_text(was)})
+        if rows:
+            names = [str(row["node"]) for row in rows]
+            yield Finding(
+                "LOG_GAP",
+                "info",
+                f"what was collected of the log{'s' if len(rows) > 1 else ''} of {some(names)} ends at "
+                f"{rows[0]['its_log_ends']}, and {'the first of them' if len(rows) > 1 else 'it'} was at {rows[0]['was_at']}: "
+                "a dump that was read before that, or that ended before the log did",
+                server=names[0],
+                origin=source,
+                items=(str(rows[0]["its_log_ends"]),),
+                evidence=first_few(rows),
+                fix=(
+                    step(
+                        f"read the log of {names[0]} once more, with a time-out of its own as the fourth argument "
+                        "of comdb2_transaction_logs",
+                        "a dump ends without a word after 30 s; what stands behind its end was held against nothing",
+                    ),
+                ),
+            )
 
 
-def _ahead(tiers: Tiers, name: str) -> int:
-    both = tiers.logs.beside_source(name)
-    return both.ahead.count if both else 0
+def _copies_go_on(tiers: Tiers, name: str) -> bool:
+    """Whether copies show records behind the end of this dump, which is the one of their source."""
+    pairs = tiers.logs.looked.pairs
+    return any(one == name and pairs[one, copy].ahead.count for one, copy in tiers.logs.pairs)
 
 
 def ahead_of_source(situation: Situation) -> Iterator[Finding]:
