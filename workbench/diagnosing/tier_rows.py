@@ -303,6 +303,9 @@ def _rounded(times: tuple[float, float] | None) -> list[float] | None:
 def _says(tiers: Tiers, name: str, state: str) -> str:
     if state == conditions.BEHIND and tiers.told.delays.get(name):
         return f"it waits {tiers.told.delays[name]:,.0f} s on purpose, and lacks what is older than that: it is slow besides"
+    place = tiers.place(name)
+    if state == conditions.CYCLE and place and name in place.parents:
+        return "it pulls from itself: nothing reaches it over that row"
     return conditions.SAYS[state]
 
 

@@ -229,39 +229,64 @@ def pending_limit(situation: Situation) -> Iterator[Finding]:
 def reverse_links(situation: Situation) -> Iterator[Finding]:
     """Rows for connections that the source makes to a node: without the other half nobody pulls."""
     tiers = tiers_of(situation)
-    pulling = {(pull.name, pull.source) for pull in tiers.seen.pulls}
+    pulling: dict[str, set[str]] = {}
+    for pull in tiers.seen.pulls:
+        pulling.setdefault(pull.name, set()).add(pull.source)
+    meant: dict[str, set[str]] = {}
     for row in tiers.seen.awaited:
-        meant = {
-            (node, source)
-            for node in _named(tiers, row.database, row.host)
-            for source in _named(tiers, row.source_database, row.source_host)
-        }
-        waiting = [node for node in _named(tiers, row.database, row.host) if node in tiers.seen.nodes]
-        why = ""
-        if not waiting:
+        for node in _named(tiers, row.database, row.host):
+            meant.setdefault(node, set()).update(_named(tiers, row.source_database, row.source_host))
+    for row in tiers.seen.awaited:
+        named = [node for node in _named(tiers, row.database, row.host) if node in tiers.seen.nodes]
+        of_group = _end(row.database, row.host) not in named
+        end = _end(row.source_database, row.source_host)
+        # A name that is no host may be that of a tier: each of its nodes waits for itself, but those that were taken out.
+        alone = [node for node in named if node not in pulling and tiers.states.get(node) != RETIRED]
+        if not named:
             why = f"{_end(row.database, row.host)} is to be connected to, and no such node is in the registry"
-        elif not _named(tiers, row.source_database, row.source_host):
-            why = f"{row.name} waits for {_end(row.source_database, row.source_host)}, which is no node that is known"
-        elif not meant & pulling and not any(name == node for node in waiting for name, _ in pulling):
-            end = _end(row.source_database, row.source_host)
-            why = f"{some(waiting)} wait{'s' if len(waiting) == 1 else ''} for a connection from {end}, and nobody has made one"
-        if why:
-            yield Finding(
-                "REVERSE_LINK_MISSING",
-                "error" if waiting else "warning",
-                why,
-                server=waiting[0] if waiting else None,
-                evidence=(_row(row),),
-                fix=(
-                    step(
-                        "see that the source can reach the node and has read its list (physrep_revconn_check_interval, "
-                        "revsql_host_refresh_freq_sec), or correct the row in comdb2_physrep_sources",
-                        "a node with such a row does not connect itself, it waits; a source connects to the "
-                        "hosts of its list alone",
-                        "both ends read the table by host, tier or cluster name in newer versions only",
-                    ),
-                ),
+            yield _reverse("warning", row, [], why)
+        elif all(tiers.source_of(node) == node.partition("@")[0] for node in named):
+            yield _reverse(
+                "warning",
+                row,
+                named,
+                f"{some(named)} is to be connected to: a node of the source itself waits for nobody",
             )
+        elif not _named(tiers, row.source_database, row.source_host):
+            yield _reverse("error", row, named, f"{row.name} waits for {end}, which is no node that is known")
+        elif of_group and set(tiers.told.versions) == {"2023"}:
+            why = f"{row.host} is no host of a node of {row.database}, and this version knows no names of tiers and clusters"
+            yield _reverse("warning", row, named, f"{why}: nobody waits for a connection from {end}")
+        elif not tiers.seen.lists_pulls:
+            continue
+        elif alone:
+            verb = "waits" if len(alone) == 1 else "wait"
+            if_named = f", where {row.host} names its tier or cluster," if of_group else ""
+            why = f"{some(alone)} {verb}{if_named} for a connection from {end}, and nobody has made one"
+            yield _reverse("warning" if len(alone) < len(named) else "error", row, alone, why)
+        elif not of_group and pulling[named[0]].isdisjoint(meant[named[0]]):
+            other = some(sorted(pulling[named[0]]))
+            why = f"{named[0]} is to be connected to by {end}, and does not wait for it: it pulls from {other}"
+            yield _reverse("warning", row, named, why)
+
+
+def _reverse(severity: str, row: Pull, nodes: list[str], why: str) -> Finding:
+    return Finding(
+        "REVERSE_LINK_MISSING",
+        severity,
+        why,
+        server=nodes[0] if nodes else None,
+        evidence=(_row(row),),
+        fix=(
+            step(
+                "see that the source can reach the node and has read its list (physrep_revconn_check_interval, "
+                "revsql_host_refresh_freq_sec), or correct the row in comdb2_physrep_sources",
+                "a node with such a row does not connect itself, it waits; a source connects to the "
+                "hosts of its list alone",
+                "both ends read the table by host, tier or cluster name in newer versions only",
+            ),
+        ),
+    )
 
 
 def _named(tiers: Tiers, database: str, host: str) -> list[str]:
