@@ -15,14 +15,9 @@ from dataclasses import replace
 from workbench.fleet.tiered import LINE, TUNABLE
 from workbench.rules.physical_log import Form
 from workbench.rules.tiering import NodeSettings, Tiering, Told
-from workbench.systems.comdb2.lsn import FIRST, HEAD
+from workbench.systems.comdb2.lsn import ANCHORS, COMMITS, FIRST, HEAD
 from workbench.systems.comdb2.naming import REGISTRY, database_in
 from workbench.systems.comdb2.rules import HOLDING, VERSIONS
-
-COMMITS = frozenset({151, 1151, 2151, 3151})
-"""Kinds of records that end a transaction, with the generation; thousands are versions of a kind."""
-
-CHECKPOINTS = frozenset({11, 1011, 2011, 3011})
 
 _ONLY_2023 = ("physrep_register_interval", "physrep_max_pending_replicants")
 _ONLY_LATER = ("physrep_reconnect_interval", "physrep_keepalive_v2", "physrep_verify_source_range")
@@ -173,4 +168,4 @@ def _delay(of: NodeSettings) -> float | None:
     return float(wait) if wait and re.fullmatch("[0-9]{1,9}", wait) and int(wait) else None
 
 
-TIERING = Tiering(Form(HEAD, FIRST, COMMITS, COMMITS | CHECKPOINTS), told)
+TIERING = Tiering(Form(HEAD, FIRST, COMMITS, ANCHORS), told)
