@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from strategies import CANARY, HASHES
 
 from workbench.boundary import Secrets, excerpt, printable, strict_yaml
-from workbench.model import Problem
+from workbench.model import REMOVED, Problem
+from workbench.systems.comdb2.secrets import SECRETS as COMDB2
+from workbench.systems.comdb2.secrets import harmless
 from workbench.systems.ds389.secrets import SECRETS
 
 
@@ -85,3 +89,47 @@ def test_ambiguous_or_dangerous_yaml_is_refused_with_its_place(text: str, word: 
 def test_an_excerpt_of_a_damaged_record_holds_no_secret(damaged: str) -> None:
     assert CANARY not in excerpt(damaged, SECRETS)
     assert CANARY not in excerpt(damaged.encode(), SECRETS)
+
+
+PARTS = [
+    *(
+        "password",
+        "secret",
+        "Token",
+        "userPassword",
+        ";lang-et",
+        ": ",
+        "=",
+        ":: ",
+        "[",
+        "]",
+        " ",
+        "\n",
+        "\n ",
+        "removed",
+    ),
+    *(
+        "{SSHA}abcdefgh",
+        "{CLEAR}x y",
+        "$6$abcdefghij",
+        REMOVED,
+        "http://user:hunter2@host/",
+        "hunter2",
+        "dXNlclBhc3N3b3JkOiBo",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
+def test_what_was_redacted_is_not_redacted_again(text: str) -> None:
+    """What stands for a value that was removed holds a word that is the name of one elsewhere."""
+    secrets = Secrets(["password", "secret", "token", "userPassword"])
+    once = secrets.redact(text)
+    assert secrets.redact(once) == once and f"secret: {REMOVED} removed" not in once
+    shown = harmless("physrep_proxy", text)
+    assert harmless("physrep_proxy", shown) == shown
+
+
+def test_an_error_with_a_password_is_readable() -> None:
+    assert COMDB2.redact("denied, password: hunter2 for x") == f"denied, password: {REMOVED}"
+    assert excerpt("denied\npassword: hunter2", COMDB2) == f"denied\\n{REMOVED}"

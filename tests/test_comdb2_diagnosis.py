@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from comdb2_samples import SAMPLES, TIERS, sample
-from tier_files import Made, written
+from tier_files import NOW, Made, written
 
 from workbench.cases.case import Case
 from workbench.diagnosing.change_story import story
@@ -299,6 +299,67 @@ def test_a_node_that_waits_for_a_connection_nobody_makes(tmp_path: Path) -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("row", "says", "server"),
+    [
+        ("ro@r1 shopdb@s1", "", None),
+        ("ro@r2 shopdb@s1", "ro@r2 waits for a connection", "ro@r2"),
+        ("ro@east shopdb@west", "ro@r2 waits, where east names its tier or cluster", "ro@r2"),
+        ("ro@r3 shopdb@s1", "does not wait for it: it pulls from ro@r1", "ro@r3"),
+        ("ro@r3 ro@r1", "", None),
+        ("shopdb@s1 ro@r1", "a node of the source itself waits for nobody", "shopdb@s1"),
+    ],
+)
+def test_rows_for_connections_in_reverse(row: str, says: str, server: str | None, tmp_path: Path) -> None:
+    """One node of a tier that is connected says nothing of the others; one that was taken out waits for nobody."""
+    made = [AHEAD, Made("ro@r1", source=AHEAD.name), Made("ro@r2", state="Pending", at=(9, 500))]
+    made += [Made("ro@r3", source="ro@r1"), Made("ro@r4", state="Inactive", age=9e5, answers=None)]
+    found = diagnosed(tmp_path, written(tmp_path / "made", made, [row]))
+    told = [one for one in found["findings"] if one["code"] == "REVERSE_LINK_MISSING"]
+    assert [one["server"] for one in told] == ([server] if says else [])
+    assert not says or says in told[0]["summary"]
+
+
+def test_an_older_version_knows_no_names_of_tiers(tmp_path: Path) -> None:
+    made = [AHEAD, Made("ro@r1", source=AHEAD.name)]
+    folder = written(tmp_path / "made", made, ["ro@east shopdb@s1"], physrep_register_interval="600")
+    table = folder / "nodes" / "tunables.tsv"
+    kept = [line for line in table.read_text().splitlines() if "physrep_reconnect_interval" not in line]
+    table.write_text("\n".join(kept) + "\n")
+    told = [one for one in diagnosed(tmp_path, folder)["findings"] if one["code"] == "REVERSE_LINK_MISSING"]
+    assert [one["server"] for one in told] == ["ro@r1"] and "nobody waits" in told[0]["summary"]
+
+
+def test_without_the_table_of_connections_nobody_is_said_to_wait(tmp_path: Path) -> None:
+    folder = written(tmp_path / "made", [AHEAD, Made("ro@r1", source=AHEAD.name)], ["ro@r1 shopdb@s1"])
+    (folder / "meta" / "comdb2_physrep_connections.tsv").unlink()
+    assert "REVERSE_LINK_MISSING" not in {code for code, _ in codes(diagnosed(tmp_path, folder))}
+
+
+def test_a_node_that_pulls_from_itself_is_told_so(tmp_path: Path) -> None:
+    made = [AHEAD, Made("ro@r1", source="ro@r1"), Made("ro@r2", source=AHEAD.name)]
+    found = diagnosed(tmp_path, written(tmp_path / "made", made))
+    assert node(found, "ro@r1")["says"].startswith("it pulls from itself")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"physrep_fanout": "1"}, "the registry's first look never finds"),
+        ({"physrep_fanout": "1", "physrep_register_interval": "600"}, "whoever registers is offered nobody"),
+        ({}, None),
+    ],
+)
+def test_what_a_fanout_of_one_does(more: dict[str, str], says: str | None, tmp_path: Path) -> None:
+    folder = written(tmp_path / "made", [AHEAD, Made("ro@r1", source=AHEAD.name)], **more)
+    if len(more) > 1:
+        table = folder / "nodes" / "tunables.tsv"
+        kept = [line for line in table.read_text().splitlines() if "physrep_reconnect_interval" not in line]
+        table.write_text("\n".join(kept) + "\n")
+    told = [one["summary"] for one in diagnosed(tmp_path, folder)["findings"] if "fanout below" in one["summary"]]
+    assert [says in one for one in told if says] == ([True] if says else [])
+
+
 def test_what_the_configuration_file_tells(tmp_path: Path) -> None:
     delayed = Made("A@a1", at=(9, 500), source="S@s1", lrl="replicate_from S @s1,s2\nreplicate_wait 45\nnonames\n")
     delayed.tunables = {"physrep_source_dbname": "S", "physrep_source_host": "@s1"}
@@ -440,6 +501,15 @@ def test_hosts_of_several_parts_have_files_of_their_own(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, written(tmp_path / "dots", [AHEAD, *made]))
     assert [one["node"] for one in found["trees"][0]["nodes"]] == ["shopdb@s1", *hosts]
     assert [node(found, name)["delay_s"] for name in hosts] == [60, 120]
+
+
+def test_a_host_may_begin_like_another_one(tmp_path: Path) -> None:
+    """shopdb_ro.r1.dc2.lrl is of r1.dc2, although there is an r1, too."""
+    hosts = ["shopdb_ro@r1", "shopdb_ro@r1.dc2", "shopdb_ro@r1.dc2.north"]
+    line = "replicate_from shopdb @s1\nreplicate_wait {}\n"
+    made = [Made(name, source=AHEAD.name, lrl=line.format(60 * at)) for at, name in enumerate(hosts, 1)]
+    found = diagnosed(tmp_path, written(tmp_path / "dots", [AHEAD, *made]))
+    assert [node(found, name)["delay_s"] for name in hosts] == [60, 120, 180]
 
 
 @pytest.mark.parametrize("with_row", [0, 1])
@@ -604,3 +674,22 @@ def test_only_a_donor_that_the_registry_offers_is_advised(state: str, tmp_path: 
     (gap,) = [one for one in found["findings"] if one["code"] == "LOG_GAP" and one["server"] == "A@a1"]
     assert gap["fix"][0]["repair"].startswith("let A@a1 replicate from B@b1" if state == "Active" else "rebuild A@a1")
     assert ("would offer none of them" in gap["summary"]) == (state == "Pending")
+
+
+@pytest.mark.parametrize(
+    ("wait", "asked_before", "condition"),
+    [(45, 0, "behind"), (600, 0, "delayed"), (45, 560, "delayed"), (599, 0, "delayed")],
+)
+def test_a_delay_explains_no_more_than_itself(wait: int, asked_before: int, condition: str, tmp_path: Path) -> None:
+    """The source made its newest commit 600 s ago, and the node lacks it: asked earlier, it need not have had it then."""
+    late = Made("ro@r1", at=(9, 50_000), source=AHEAD.name, asked_before=asked_before)
+    late.lrl = f"replicate_from shopdb @s1\nreplicate_wait {wait}\n"
+    folder = written(tmp_path / "made", [AHEAD, late])
+    table = folder / "nodes" / "positions.tsv"
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    for row, age in zip(rows, (600, 900), strict=True):
+        row[6] = row[9] = str(int(NOW.timestamp()) - age)
+    table.write_text("".join("\t".join(row) + "\n" for row in rows))
+    one = node(diagnosed(tmp_path, folder), "ro@r1")
+    assert (one["condition"], one["lag_s"]) == (condition, [600.0, 900.0])
+    assert ("on purpose, and lacks what is older" in one["says"]) == (condition == "behind")

@@ -160,7 +160,12 @@ class Secrets:
 
 def _without_values(text: bytes, lower: str, name: str) -> bytes:
     kept, done, at = [], 0, lower.find(name)
+    own = REMOVED.find(name)
     while at >= 0:
+        # What stands for a value that was removed may hold the name itself: nothing is behind that.
+        if 0 <= own <= at and text.startswith(_REMOVED, at - own):
+            at = lower.find(name, at - own + len(_REMOVED))
+            continue
         found = _BEHIND_NAME.match(text, at + len(name))
         assert found, "every part of the expression is optional"
         end = found.end()  # options are not looked at again: there may be megabytes of them

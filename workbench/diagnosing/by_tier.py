@@ -38,6 +38,7 @@ class Tiers:
     def __init__(self, case: Case, shown: Topology, limit: int = 10_000) -> None:
         self.case, self.shown, self.limit = case, shown, limit
         self.seen: TieredSnapshot = tiered_snapshot(case, shown.snapshot)
+        self._holds: dict[str, LogHold] = {}
 
     @cached_property
     def logs(self) -> NodeLogs:
@@ -146,6 +147,36 @@ class Tiers:
             return None, None
         far = exact(here, there, self.sizes[0])
         return far, nominal(here, there, self.file_size) if self.file_size else None
+
+    def lag_in_time(self, name: str) -> tuple[float, float] | None:
+        """Seconds since the oldest commit was made that a node lacks: at least, and at most; None: nobody tells.
+
+        Only the newest commit of each is known: what a node lacks was made between its own and the newest of the source.
+        """
+        made, own = self._newest_commit(self.source_of(name) or ""), self.seen.probes.get(name, {}).get("committed_at")
+        now = self.seen.now
+        if not self.needs(name) or made is None or own is None or now is None or own >= made:
+            return None
+        return max(0.0, (now - made).total_seconds()), (now - own).total_seconds()
+
+    def _newest_commit(self, source: str) -> datetime | None:
+        told = (self.seen.probes.get(one, {}).get("committed_at") for one in self.roots(source))
+        return max((at for at in told if at), default=None) if source else None
+
+    def overdue(self, name: str) -> bool:
+        """Whether it is proven that a node lacks a commit for longer than it waits on purpose.
+
+        It was asked for itself, some time before or after the source, and commits tell whole seconds of the source's clock.
+        """
+        wait, lag, made = (
+            self.told.delays.get(name),
+            self.lag_in_time(name),
+            self._newest_commit(self.source_of(name) or ""),
+        )
+        if not wait or lag is None or made is None or self.seen.now is None:
+            return False
+        asked = self.seen.probes[name]["at"] or self.seen.now
+        return float((min(asked, self.seen.now) - made).total_seconds()) - 1 > wait
 
     # --- who can help
 
@@ -288,7 +319,7 @@ class Tiers:
         """
         source, needed = self.source_of(name), self.last(name)
         speed = self.deleted_per_second.get(source or "")
-        if source is None or needed is None or not speed or not self.needs(name):
+        if source is None or needed is None or not speed or not self.needs(name) or self.kept_for(name):
             return None
         first = min(self.source_firsts(source), default=None)
         return None if first is None or first > needed[0] else (needed[0] + 1 - first) / speed
@@ -335,9 +366,37 @@ class Tiers:
         return not told or min(told) <= file
 
     def hold(self, source: str) -> LogHold:
-        """Who keeps the source from deleting log files."""
-        hosts = [one.partition("@")[2] for one in self.roots(source)]
-        return log_holder(self.told.rules, self.seen.registry, source, hosts, self.told.local)
+        """Who keeps the source from deleting log files; not named are its own nodes that only need what they write now."""
+        if source not in self._holds:
+            hosts = [one.partition("@")[2] for one in self.roots(source)]
+            held = log_holder(self.told.rules, self.seen.registry, source, hosts, self.told.local(source))
+            holders = (
+                one for one in held.holders if one not in self.roots(source) or not self._writes_now(source, one)
+            )
+            self._holds[source] = replace(held, holders=tuple(holders))
+        return self._holds[source]
+
+    def _writes_now(self, source: str, name: str) -> bool:
+        """Whether a node of the source is there and in the newest file, as its row says, or will say at its next report."""
+        head, last, reported, age = (
+            self.known_head(source),
+            self.last(name),
+            self.seen.reported(name),
+            self.seen.age(name),
+        )
+        if head is None or last is None or last[0] < head[0] or not self.there(name):
+            return False
+        reports = age is not None and age < self.told.stale_after
+        return reports or (reported is not None and reported[0] >= head[0])
+
+    def kept_for(self, name: str) -> bool:
+        """Whether the source keeps the log file that a node needs next, because the row of that node says so."""
+        source, needed = self.source_of(name), self.last(name)
+        if source is None or needed is None:
+            return False
+        held = self.hold(source)
+        own = held.counted.get(name) if held.kept_from is not None else None
+        return own is not None and own <= needed[0]
 
     def fanout(self, name: str) -> int:
         """How many nodes may pull from this one."""
@@ -429,7 +488,7 @@ class Tiers:
                 self.last(name),
                 self.known_head(source),
                 parent is not None and self._held_above(name, parent),
-                self.told.delays.get(name),
+                None if self.overdue(name) else self.told.delays.get(name),
                 self.may_be_served(name) or not self.needs(name),
                 None if offered is None else bool(offered),
             )

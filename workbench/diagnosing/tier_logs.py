@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,8 @@ class NodeLogs:
     def lacking(self, name: str) -> list[dict[str, Any]]:
         """The records that the log of a node lacks although it goes on behind them, as the contract has missing changes.
 
-        Where rows of its dump could not be read, nobody knows: nothing is missing for that.
+        Where rows of its dump could not be read, nobody knows: nothing is missing for that. Nor is it where the two logs have
+        parted: what the node does not have of the other history it gets when it has cut its own end off.
         """
         both = self.beside_source(name)
         if both is None or any(one.rejected for one in self.inputs[name]):
@@ -107,8 +109,56 @@ class NodeLogs:
         return [
             {"position": place, **about}
             for place in both.only_reference.first
-            if any(first <= place <= last for first, last in within)
+            if any(first <= place <= last for first, last in within) and (both.parts is None or place < both.parts)
         ]
+
+    def lost_ends(self, name: str) -> list[tuple[Place, str]]:
+        """The records that lack at the ends of files of a node's log, each with a node whose log has it.
+
+        Where a file ends its own records do not tell: that one lacks there only another log proves.
+        """
+        log = self.log(name)
+        if log is None:
+            return []
+        found = {place: reference for place in self._lacked(name) if (reference := self.reference(name))}
+        # The source's own dump may be the one that lacks them: its copies hold them rightly.
+        ends = {place[0]: place for place in log.unproven.first}
+        for reference, copy in self.pairs:
+            if reference == name:
+                only = self.looked.pairs[reference, copy].only_copy.first
+                found |= {place: copy for place in only if place[0] in ends and ends[place[0]] < place}
+        return sorted(found.items())
+
+    def _lacked(self, name: str) -> list[Place]:
+        """What a log lacks, but for what its own gaps prove already."""
+        log = self.log(name)
+        gaps = log.gaps.first if log else []
+        starts = [gap.after for gap in gaps]
+
+        def shown(place: Place) -> bool:
+            at = bisect_right(starts, place)
+            return at > 0 and place < gaps[at - 1].next
+
+        return [lack["position"] for lack in self.lacking(name) if not shown(lack["position"])]
+
+    def between_dumps(self, name: str) -> int:
+        """How many of the listed gaps lie between two collected files: nothing was collected there."""
+        log, ends = self.log(name), self._collected(name)
+        lasts, firsts = {last for _, last in ends}, {first for first, _ in ends}
+        return sum(gap.after in lasts and gap.next in firsts for gap in log.gaps.first) if log else 0
+
+    @cached_property
+    def spoilt(self) -> frozenset[str]:
+        """The nodes whose log is proven to lack records, or to hold other ones than its source's: nobody copies those."""
+
+        def bad(name: str) -> bool:
+            log, both = self.log(name), self.beside_source(name)
+            alone = log is not None and (
+                log.gaps.count > self.between_dumps(name) or log.contradictions.count or log.overlaps.count
+            )
+            return bool(alone or (both and both.differing.count) or self.lost_ends(name))
+
+        return frozenset(name for name in self.parts if bad(name))
 
     def _collected(self, name: str) -> list[tuple[Place, Place]]:
         """From where to where each collected file of a node goes: between two of them nothing was collected."""

@@ -63,7 +63,9 @@ def _judge(tiers: Tiers, source: str, name: str, found: Verdicts) -> None:
         row = {"from": show(last), "to": show(head), "count": None, "why": NO_ANSWER, "says": UNKNOWN_SAYS[NO_ANSWER]}
         found.unknown.append(about | row)
         return
-    counted = tiers.logs.behind(name)
+    span = tiers.logs.span(name)
+    # What the source has behind a dump that ended early, the node may have.
+    counted = tiers.logs.behind(name) if span and span[1] == last else None
     first, count = counted or _known_behind(tiers, source, last, head)
     suppliers = senders(tiers, name)
     about |= {
@@ -204,6 +206,8 @@ def _tree(tiers: Tiers, source: str) -> Row:
 def _holding(held: LogHold) -> str:
     if held.kept_from is None:
         return f"Nothing holds back the deletion of log files: {held.why}"
+    if not held.holders:
+        return f"Log files are kept from {held.kept_from} on, which the source itself writes ({held.why})"
     return f"Log files are kept from {held.kept_from} on, for {', '.join(held.holders)} ({held.why})"
 
 
@@ -275,10 +279,10 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
         "actual_lag_bytes_nominal": actual_lag[1],
         "files_needed_from": last[0] if last else None,
         "lag_is_at_least": any(file in cut for file in on_the_way),
-        "lag_s": _lag_in_time(tiers, source, name),
+        "lag_s": _rounded(tiers.lag_in_time(name)),
         "delay_s": tiers.told.delays.get(name),
         "condition": state,
-        "says": conditions.SAYS[state],
+        "says": _says(tiers, name, state),
         "gap": tiers.gap(name),
         "served_by": donors,
         "served_by_silent": silent_donors,
@@ -292,24 +296,23 @@ def _node(tiers: Tiers, source: str, name: str, held: LogHold) -> Row:
     }
 
 
+def _rounded(times: tuple[float, float] | None) -> list[float] | None:
+    return None if times is None else [round(one, 1) for one in times]
+
+
+def _says(tiers: Tiers, name: str, state: str) -> str:
+    if state == conditions.BEHIND and tiers.told.delays.get(name):
+        return f"it waits {tiers.told.delays[name]:,.0f} s on purpose, and lacks what is older than that: it is slow besides"
+    place = tiers.place(name)
+    if state == conditions.CYCLE and place and name in place.parents:
+        return "it pulls from itself: nothing reaches it over that row"
+    return conditions.SAYS[state]
+
+
 def _stale(reported: Lsn | None, probed: Lsn | None, first_file: int | None, own_first: Lsn | None) -> bool:
     """Whether the registry says something else of a node than it says itself: its rows are as old as the last report."""
     moved = reported is not None and probed is not None and reported != probed
     return moved or (first_file is not None and own_first is not None and first_file != own_first[0])
-
-
-def _lag_in_time(tiers: Tiers, source: str, name: str) -> list[float] | None:
-    """How long ago the oldest commit was made that a node lacks: at least, and at most. None: it lacks none, or nobody tells.
-
-    Only the newest commit of each is known: what a node lacks was made between its own and the newest of the source.
-    """
-    heads = [tiers.seen.probes[one] for one in tiers.roots(source) if one in tiers.seen.probes]
-    made = max((row["committed_at"] for row in heads if row["committed_at"]), default=None)
-    own = (tiers.seen.probes.get(name) or {}).get("committed_at")
-    now = tiers.seen.now
-    if not tiers.needs(name) or made is None or own is None or now is None or own >= made:
-        return None
-    return [max(0.0, round((now - made).total_seconds(), 1)), round((now - own).total_seconds(), 1)]
 
 
 def _pair(place: Lsn | None) -> list[int] | None:

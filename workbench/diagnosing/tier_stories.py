@@ -63,7 +63,7 @@ def _verdict(tiers: Tiers, name: str, place: Lsn, holding: set[str]) -> tuple[st
             return UNKNOWN, NO_ANSWER, UNKNOWN_SAYS[NO_ANSWER]
         return PENDING, "not_covered", NOT_COVERED
     both = tiers.logs.beside_source(name)
-    if both is not None and both.parts is not None and place >= both.parts:
+    if both is not None and (place in both.differing.first or (both.parts is not None and place >= both.parts)):
         return UNKNOWN, PARTED, SAYS[PARTED]
     if name in holding:
         return PRESENT, SHOWS, SAYS[SHOWS]

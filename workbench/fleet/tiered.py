@@ -213,18 +213,23 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         logs,
         logged,
         frozenset(down),
-        bool(pulls) or any(format_with(one.kind).tells_links for one in inputs if one.kind),
+        any(not row["awaited"] for row in pulls)
+        or any(format_with(one.kind).tells_links for one in inputs if one.kind),
         full_names,
     )
 
 
 def _full_name(one: Input, known: Iterable[str]) -> str:
-    """The node that a file is of: its name tells where the database ends, not where a host of several dotted parts does."""
+    """The node that a file is of: its name tells where the database ends, not where a host of several dotted parts does.
+
+    Of the known nodes that it may begin with, the longest: beside `r1` there may be an `r1.dc2`.
+    """
     longer = [name for name in known if name.startswith(f"{one.server}.")]
     file = one.file.rpartition("/")[2]
     here = [name for name in longer if file.startswith(name.replace("@", ".", 1) + ".")]
-    found = here or longer
-    return one.server if one.server in known or len(found) != 1 else found[0]
+    if here:
+        return max(here, key=len)
+    return one.server if one.server in known or len(longer) != 1 else longer[0]
 
 
 def _pulls(rows: Iterable[Row]) -> Iterator[Pull]:

@@ -52,7 +52,7 @@ def _from_tiers(tiers: Tiers) -> Model:
         system.order_key,
         system.origin_of,
         lambda key: system.halves(key)[0],
-        tiers.told.local,
+        all(map(tiers.told.local, tiers.sources)),
         tiers.told.sources,
     )
 

@@ -17,7 +17,7 @@ class Told:
     """What the settings of a fleet mean; of what no node tells, the defaults of the program.
 
     rules         how the registry answers
-    local         the source keeps the registry's tables itself: only then some versions keep log files for others
+    registries    node -> the database that it says holds the registry; a node that names none takes its source for it
     stale_after   seconds without a report after which a node is taken for hung
     file_size     how large a log file may be; None: not told
     sources       node -> its source database, and the hosts of it that it names
@@ -26,12 +26,20 @@ class Told:
     """
 
     rules: Rules
-    local: bool = True
+    registries: Mapping[str, str] = field(default_factory=dict)
     stale_after: float = 60.0
     file_size: int | None = None
     sources: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     delays: Mapping[str, float] = field(default_factory=dict)
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def local(self, source_database: str) -> bool:
+        """Whether a source keeps the registry's tables itself: only then some versions keep log files for others.
+
+        What its own nodes say counts; where they name no registry, what anybody does.
+        """
+        own = {told for name, told in self.registries.items() if name.partition("@")[0] == source_database}
+        return (own or {*self.registries.values()}) <= {source_database}
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ CODES = {
     "FANOUT_EXCEEDED": Code("a node serves more replicants than the fanout", ("info", "warning")),
     "LOG_HELD": Code("a node pins the deletion of log files", ("info", "warning", "error")),
     "LOG_GAP": Code(
-        "a log lacks records, or what a node needs next is in no log that it could reach", ("warning", "error")
+        "a log lacks records, or what a node needs next is in no log that it could reach", ("info", "warning", "error")
     ),
-    "LOG_DIVERGED": Code("two nodes have other records at the same place", ("warning", "error")),
+    "LOG_DIVERGED": Code("two nodes have other records at the same place", ("info", "warning", "error")),
     "TOPOLOGY_CYCLE": Code("nodes pull from each other in a circle", ("error",)),
     "TOPOLOGY_ORPHAN": Code(
         "a node pulls from none, or from one that does not hang on the source", ("warning", "error")

@@ -17,6 +17,15 @@ HEAD = 12
 FIRST = 28
 """Where the first record of every file begins."""
 
+_VERSIONS = (0, 1000, 2000, 3000)
+"""What the number of a kind of records is raised by, for its version."""
+
+COMMITS = frozenset(151 + version for version in _VERSIONS)
+"""Kinds of records that end a transaction, with the generation. From 10000 on are other kinds: 12151 is no commit."""
+
+ANCHORS = COMMITS | {11 + version for version in _VERSIONS}
+"""These and checkpoints: kinds of records at which a log can be joined to another one."""
+
 SENTINEL = "{-1:-1}"
 """What the server answers, in place of a record, when the record that was asked for is not there."""
 

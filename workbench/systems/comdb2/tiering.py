@@ -1,26 +1,23 @@
 """What the settings of a fleet mean for the diagnosis, and how the log is written: `TIERING`.
 
-The registry's answers are computed where it is held, so its own settings count for these; of most fleets only the nodes' are
-collected, and those agree. A delay stands in a node's configuration file alone: no table and no tunable shows it.
+The registry's answers are computed where it is held: there stand the fanout, that of single sources too, and how many rows an
+answer has. What the nodes say of these counts only where nothing of that server was collected. A delay stands in a node's
+configuration file alone: no table and no tunable shows it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from workbench.fleet.tiered import LINE, TUNABLE
 from workbench.rules.physical_log import Form
 from workbench.rules.tiering import NodeSettings, Tiering, Told
-from workbench.systems.comdb2.lsn import FIRST, HEAD
+from workbench.systems.comdb2.lsn import ANCHORS, COMMITS, FIRST, HEAD
+from workbench.systems.comdb2.naming import REGISTRY, database_in
 from workbench.systems.comdb2.rules import HOLDING, VERSIONS
-
-COMMITS = frozenset({151, 1151, 2151, 3151})
-"""Kinds of records that end a transaction, with the generation; thousands are versions of a kind."""
-
-CHECKPOINTS = frozenset({11, 1011, 2011, 3011})
 
 _ONLY_2023 = ("physrep_register_interval", "physrep_max_pending_replicants")
 _ONLY_LATER = ("physrep_reconnect_interval", "physrep_keepalive_v2", "physrep_verify_source_range")
@@ -28,38 +25,84 @@ _RETENTION = "physrep_check_minlog_freq_sec"
 """Tells by its being there that the program still holds back the deletion of log files."""
 
 _NULL = (None, "", "NULL")
+_OVERRIDE = re.compile(r"(\S{1,120})\s+([0-9]{1,9})", re.ASCII)
 _FROM = re.compile(r"(\S+)\s+@?(\S+)")
 
 
 def told(settings: Mapping[str, NodeSettings]) -> Told:
     """What the settings of the nodes mean; what no node tells has the default of the version that they run."""
-    versions: dict[str, list[str]] = {}
-    for name in sorted(settings):
-        if (version := _version(settings[name].get(TUNABLE, {}))) is not None:
-            versions.setdefault(version, []).append(name)
-    version = max(sorted(versions), key=lambda one: (len(versions[one]), one), default="2026")
+    sources = {name: source for name, of in settings.items() if (source := _source(of))}
+    registries = {name: database for name, of in settings.items() if (database := _registry(of))}
+    deciding = _deciding(settings, {source for source, _ in sources.values()}, set(registries.values()))
+    versions = _versions(settings)
+    version = _most(_versions(deciding)) or _most(versions) or "2026"
     rules = VERSIONS[version]
     if version != "2023" and any(_RETENTION in of.get(TUNABLE, {}) for of in settings.values()):
         rules = HOLDING
     every = _number(settings, "physrep_keepalive_freq_sec", rules.keepalive_s)
     threshold = _number(settings, "physrep_hung_replicant_threshold", 60)
+
+    def decided(name: str, default: float) -> float:
+        return _number(deciding, name, _number(settings, name, default))
+
     return Told(
         replace(
             rules,
-            fanout=int(_number(settings, "physrep_fanout", rules.fanout)),
-            most_offered=int(_number(settings, "physrep_max_candidates", rules.most_offered)),
-            most_pending=rules.most_pending
-            and int(_number(settings, "physrep_max_pending_replicants", rules.most_pending)),
+            fanout=int(decided("physrep_fanout", rules.fanout)),
+            fanouts=_fanouts(deciding or settings),
+            most_offered=int(decided("physrep_max_candidates", rules.most_offered)),
+            most_pending=rules.most_pending and int(decided("physrep_max_pending_replicants", rules.most_pending)),
             keepalive_s=int(every),
         ),
-        not any(_last(of.get(TUNABLE, {}).get("physrep_metadb_name", ())) for of in settings.values()),
+        registries,
         # With the defaults of 2026 both are 60 s, and a node that is well is often that old: two reports have to be missing.
         stale_after=max(threshold, 2 * every),
         file_size=_file_size(settings),
-        sources={name: source for name, of in settings.items() if (source := _source(of))},
+        sources=sources,
         delays={name: wait for name, of in settings.items() if (wait := _delay(of))},
         versions={version: tuple(names) for version, names in sorted(versions.items())},
     )
+
+
+def _versions(settings: Mapping[str, NodeSettings]) -> dict[str, list[str]]:
+    """Version -> the nodes that show by their settings that they run it."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(settings):
+        if (version := _version(settings[name].get(TUNABLE, {}))) is not None:
+            found.setdefault(version, []).append(name)
+    return found
+
+
+def _most(versions: Mapping[str, list[str]]) -> str | None:
+    return max(sorted(versions), key=lambda one: (len(versions[one]), one), default=None)
+
+
+def _deciding(
+    settings: Mapping[str, NodeSettings], sources: Collection[str], registries: Collection[str]
+) -> dict[str, NodeSettings]:
+    """The settings of the servers that answer who registers: of the registry's database, or where none is named of the source."""
+    databases = registries or sources
+    return {
+        name: of
+        for name, of in settings.items()
+        if (held := (_last(of.get(TUNABLE, {}).get("physrep_i_am_metadb", ())) or "").upper()) == "ON"
+        or (name == REGISTRY and held != "OFF")
+        or database_in(name) in databases
+    }
+
+
+def _registry(of: NodeSettings) -> str | None:
+    """The database that a node names as the one that holds the registry."""
+    name = _last(of.get(TUNABLE, {}).get("physrep_metadb_name", ()))
+    line = _last(of.get(LINE, {}).get("physrep_metadb", ()))
+    return name or (line.split()[0] if line and line.strip() else None)
+
+
+def _fanouts(settings: Mapping[str, NodeSettings]) -> dict[str, int]:
+    """The fanouts of single source databases; of several lines for one database the last counts."""
+    lines = (line for of in settings.values() for line in of.get(LINE, {}).get("physrep_fanout_override", ()))
+    found = (_OVERRIDE.fullmatch((line or "").strip()) for line in lines)
+    return {one[1]: int(one[2]) for one in found if one}
 
 
 def _version(tunables: Mapping[str, list[str | None]]) -> str | None:
@@ -125,4 +168,4 @@ def _delay(of: NodeSettings) -> float | None:
     return float(wait) if wait and re.fullmatch("[0-9]{1,9}", wait) and int(wait) else None
 
 
-TIERING = Tiering(Form(HEAD, FIRST, COMMITS, COMMITS | CHECKPOINTS), told)
+TIERING = Tiering(Form(HEAD, FIRST, COMMITS, ANCHORS), told)

@@ -7,7 +7,13 @@ settings  what makes loss, or a false tree, likely
 """
 
 from workbench.model import APPLYING, GENERATION, HOLES, LAG, Detectors
-from workbench.systems.comdb2.detectors.logs import ahead_of_source, damaged_logs, history_changed, parted_logs
+from workbench.systems.comdb2.detectors.logs import (
+    ahead_of_source,
+    damaged_logs,
+    ended_early,
+    history_changed,
+    parted_logs,
+)
 from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
 from workbench.systems.comdb2.detectors.trees import (
@@ -23,7 +29,7 @@ from workbench.systems.comdb2.detectors.trees import (
 
 DETECTORS: Detectors = {
     GENERATION: (history_changed,),
-    HOLES: (damaged_logs, parted_logs, ahead_of_source, cannot_go_on),
+    HOLES: (damaged_logs, parted_logs, ended_early, ahead_of_source, cannot_go_on),
     APPLYING: (gone, not_replicating, cycles, orphans, unlisted, reverse_links, pending_limit),
     LAG: (held_log, full_nodes, too_deep, unsafe_settings),
 }

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from workbench.fleet.tiered import tiered_snapshot
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
-from workbench.rules.physical_log import Gap
+from workbench.rules.physical_log import Compared, Gap
+from workbench.systems.comdb2.detectors.nodes import rebuild
 from workbench.systems.comdb2.detectors.shown import Row, each, evidence_of, place_text, some, tiers_of
-from workbench.systems.comdb2.lsn import lsn_text
+from workbench.systems.comdb2.lsn import FIRST, lsn_text
 
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
@@ -24,20 +25,20 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
         if log is None:
             continue
         files = [one.file for one in tiers.logs.inputs[name]]
-        if log.gaps.count:
-            first = log.gaps.first[0]
+        lost = tiers.logs.lost_ends(name)
+        if log.gaps.count or lost:
             held = tiers.logs.reference(name)
             unread = any(one.rejected for one in tiers.logs.inputs[name])
+            proofs = [*map(_of_gap, log.gaps.first), *_of_ends(lost)]
+            count = log.gaps.count + len(proofs) - len(log.gaps.first)
             yield Finding(
                 "LOG_GAP",
-                "warning" if unread or log.gaps.count == _between_dumps(tiers, name) else "error",
-                f"{name}: its log lacks records in {log.gaps.count:,} place{'s' if log.gaps.count > 1 else ''}: "
-                f"behind {lsn_text(first.after)} "
-                f"{lsn_text(first.expected)} must follow, and {lsn_text(first.next)} does",
+                "warning" if unread or count == tiers.logs.between_dumps(name) else "error",
+                f"{name}: its log lacks records in {count:,} place{'s' if count > 1 else ''}: {_what_lacks(proofs[0])}",
                 server=name,
                 origin=source,
-                items=tuple(lsn_text(gap.expected) for gap in log.gaps.first[:ITEMS_SHOWN]),
-                evidence=(*first_few(map(_of_gap, log.gaps.first), log.gaps.count), {"files": ", ".join(files)}),
+                items=tuple(proof["expected"] for proof in proofs[:ITEMS_SHOWN]),
+                evidence=(*first_few(proofs, count), {"files": ", ".join(files)}),
                 fix=(
                     step(
                         f"read the log of {name} once more, with a time-out of its own as the fourth argument "
@@ -73,20 +74,26 @@ def damaged_logs(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _between_dumps(tiers: Tiers, name: str) -> int:
-    """How many of the listed gaps lie between two collected files: nothing was collected there."""
-    log = tiers.logs.log(name)
-    ends = [
-        (min(tuple(part["first"]) for part in parts), max(tuple(part["last"]) for part in parts))
-        for one in tiers.logs.inputs[name]
-        if (parts := tiers.case.parts("records", one))
-    ]
-    lasts, firsts = {last for _, last in ends}, {first for first, _ in ends}
-    return sum(gap.after in lasts and gap.next in firsts for gap in log.gaps.first) if log else 0
-
-
 def _of_gap(gap: Gap) -> dict[str, str]:
     return {"after": lsn_text(gap.after), "expected": lsn_text(gap.expected), "next_present": lsn_text(gap.next)}
+
+
+def _of_ends(lost: list[tuple[tuple[int, int], str]]) -> Iterator[dict[str, str]]:
+    """The first record that lacks at the end of each file."""
+    ends: dict[int, tuple[tuple[int, int], str]] = {}
+    for place, holder in lost:
+        ends.setdefault(place[0], (place, holder))
+    for file, (place, holder) in ends.items():
+        yield {"expected": lsn_text(place), "next_present": lsn_text((file + 1, FIRST)), "held_by": holder}
+
+
+def _what_lacks(proof: Mapping[str, str]) -> str:
+    if "after" in proof:
+        return f"behind {proof['after']} {proof['expected']} must follow, and {proof['next_present']} does"
+    return (
+        f"it goes on with {proof['next_present']}, and the log of {proof['held_by']} has {proof['expected']} "
+        "at the end of the file before"
+    )
 
 
 def parted_logs(situation: Situation) -> Iterator[Finding]:
@@ -94,55 +101,137 @@ def parted_logs(situation: Situation) -> Iterator[Finding]:
     tiers = tiers_of(situation)
     for name in sorted(tiers.logs.parts):
         both, reference, source = tiers.logs.beside_source(name), tiers.logs.reference(name), tiers.source_of(name)
-        if both is None or both.prefix:
+        if both is None or both.prefix or source is None or reference is None:
             continue
-        theirs = tiers.logs.log(reference or "")
-        holes = bool(theirs and theirs.gaps.count) or any(one.rejected for one in tiers.logs.inputs[reference or ""])
+        theirs = tiers.logs.log(reference)
+        holes = bool(theirs and theirs.gaps.count) or any(one.rejected for one in tiers.logs.inputs[reference])
         # What the source's own log lacks for a gap, or for rows that could not be read, its copies hold rightly.
-        other = both.differing.count + (0 if holes else both.only_copy.count)
-        head = tiers.known_head(source) if source else None
-        last = (tiers.logs.span(name) or (None, None))[1]
-        # A log that was read later may go further, if the source is known to have come as far.
-        if not other and (
-            not both.ahead.count or (last is not None and head is not None and _source_reached(tiers, source, last))
-        ):
-            continue
-        places = [*both.differing.first, *both.only_copy.first, *both.ahead.first]
-        parts = both.parts or (min(places) if places else None)
-        match = (
-            f"; the last commit that both have is {lsn_text(both.match)}, {both.cut:,} records behind it would be cut off"
-            if both.match
-            else ""
+        lost = {place for place, _ in tiers.logs.lost_ends(reference)}
+        alone = [] if holes else [place for place in both.only_copy.first if place not in lost]
+        other = both.differing.count + (
+            both.only_copy.count - len(both.only_copy.first) + len(alone) if not holes else 0
         )
+        # A log that was read later may go further, if the source is known to have come as far.
+        head = tiers.known_head(source)
+        ahead = [place for place in both.ahead.first if head is None or place > head]
+        beyond = both.ahead.count - len(both.ahead.first) + len(ahead) if ahead else 0
+        if not other and not beyond:
+            continue
+        places = sorted([*both.differing.first, *alone, *ahead])
+        inside = both.match is not None and bool(places) and places[0] < both.match
         says = (
             f"{name} and {reference} hold other records at {other:,} place{'s' if other > 1 else ''}"
             if other
-            else f"{name} has {both.ahead.count:,} records behind the end of {reference}"
+            else f"{name} has {beyond:,} records behind the end of {reference}"
         )
+        # What lies behind the end of the source's dump was held against nothing: the newest commit of both may be there.
+        whole = head is None or theirs is None or theirs.last is None or theirs.last >= head
+        if not whole and not other:
+            says += f", which is at {place_text(head)} at least"
         yield Finding(
             "LOG_DIVERGED",
             "error" if other else "warning",
-            f"{says}, from {lsn_text(parts) if parts else '?'} on{match}",
+            f"{says}, from {lsn_text(places[0]) if places else '?'} on{_match(both, name, inside) if whole or other else ''}",
             server=name,
             origin=source,
-            items=tuple(map(lsn_text, sorted(places)[:ITEMS_SHOWN])),
-            evidence=first_few(({"at": lsn_text(place)} for place in sorted(places)), other + both.ahead.count),
-            fix=(
-                step(
-                    f"let {name} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it",
-                    "two histories cannot be brought together, only one of them can go on",
-                    f"what only {name} has is lost then; the logs were read moments apart, so a few records "
-                    "ahead may be no divergence"
-                    if not other
-                    else f"what only {name} has is lost then",
-                ),
-            ),
+            items=tuple(map(lsn_text, places[:ITEMS_SHOWN])),
+            evidence=first_few(({"at": lsn_text(place)} for place in places), other + beyond),
+            fix=tuple(_joined_again(tiers, name, reference, places, inside, bool(other))),
         )
 
 
-def _source_reached(tiers: Tiers, source: str | None, place: tuple[int, int]) -> bool:
-    told = (read(name) for name in tiers.roots(source or "") for read in (tiers.seen.probed, tiers.seen.reported))
-    return any(one is not None and one >= place for one in told)
+def _match(both: Compared, name: str, inside: bool) -> str:
+    if both.match is None:
+        return ""
+    if inside:
+        return (
+            f"; behind it they are alike again: the last commit that both have is {lsn_text(both.match)}, so that "
+            f"{name} does not come back to that place by itself"
+        )
+    return (
+        f"; the last commit that both have is {lsn_text(both.match)}, {both.cut:,} records behind it would be cut off"
+    )
+
+
+def _joined_again(
+    tiers: Tiers, name: str, reference: str, places: list[tuple[int, int]], inside: bool, other: bool
+) -> Iterator[dict[str, str | None]]:
+    """What brings the two logs together again."""
+    if inside:
+        alike, unlike = _others_there(tiers, name, reference, places[0])
+        yield step(
+            f"read both logs once more from {lsn_text(places[0])} on, and look which of them is right",
+            "a dump may have been damaged on its way",
+            f"the logs of {some(unlike)} do not have there what {reference} has, either: look at the log of {reference} first"
+            if unlike and not alike
+            else None,
+        )
+        yield rebuild(tiers, name, tiers.source_of(name) or "") | {
+            "why": "on connecting a node cuts its log back to the newest commit that both have, and that stands behind this place"
+        }
+        return
+    yield step(
+        f"let {name} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it",
+        "two histories cannot be brought together, only one of them can go on",
+        f"what only {name} has is lost then"
+        + (
+            ""
+            if other
+            else f"; the logs were read moments apart, and the dump of {reference} may have ended early: read it once more first"
+        ),
+    )
+
+
+def _others_there(tiers: Tiers, name: str, reference: str, place: tuple[int, int]) -> tuple[list[str], list[str]]:
+    """The other logs that hold there what the source's holds, and those that do not."""
+    alike: list[str] = []
+    unlike: list[str] = []
+    for one, copy in tiers.logs.pairs:
+        span = tiers.logs.span(copy)
+        if one == reference and copy != name and span and span[0] <= place <= span[1]:
+            both = tiers.logs.looked.pairs[one, copy]
+            apart = place in both.differing.first or place in both.only_copy.first
+            (unlike if apart else alike).append(copy)
+    return alike, unlike
+
+
+def ended_early(situation: Situation) -> Iterator[Finding]:
+    """Dumps that end before the place where the node itself was, or of the source any that tells of it."""
+    tiers = tiers_of(situation)
+    for source in tiers.sources:
+        rows = []
+        for name in tiers.members[source]:
+            span = tiers.logs.span(name)
+            # The cluster has one log, but one of its nodes may be asked later than another one: that is no dump that ended.
+            was = tiers.known_head(source) if _copies_go_on(tiers, name) else tiers.seen.probed(name)
+            if span is not None and was is not None and span[1] < was:
+                rows.append({"node": name, "its_log_ends": place_text(span[1]), "was_at": place_text(was)})
+        if rows:
+            names = [str(row["node"]) for row in rows]
+            yield Finding(
+                "LOG_GAP",
+                "info",
+                f"what was collected of the log{'s' if len(rows) > 1 else ''} of {some(names)} ends at "
+                f"{rows[0]['its_log_ends']}, and {'the first of them' if len(rows) > 1 else 'it'} was at {rows[0]['was_at']}: "
+                "a dump that was read before that, or that ended before the log did",
+                server=names[0],
+                origin=source,
+                items=(str(rows[0]["its_log_ends"]),),
+                evidence=first_few(rows),
+                fix=(
+                    step(
+                        f"read the log of {names[0]} once more, with a time-out of its own as the fourth argument "
+                        "of comdb2_transaction_logs",
+                        "a dump ends without a word after 30 s; what stands behind its end was held against nothing",
+                    ),
+                ),
+            )
+
+
+def _copies_go_on(tiers: Tiers, name: str) -> bool:
+    """Whether copies show records behind the end of this dump, which is the one of their source."""
+    pairs = tiers.logs.looked.pairs
+    return any(one == name and pairs[one, copy].ahead.count for one, copy in tiers.logs.pairs)
 
 
 def ahead_of_source(situation: Situation) -> Iterator[Finding]:

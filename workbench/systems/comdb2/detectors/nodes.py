@@ -166,7 +166,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "the source begins with "
                 f"file {min(firsts)}{had}",
                 evidence=evidence,
-                fix=(_rebuild(tiers, name, source),),
+                fix=(rebuild(tiers, name, source),),
                 server=name,
                 origin=source,
                 items=items,
@@ -176,7 +176,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 "error",
                 f"{name} can be brought up to date from no log: it has to be rebuilt from a copy of another node",
                 evidence=evidence,
-                fix=(_rebuild(tiers, name, source),),
+                fix=(rebuild(tiers, name, source),),
                 server=name,
                 origin=source,
                 items=items,
@@ -195,8 +195,8 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 ),
                 evidence=evidence,
                 fix=(
-                    *(_from_donor(name, donor) for donor in fit[:1]),
-                    _rebuild(tiers, name, source),
+                    *(_from_donor(tiers, name, donor) for donor in fit[:1]),
+                    rebuild(tiers, name, source),
                 ),
                 server=name,
                 origin=source,
@@ -220,7 +220,9 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                     step(
                         f"let {name} register anew (exec procedure sys.cmd.send('physrep_force_registration') on it)",
                         "where it hangs it gets nothing any more, and looks connected",
-                        "be quick: nothing keeps the file from being deleted elsewhere, too",
+                        None
+                        if tiers.kept_for(name)
+                        else "be quick: nothing keeps the file from being deleted elsewhere, too",
                     ),
                 ),
             )
@@ -228,6 +230,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             firsts
             and last[0] - min(firsts) <= SOON
             and (tiers.known_head(source) or last)[0] > last[0]
+            and not tiers.kept_for(name)
             and (tiers.lost_in(name) is not None or tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE))
         ):
             left = tiers.lost_in(name)
@@ -241,7 +244,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 fix=(
                     step(
                         f"bring {name} back to its source before the next files are deleted",
-                        "nothing in this version keeps log files for a node that lags",
+                        _why_not_kept(tiers, source, name),
                         "on the source MIN_KEEP_LOGS and MIN_KEEP_LOGS_AGE keep more files while this lasts",
                     ),
                 ),
@@ -257,20 +260,41 @@ def _may_be_offered(tiers: Tiers, name: str) -> bool:
     return row is not None and row["state"] not in tiers.told.rules.unfit
 
 
-def _from_donor(name: str, donor: str) -> dict[str, str | None]:
+def _from_donor(tiers: Tiers, name: str, donor: str) -> dict[str, str | None]:
     database, _, host = donor.partition("@")
     return step(
         f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
         "the registry would not offer that node: its query begins at the source and drops all below a node without the file",
-        "first see that the donor still has the file: nothing keeps it from deleting it",
+        "first see that the donor still has the file: nothing keeps it from deleting it"
+        + (f" before {name} pulls from it" if tiers.told.rules.holding == "Active" else ""),
     )
 
 
-def _rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:
+def _why_not_kept(tiers: Tiers, source: str, name: str) -> str:
+    """Why the source does not keep the files that a node needs."""
+    rules = tiers.told.rules
+    if rules.holding is None:
+        return "nothing in this version keeps log files for a node that lags"
+    if not tiers.told.local(source):
+        return "where the registry is in another database, no version keeps log files for a node that lags"
+    state = (tiers.seen.nodes.get(name) or {}).get("state")
+    return (
+        f"log files are kept for rows below the source whose state is {rules.holding}, spelled exactly so; "
+        + (f"that of {name} is {state}" if state else f"{name} has none")
+        if state != rules.holding
+        else f"log files are kept for rows that hang on the source, and from the file on that they name: {name} is not counted"
+    )
+
+
+def rebuild(tiers: Tiers, name: str, source: str) -> dict[str, str | None]:
     """Which node to copy, and how."""
     database = name.partition("@")[0]
     head = tiers.known_head(source)
-    whole = [one for one in tiers.members[source] if one != name and tiers.there(one) and tiers.last(one) == head]
+    whole = [
+        one
+        for one in tiers.members[source]
+        if one != name and tiers.there(one) and tiers.last(one) == head and one not in tiers.logs.spoilt
+    ]
     siblings = [one for one in whole if one.startswith(f"{database}@")] or [
         one for one in whole if one not in tiers.roots(source)
     ]

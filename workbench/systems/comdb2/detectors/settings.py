@@ -29,13 +29,6 @@ def _on(value: str) -> bool:
 UNSAFE: tuple[Unsafe, ...] = (
     (
         "warning",
-        "physrep_fanout",
-        "with a fanout of 1 no node is ever a candidate: none and one child both count as one",
-        "set 2",
-        "1".__eq__,
-    ),
-    (
-        "warning",
         "physrep_verify_source_range",
         "a node is offered sources that have deleted the files it needs",
         "switch it on",
@@ -90,12 +83,42 @@ def unsafe_settings(situation: Situation) -> Iterator[Finding]:
                 ),
                 fix=(step(f"{do}: put tunable {setting}, and in the configuration file", does),),
             )
+    yield from _fanout_of_one(tiers)
     yield from _reports(tiers)
     yield from _donors(tiers)
     yield from _source_lists(tiers)
     yield from _spelled(tiers)
     yield from _versions(tiers)
     yield from _lacking_lines(tiers)
+
+
+def _fanout_of_one(tiers: Tiers) -> Iterator[Finding]:
+    """A fanout that nobody is ever below, as the server has it that answers who registers."""
+    rules = tiers.told.rules
+    for source in tiers.sources:
+        if rules.fanout_of(source) != 1 or not rules.least_count:
+            continue
+        nodes = [name for name in sorted(tiers.seen.settings) if tiers.seen.tunable(name, "physrep_fanout") == "1"]
+        does = "none and one child both count as one, and so no node is below it: " + (
+            "the registry's first look never finds a candidate, and its second one has regard neither to the fanout nor to the "
+            "age of a report"
+            if rules.second_pass
+            else "whoever registers is offered nobody"
+        )
+        yield Finding(
+            "UNSAFE_SETTING",
+            "warning",
+            f"the fanout below {source} is 1: {does}",
+            server=nodes[0] if nodes else None,
+            origin=source,
+            evidence=first_few({"node": name, "setting": "physrep_fanout", "value": "1"} for name in nodes),
+            fix=(
+                step(
+                    "set 2: put tunable physrep_fanout where the registry is held, and in the configuration file there",
+                    "children are counted so that a node without any counts as one with one",
+                ),
+            ),
+        )
 
 
 def _reports(tiers: Tiers) -> Iterator[Finding]:
@@ -254,7 +277,11 @@ def _versions(tiers: Tiers) -> Iterator[Finding]:
             f"{some(told['2023'])} delete log files although replicants need them: this version asks for the "
             "state ACTIVE, and the rows say "
             "Active"
-            + ("" if tiers.told.local else "; besides, the tables are in another database, where it does not look"),
+            + (
+                ""
+                if all(map(tiers.told.local, tiers.sources))
+                else "; besides, the tables are in another database, where it does not look"
+            ),
             server=told["2023"][0],
             evidence=first_few({"node": name, "version": "2023"} for name in told["2023"]),
             fix=(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import GONE, HUNG, ORPHAN, SAYS
+from workbench.rules.tier_conditions import GONE, HUNG, ORPHAN, RETIRED, SAYS
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
@@ -31,7 +31,8 @@ def cycles(situation: Situation) -> Iterator[Finding]:
 
 def _cycle(tiers: Tiers, source: str, circle: list[str]) -> Finding:
     known = any(followed == source for followed, _ in tiers.told.sources.values())
-    own = [name for name in circle if name in tiers.roots(source)] if known else []
+    at_top = [name for name in circle if name in tiers.roots(source)]
+    own = at_top if known else []
     gone_ones = [name for name in circle if tiers.states[name] in (*GONE, HUNG)]
     also_fed = [name for name in circle if (place := tiers.place(name)) and place.tier is not None]
     living = [name for name in circle if tiers.there(name)] or circle
@@ -44,7 +45,7 @@ def _cycle(tiers: Tiers, source: str, circle: list[str]) -> Finding:
     if own:
         what += f": {name} is of the source {source}, and pulls from no node below it"
         do, why = row, "a node of the source has no row there: whoever asks the registry is led round by it"
-    elif also_fed and not known:
+    elif at_top:
         what += f": {source} is taken for the source, and nothing tells so"
         do, why = "collect the tunables of all nodes", "whom each is told to follow shows which database is the source"
     elif also_fed:
@@ -262,39 +263,64 @@ def pending_limit(situation: Situation) -> Iterator[Finding]:
 def reverse_links(situation: Situation) -> Iterator[Finding]:
     """Rows for connections that the source makes to a node: without the other half nobody pulls."""
     tiers = tiers_of(situation)
-    pulling = {(pull.name, pull.source) for pull in tiers.seen.pulls}
+    pulling: dict[str, set[str]] = {}
+    for pull in tiers.seen.pulls:
+        pulling.setdefault(pull.name, set()).add(pull.source)
+    meant: dict[str, set[str]] = {}
     for row in tiers.seen.awaited:
-        meant = {
-            (node, source)
-            for node in _named(tiers, row.database, row.host)
-            for source in _named(tiers, row.source_database, row.source_host)
-        }
-        waiting = [node for node in _named(tiers, row.database, row.host) if node in tiers.seen.nodes]
-        why = ""
-        if not waiting:
+        for node in _named(tiers, row.database, row.host):
+            meant.setdefault(node, set()).update(_named(tiers, row.source_database, row.source_host))
+    for row in tiers.seen.awaited:
+        named = [node for node in _named(tiers, row.database, row.host) if node in tiers.seen.nodes]
+        of_group = _end(row.database, row.host) not in named
+        end = _end(row.source_database, row.source_host)
+        # A name that is no host may be that of a tier: each of its nodes waits for itself, but those that were taken out.
+        alone = [node for node in named if node not in pulling and tiers.states.get(node) != RETIRED]
+        if not named:
             why = f"{_end(row.database, row.host)} is to be connected to, and no such node is in the registry"
-        elif not _named(tiers, row.source_database, row.source_host):
-            why = f"{row.name} waits for {_end(row.source_database, row.source_host)}, which is no node that is known"
-        elif not meant & pulling and not any(name == node for node in waiting for name, _ in pulling):
-            end = _end(row.source_database, row.source_host)
-            why = f"{some(waiting)} wait{'s' if len(waiting) == 1 else ''} for a connection from {end}, and nobody has made one"
-        if why:
-            yield Finding(
-                "REVERSE_LINK_MISSING",
-                "error" if waiting else "warning",
-                why,
-                server=waiting[0] if waiting else None,
-                evidence=(_row(row),),
-                fix=(
-                    step(
-                        "see that the source can reach the node and has read its list (physrep_revconn_check_interval, "
-                        "revsql_host_refresh_freq_sec), or correct the row in comdb2_physrep_sources",
-                        "a node with such a row does not connect itself, it waits; a source connects to the "
-                        "hosts of its list alone",
-                        "both ends read the table by host, tier or cluster name in newer versions only",
-                    ),
-                ),
+            yield _reverse("warning", row, [], why)
+        elif all(tiers.source_of(node) == node.partition("@")[0] for node in named):
+            yield _reverse(
+                "warning",
+                row,
+                named,
+                f"{some(named)} is to be connected to: a node of the source itself waits for nobody",
             )
+        elif not _named(tiers, row.source_database, row.source_host):
+            yield _reverse("error", row, named, f"{row.name} waits for {end}, which is no node that is known")
+        elif of_group and set(tiers.told.versions) == {"2023"}:
+            why = f"{row.host} is no host of a node of {row.database}, and this version knows no names of tiers and clusters"
+            yield _reverse("warning", row, named, f"{why}: nobody waits for a connection from {end}")
+        elif not tiers.seen.lists_pulls:
+            continue
+        elif alone:
+            verb = "waits" if len(alone) == 1 else "wait"
+            if_named = f", where {row.host} names its tier or cluster," if of_group else ""
+            why = f"{some(alone)} {verb}{if_named} for a connection from {end}, and nobody has made one"
+            yield _reverse("warning" if len(alone) < len(named) else "error", row, alone, why)
+        elif not of_group and pulling[named[0]].isdisjoint(meant[named[0]]):
+            other = some(sorted(pulling[named[0]]))
+            why = f"{named[0]} is to be connected to by {end}, and does not wait for it: it pulls from {other}"
+            yield _reverse("warning", row, named, why)
+
+
+def _reverse(severity: str, row: Pull, nodes: list[str], why: str) -> Finding:
+    return Finding(
+        "REVERSE_LINK_MISSING",
+        severity,
+        why,
+        server=nodes[0] if nodes else None,
+        evidence=(_row(row),),
+        fix=(
+            step(
+                "see that the source can reach the node and has read its list (physrep_revconn_check_interval, "
+                "revsql_host_refresh_freq_sec), or correct the row in comdb2_physrep_sources",
+                "a node with such a row does not connect itself, it waits; a source connects to the "
+                "hosts of its list alone",
+                "both ends read the table by host, tier or cluster name in newer versions only",
+            ),
+        ),
+    )
 
 
 def _named(tiers: Tiers, database: str, host: str) -> list[str]:
@@ -323,31 +349,51 @@ def held_log(situation: Situation) -> Iterator[Finding]:
     for source in tiers.sources:
         held = tiers.hold(source)
         head = tiers.known_head(source)
-        others = [name for name in held.holders if name not in tiers.roots(source)]
-        if held.kept_from is None or head is None or not others:
+        if held.kept_from is None or head is None or not held.holders:
             continue
-        dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG)]
-        files = head[0] - held.kept_from
-        size, _ = tiers.lag((held.kept_from, 0), head)
+        # Of what was deleted before its row was written, nothing is kept.
+        oldest = max(held.kept_from, min(tiers.source_firsts(source), default=held.kept_from))
+        files = head[0] - oldest
+        if files <= 0:
+            continue
+        own = [name for name in held.holders if name in tiers.roots(source)]
+        others = [*(name for name in held.holders if name not in own), *own]
+        dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG, RETIRED)]
+        size, _ = tiers.lag((oldest, 0), head)
         yield Finding(
             "LOG_HELD",
             "error" if dead else "warning" if files > 1 else "info",
             f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at "
             f"{place_text(tiers.seen.reported(others[0]))}: "
-            f"{files:,} files"
+            f"{files:,} file{'s' if files > 1 else ''}"
             + (f", {size:,} bytes," if size else "")
-            + f" behind the head of {source} are kept"
+            + f" behind the head of {source} {'are' if files > 1 else 'is'} kept"
             + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else ""),
             server=others[0],
             origin=source,
             items=tuple(place_text(tiers.seen.reported(name)) or "" for name in others),
             evidence=first_few(evidence_of(tiers, name) for name in others),
-            fix=(
-                step(
-                    "bring it forward, or if it is gone: " + RESET.format(*others[0].split("@", 1)),
-                    "after that the others delete what nobody else needs",
-                    f"{some(others)} can then not go on from a log any more, and "
-                    f"{'have' if len(others) > 1 else 'has'} to be rebuilt",
-                ),
-            ),
+            fix=tuple(_let_go(tiers, [name for name in others if name not in own], own)),
+        )
+
+
+def _let_go(tiers: Tiers, below: list[str], own: list[str]) -> Iterator[dict[str, str | None]]:
+    """What makes nodes hold nothing any more, and what it costs."""
+    if below:
+        back = [name for name in below if tiers.needs(name) and tiers.gap(name) != "now"]
+        yield step(
+            f"bring {some(below)} forward, or if it is gone: " + RESET.format(*below[0].split("@", 1)),
+            "after that the others delete what nobody else needs",
+            f"once these files are deleted {some(back)} can go on from no log any more, and "
+            f"{'have' if len(back) > 1 else 'has'} to be rebuilt: start first whatever shall come back"
+            if back
+            else "what is kept helps nobody: it has to be rebuilt in any case"
+            if any(map(tiers.needs, below))
+            else None,
+        )
+    if own:
+        yield step(
+            f"start {some(own)} again, or if it is gone for good, delete its row from comdb2_physreps",
+            "the rows of the source's own nodes count in every state: to set one to Inactive frees nothing",
+            "a node of the source writes its row when it starts: without one nobody is offered it",
         )

@@ -15,6 +15,8 @@ import re
 from hashlib import md5
 from typing import Any
 
+import numpy as np
+
 from workbench import tables
 from workbench.boundary import excerpt
 from workbench.model import LINES, Format, Parsed, Piece, Reject
@@ -22,12 +24,10 @@ from workbench.systems.comdb2.formats.gaps import Gaps
 from workbench.systems.comdb2.formats.printed import Printed, Values, first_rows
 from workbench.systems.comdb2.formats.records_fast import read_fast
 from workbench.systems.comdb2.formats.values import at_seconds, number, seconds
-from workbench.systems.comdb2.lsn import SENTINEL, lsn_of, order_key
+from workbench.systems.comdb2.lsn import COMMITS, SENTINEL, lsn_of, order_key
 from workbench.systems.comdb2.secrets import SECRETS
 
-COMMIT = 151
-"""A commit with generation. Its record may have a version: 2151, 12151."""
-
+_COMMITS = sorted(COMMITS)
 _FIRST = ("lsn", "rectype", "generation", "timestamp")
 _NUMBERS = ("txnid", "utxnid", "logcgen", "maxutxnid", "childutxnid")
 _FULL, _DIGEST = (*_FIRST, "payload", *_NUMBERS), (*_FIRST, "length", "md5", *_NUMBERS)
@@ -39,11 +39,6 @@ _CUT = re.compile(
 )
 """A first record so long that its end is not among the first bytes."""
 _CONTENT = re.compile(rb"[0-9A-Fa-f]{24,}'?")
-
-
-def commits_in(kinds: Any) -> Any:
-    """Which of these kinds of records, one number or an array of them, are commits."""
-    return kinds % 1000 == COMMIT
 
 
 def _named(values: Values) -> dict[str, str | None]:
@@ -142,7 +137,7 @@ def _facts(records: Any, sentinels: int) -> dict[str, Any]:
     facts: dict[str, Any] = {"records": len(records), "commits": 0, "sentinels": sentinels}
     if len(records):
         hi, lo, kind = (records[name].to_numpy() for name in ("hi", "lo", "kind"))
-        facts["commits"] = int(commits_in(kind).sum())
+        facts["commits"] = int(np.isin(kind, _COMMITS).sum())
         low, high = int(hi.min()), int(hi.max())
         ends = order_key("", low, int(lo[hi == low].min())), order_key("", high, int(lo[hi == high].max()))
         facts["lsn"] = dict(zip(("min", "max"), ends, strict=True))

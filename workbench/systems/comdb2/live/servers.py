@@ -25,7 +25,7 @@ from workbench.boundary import printable
 from workbench.collected.collecting import Access, Address, Gathered, Survey, Vectors, Wanted
 from workbench.model import Problem
 from workbench.systems.comdb2.live.asking import Place, Refused, asking, place_named, place_of
-from workbench.systems.comdb2.lsn import lsn_of
+from workbench.systems.comdb2.lsn import COMMITS, lsn_of
 from workbench.systems.comdb2.naming import REGISTRY
 from workbench.systems.comdb2.secrets import harmless
 
@@ -37,7 +37,10 @@ _TABLES = {_NODES: (6, 7), _PULLS: (4,), _AWAITED: (4,)}
 
 _NOW = "select now()"
 _LOG = "comdb2_transaction_logs"
-_COMMIT = f"select lsn, generation, timestamp from {_LOG}(NULL, NULL, 4) where rectype % 1000 = 151 limit 1"
+_COMMIT = (
+    f"select lsn, generation, timestamp from {_LOG}(NULL, NULL, 4) where rectype in ({', '.join(map(str, sorted(COMMITS)))})"
+    " limit 1"
+)
 _LAST = f"select lsn, generation, timestamp, logcgen from {_LOG}(NULL, NULL, 4) limit 1"
 _FIRST = f"select lsn from {_LOG}(NULL, NULL, 0) limit 1"
 _FOLLOWS = "select value from comdb2_tunables where name = 'physrep_source_dbname'"

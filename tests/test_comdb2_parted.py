@@ -1,0 +1,143 @@
+"""Logs that are not alike: in the middle, at the ends of files, and at the end of what was collected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_comdb2_diagnosis import R1, codes, diagnosed, dumps, lines_of
+
+SOURCE, COPY = "shopdb@src1", R1
+
+
+@pytest.fixture
+def lines() -> list[bytes]:
+    return lines_of("shopdb.src1.digest.tsv")
+
+
+def both(folder: Path, source: Sequence[bytes], *copies: Sequence[bytes], head: str = "") -> dict[str, Any]:
+    """Diagnosed; `head`: the last place that the source told when it was asked itself."""
+    of_copies = {f"shopdb_ro__r{at}": lines for at, lines in enumerate(copies, 1)}
+    made = dumps(folder / "now", shopdb__src1=source, **of_copies)
+    rows = (f"shopdb_ro\tr{at}\tshopdb\tsrc1\n" for at in range(1, len(copies) + 1))
+    (made / "comdb2_physrep_connections.tsv").write_text("".join(rows))
+    if head:
+        told = f"{{9:28}}\t{head}\tNULL\tNULL\t{head}\t4\t1795186774\t0\n"
+        (made / "positions.tsv").write_text(f"2026-11-20T15:00:08.000Z\tshopdb\tsrc1\t{told}")
+    return diagnosed(folder, made)
+
+
+def place(line: bytes) -> str:
+    return line.split(b"\t")[0].decode()
+
+
+def other(line: bytes) -> bytes:
+    fields = line.split(b"\t")
+    fields[5] = b"0" * 32
+    return b"\t".join(fields)
+
+
+def of_code(found: dict[str, Any], code: str) -> list[dict[str, Any]]:
+    return [one for one in found["findings"] if one["code"] == code]
+
+
+def test_a_record_that_differs_in_the_middle_is_never_come_back_to(lines: list[bytes], tmp_path: Path) -> None:
+    """Who connects cuts its log back to the newest commit that both have: that one stands behind the record."""
+    found = both(tmp_path, lines, [*lines[:2000], other(lines[2000]), *lines[2001:]], lines)
+    (one,) = of_code(found, "LOG_DIVERGED")
+    assert (one["severity"], one["server"], one["items"]) == ("error", COPY, [place(lines[2000])])
+    assert "alike again" in one["summary"] and "would be cut off" not in one["summary"]
+    said = [step["repair"] for step in one["fix"]]
+    assert said[1].startswith(f"rebuild {COPY} from a copy of ") and "connect anew" not in str(one["fix"])
+    assert one["fix"][0]["caution"] is None
+
+
+def test_where_all_copies_differ_from_the_source_its_own_log_is_doubted(lines: list[bytes], tmp_path: Path) -> None:
+    found = both(tmp_path, [*lines[:2000], other(lines[2000]), *lines[2001:]], lines, lines)
+    told = of_code(found, "LOG_DIVERGED")
+    assert [one["server"] for one in told] == [COPY, "shopdb_ro@r2"]
+    assert all(f"look at the log of {SOURCE} first" in one["fix"][0]["caution"] for one in told)
+
+
+def test_an_end_that_differs_is_cut_off_on_connecting(lines: list[bytes], tmp_path: Path) -> None:
+    found = both(tmp_path, lines, [*lines[:3500], *map(other, lines[3500:])])
+    (one,) = of_code(found, "LOG_DIVERGED")
+    assert one["fix"][0]["repair"].startswith(f"let {COPY} connect anew") and "would be cut off" in one["summary"]
+
+
+def test_of_another_history_nothing_is_missing(lines: list[bytes], tmp_path: Path) -> None:
+    """The node holds other records there; those of its source it gets when it has cut its own off."""
+    longer = []
+    for line in lines[3500:3503]:
+        file, _, start = place(line)[1:-1].partition(":")
+        fields = other(line).split(b"\t")
+        longer.append(b"\t".join([f"{{{file}:{int(start) + 4}}}".encode(), *fields[1:]]))
+    found = both(tmp_path, lines, [*lines[:3500], *longer])
+    assert not found["missing"] and not of_code(found, "MISSED_CHANGE")
+    assert [one["severity"] for one in of_code(found, "LOG_DIVERGED")] == ["error"]
+
+
+def ends_file(lines: Sequence[bytes]) -> int:
+    """The number of a record that is the last one of its file."""
+    files = [place(line)[1:].partition(":")[0] for line in lines]
+    return next(at for at in range(len(lines) - 1) if files[at] != files[at + 1])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_last_record_of_a_file_is_missed_for_a_gap(count: int, lines: list[bytes], tmp_path: Path) -> None:
+    """Its own records do not show where the file ends: the log of the source proves it."""
+    last = ends_file(lines)
+    first = last - count + 1
+    found = both(tmp_path, lines, [*lines[:first], *lines[last + 1 :]])
+    assert codes(found, "error") == {("LOG_GAP", COPY), ("MISSED_CHANGE", COPY)}
+    assert [one["position"] for one in found["missing"]] == [place(line) for line in lines[first : last + 1]]
+    (gap,) = of_code(found, "LOG_GAP")
+    assert gap["items"] == [place(lines[first])] and gap["evidence"][0]["held_by"] == SOURCE
+    assert "1 place:" in gap["summary"] and f"goes on with {place(lines[last + 1])}" in gap["summary"]
+
+
+def test_the_source_may_lack_the_last_record_of_a_file(lines: list[bytes], tmp_path: Path) -> None:
+    last = ends_file(lines)
+    found = both(tmp_path, [*lines[:last], *lines[last + 1 :]], lines)
+    assert codes(found, "error") == {("LOG_GAP", SOURCE)}
+    assert of_code(found, "LOG_GAP")[0]["evidence"][0]["held_by"] == COPY
+
+
+@pytest.mark.parametrize("head", [3576, 3300])
+def test_what_a_dump_of_the_source_does_not_show_is_nothing_that_it_lacks(
+    head: int, lines: list[bytes], tmp_path: Path
+) -> None:
+    """The source told how far it is: only what its copies have behind that is more than it has."""
+    found = both(tmp_path, lines[:3000], lines, head=place(lines[head]))
+    beyond = len(lines) - 1 - head
+    told = of_code(found, "LOG_DIVERGED")
+    assert [one["severity"] for one in told] == (["warning"] if beyond else [])
+    assert not told or (
+        f"{beyond:,} records behind the end" in told[0]["summary"] and told[0]["items"][0] == place(lines[3301])
+    )
+    early = [one for one in of_code(found, "LOG_GAP") if one["severity"] == "info"]
+    assert [(one["server"], one["items"]) for one in early] == [(SOURCE, [place(lines[2999])])]
+    assert not told or ("would be cut off" not in told[0]["summary"] and "at least" in told[0]["summary"])
+    assert not codes(found, "error")
+
+
+def test_a_dump_of_a_copy_that_ended_early_is_no_lag(lines: list[bytes], tmp_path: Path) -> None:
+    """The node itself answered that it has all there is: what its dump does not show is not waited for."""
+    made = dumps(tmp_path / "now", shopdb__src1=lines, shopdb_ro__r1=lines[:1000])
+    (made / "comdb2_physrep_connections.tsv").write_text("shopdb_ro\tr1\tshopdb\tsrc1\n")
+    head = place(lines[-2])
+    told = f"{{9:28}}\t{head}\tNULL\tNULL\t{head}\t4\t1795186774\t0\n"
+    (made / "positions.tsv").write_text(f"2026-11-20T15:00:08.000Z\tshopdb_ro\tr1\t{told}")
+    found = diagnosed(tmp_path, made)
+    (waits,) = found["pending"]
+    assert (waits["first"], waits["count"]) == (place(lines[-1]), 1)
+    assert [(one["severity"], one["server"]) for one in of_code(found, "LOG_GAP")] == [("info", COPY)]
+
+
+def test_a_node_whose_log_is_spoilt_is_nothing_to_copy(lines: list[bytes], tmp_path: Path) -> None:
+    spoilt = [*lines[:2000], other(lines[2000]), *lines[2001:]]
+    found = both(tmp_path, lines, spoilt, [*lines[:1000], other(lines[1000]), *lines[1001:]], lines)
+    for one in of_code(found, "LOG_DIVERGED"):
+        assert "from a copy of shopdb_ro@r3" in one["fix"][1]["repair"]

@@ -1,0 +1,112 @@
+"""Who keeps log files from being deleted: what is told of it, and of whose settings it depends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_comdb2_diagnosis import codes, diagnosed, node
+from tier_files import Made, written
+
+HOLDS = {"physrep_check_minlog_freq_sec": "600"}
+"""The setting that tells that the program still keeps log files for others."""
+
+
+def held(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in found["findings"] if one["code"] == "LOG_HELD"]
+
+
+def test_a_dead_node_of_the_source_holds_by_its_own_row(tmp_path: Path) -> None:
+    """The rows of the source's own nodes count in any state, and the age of a report does not."""
+    dead = Made("S@s2", at=(5, 500), first=5, age=9000, answers=False)
+    nodes = [Made("S@s1", first=5), dead, Made("A@a1", source="S@s1", first=5)]
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes, **HOLDS))
+    (one,) = held(found)
+    assert (one["severity"], one["server"], one["items"]) == ("error", "S@s2", ["{5:500}"])
+    assert "4 files" in one["summary"] and "reset_nodes" not in str(one["fix"])
+    assert found["trees"][0]["retention"]["held_by"] == ["S@s2"] and node(found, "S@s2")["holds_log"]
+
+
+def test_a_source_that_is_where_it_writes_is_no_holder(tmp_path: Path) -> None:
+    """Its row is as old as its last report: that of one that goes on is in the file before, for a while."""
+    gone = Made("A@a1", source="S@s1", first=6, at=(8, 900_000), age=9000, answers=False)
+    nodes = [Made("S@s1", first=6, reported=(8, 900_000)), gone]
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes, **HOLDS))
+    assert [one["server"] for one in held(found)] == ["A@a1"]
+    assert found["trees"][0]["retention"]["held_by"] == ["A@a1"]
+
+
+def test_where_no_file_is_kept_nobody_holds(tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", at=(9, 100), age=9000, answers=False)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1"), late], **HOLDS))
+    assert not held(found)
+    # Older files than the source has left are not kept: nobody has to be told what they cost.
+    old = Made("A@a1", source="S@s1", at=(5, 100), first=5, age=9000, answers=False)
+    (tmp_path / "old").mkdir()
+    found = diagnosed(tmp_path / "old", written(tmp_path / "then", [Made("S@s1", first=9), old], **HOLDS))
+    assert not held(found)
+
+
+@pytest.mark.parametrize(("registry", "holds"), [("S", True), ("other", False)])
+def test_a_source_may_be_named_as_its_own_registry(registry: str, holds: bool, tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", first=5, at=(5, 100), age=9000, answers=False)
+    nodes = [Made("S@s1", first=5), late]
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes, **HOLDS, physrep_metadb_name=registry))
+    assert bool(held(found)) == holds
+    assert (found["trees"][0]["retention"]["file"] == 5) == holds
+
+
+def test_a_registry_that_stands_in_a_configuration_file_alone(tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", first=5, at=(5, 100), age=9000, answers=False)
+    source = Made("S@s1", first=5, lrl="physrep_metadb other @meta1\nnonames\n")
+    found = diagnosed(tmp_path, written(tmp_path / "now", [source, late], **HOLDS))
+    assert not held(found)
+
+
+@pytest.mark.parametrize(("state", "kept"), [("Active", True), ("Pending", False)])
+def test_who_is_kept_files_for_is_not_told_that_nothing_keeps_them(state: str, kept: bool, tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", first=5, at=(5, 100), age=9000, answers=False, state=state)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=5), late], **HOLDS))
+    assert bool(held(found)) == kept
+    soon = [one for one in found["findings"] if one["code"] == "LOG_GAP"]
+    assert bool(soon) != kept
+    assert "nothing in this version" not in str(soon)
+    assert kept or "that of A@a1 is Pending" in str(soon[0]["fix"])
+
+
+def test_what_is_rebuilt_in_any_case_is_no_cost(tmp_path: Path) -> None:
+    """The source has deleted the file before the row was written: what it keeps now is of no use to the node."""
+    gapped = Made("A@a1", source="S@s1", first=5, at=(5, 100), age=9000, answers=False)
+    other = Made("A@a2", source="S@s1", first=7)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=7), gapped, other], **HOLDS))
+    (one,) = held(found)
+    assert "rebuilt in any case" in one["fix"][0]["caution"] and "2 files" in one["summary"]
+
+
+def test_the_registry_decides_the_fanout(tmp_path: Path) -> None:
+    """The nodes' own setting means nothing where another database answers who registers."""
+    meta = Made("meta@m1", answers=None, state=None, tunables={"physrep_fanout": "4", "physrep_i_am_metadb": "ON"})
+    nodes = [Made("S@s1"), meta, *(Made(f"A@a{at}", source="S@s1") for at in range(4))]
+    for one in nodes:
+        if one is not meta:
+            one.tunables = {"physrep_metadb_name": "meta"}
+    found = diagnosed(tmp_path, written(tmp_path / "now", nodes))
+    assert found["trees"][0]["fanout"] == 4 and not codes(found, "warning")
+
+
+def test_the_source_decides_where_it_holds_the_registry(tmp_path: Path) -> None:
+    follows = {"physrep_source_dbname": "S", "physrep_source_host": "@s1", "physrep_fanout": "8"}
+    copies = [Made(f"A@a{at}", source="S@s1", tunables=follows) for at in range(4)]
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", tunables={"physrep_fanout": "3"}), *copies]))
+    assert found["trees"][0]["fanout"] == 3 and ("FANOUT_EXCEEDED", "S@s1") in codes(found, "warning")
+
+
+def test_the_fanout_of_one_source_alone(tmp_path: Path) -> None:
+    nodes = [Made("S@s1"), *(Made(f"A@a{at}", source="S@s1") for at in range(4))]
+    folder = written(tmp_path / "now", nodes, physrep_metadb_name="meta")
+    (folder / "logs" / "meta.m1.lrl").write_text(
+        "physrep_i_am_metadb on\nphysrep_fanout_override S 5\nphysrep_fanout_override other 1\n"
+    )
+    found = diagnosed(tmp_path, folder)
+    assert found["trees"][0]["fanout"] == 5 and not codes(found, "warning")
