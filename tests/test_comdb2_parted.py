@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from test_comdb2_diagnosis import R1, codes, diagnosed, dumps, lines_of
 
+from workbench import Case
+from workbench.repairs.plan_text import plan_text
+from workbench.repairs.planning import plan
+from workbench.repairs.plans import Plan
+
 SOURCE, COPY = "shopdb@src1", R1
 
 
@@ -141,3 +146,42 @@ def test_a_node_whose_log_is_spoilt_is_nothing_to_copy(lines: list[bytes], tmp_p
     found = both(tmp_path, lines, spoilt, [*lines[:1000], other(lines[1000]), *lines[1001:]], lines)
     for one in of_code(found, "LOG_DIVERGED"):
         assert "from a copy of shopdb_ro@r3" in one["fix"][1]["repair"]
+
+
+def planned(folder: Path, source: Sequence[bytes], *copies: Sequence[bytes]) -> Plan:
+    both(folder, source, *copies)
+    return plan(Case.open(folder / "case"))
+
+
+def steps_of(made: Plan) -> list[tuple[str, str]]:
+    return [(step.repair, step.server) for step in made.steps]
+
+
+def test_a_log_that_is_spoilt_inside_is_replaced_by_a_copy_of_one_that_is_not(
+    lines: list[bytes], tmp_path: Path
+) -> None:
+    """With a hole, or with another record in the middle, no connection mends it; and whoever lacks its end gets no donor."""
+    hole = [*lines[:1000], *lines[1001:]]
+    unlike = [*lines[:2000], other(lines[2000]), *lines[2001:3000]]
+    made = planned(tmp_path, lines, hole, unlike, lines)
+    assert sorted(steps_of(made)) == [
+        *[("rebuild", COPY), ("rebuild", "shopdb_ro@r2")],
+        *[("reset", COPY), ("reset", "shopdb_ro@r2")],
+    ]
+    assert all("from-shopdb_ro@r3" in step.key for step in made.steps if step.repair == "rebuild")
+    assert made.unmended == 0 and not any(row["pending"] or row["missing"] for row in made.after)
+    assert not {course.way for course in made.courses} & {"force-registration", "restart"}
+
+
+def test_a_log_that_parts_at_its_end_is_cut_by_connecting(lines: list[bytes], tmp_path: Path) -> None:
+    made = planned(tmp_path, lines, [*lines[:3500], *map(other, lines[3500:])], lines)
+    assert steps_of(made) == [("force_registration", COPY)]
+    assert "cuts off" in made.steps[0].says and "dump its log first" in made.steps[0].cannot_undo
+    assert any(course.way == "rebuild-from-shopdb_ro@r2" for course in made.courses)
+
+
+def test_what_no_plan_mends_is_said(lines: list[bytes], tmp_path: Path) -> None:
+    """The log of the source itself has a hole: nobody copies a node that follows over it."""
+    made = planned(tmp_path, [*lines[:1000], *lines[1001:]], lines)
+    assert not made.steps and "LOG_GAP shopdb@src1" in made.open[0]
+    assert "Nothing needs mending" not in plan_text(made)

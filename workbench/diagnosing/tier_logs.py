@@ -160,6 +160,21 @@ class NodeLogs:
 
         return frozenset(name for name in self.parts if bad(name))
 
+    @cached_property
+    def parted(self) -> frozenset[str]:
+        """Of these nodes those whose log is whole, and is another one only behind the newest commit that their source has, too:
+        when they connect they cut that off.
+        """
+
+        def at_end(name: str) -> bool:
+            log, both = self.log(name), self.beside_source(name)
+            alone = log is None or log.gaps.count or log.contradictions.count or log.overlaps.count
+            if alone or both is None or both.match is None or self.lost_ends(name):
+                return False
+            return all(both.match < place for places in (both.differing, both.only_copy) for place in places.first)
+
+        return frozenset(name for name in self.spoilt if at_end(name))
+
     def _collected(self, name: str) -> list[tuple[Place, Place]]:
         """From where to where each collected file of a node goes: between two of them nothing was collected."""
         return [

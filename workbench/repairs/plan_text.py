@@ -23,7 +23,7 @@ def plan_text(plan: Plan) -> str:
         parts.append(_positions(plan))
     if plan.steps:
         parts += [step_text(step, file_of(plan, step)) for step in plan.steps]
-    elif not plan.courses and not plan.unmended:
+    elif not plan.courses and not plan.unmended and not plan.open:
         parts.append("Nothing needs mending.")
     if plan.open:
         parts.append("Not mended by this plan:\n" + "\n".join(f"  {one_cell(one)}" for one in plan.open))

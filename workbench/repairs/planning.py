@@ -61,6 +61,7 @@ def plan(
         raise Problem("nothing can be planned: of no server it is known what it claims", case.name, do)
     for suffix in planned.suffixes:
         planned.mend(suffix, only)
+    planned.say_what_no_plan_mends()
     if unknown := set(ways) - planned.proposed:
         raise Problem(
             f"no way is named {printable(', '.join(sorted(unknown)))}",
@@ -155,6 +156,15 @@ class _Planned:
             self.open.append(
                 f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
             )
+
+    def say_what_no_plan_mends(self) -> None:
+        """Where nothing is planned, the errors that were found all the same: else all would look well."""
+        errors = dict.fromkeys(
+            f"{one.code} {one.server or ''}".strip() for one in self.findings if one.severity == "error"
+        )
+        if errors and not self.courses and not self.open:
+            names = ", ".join([*errors][:3]) + (", ..." if len(errors) > 3 else "")
+            self.open.append(f"no plan is known for what was found ({names}): the findings say what to do")
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
         """All steps together, on the model as the case shows it: what they promise, and what is there afterwards.

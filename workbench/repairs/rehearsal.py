@@ -44,9 +44,13 @@ def model_of(situation: Situation, suffix: str | None, codes: Codes, waiting: Co
 
 
 def _from_tiers(tiers: Tiers) -> Model:
-    system = tiers.shown.system
+    system, rows = tiers.shown.system, trees(tiers)
+    for node in (node for row in rows for node in row["nodes"]):
+        span = tiers.logs.span(node["node"])
+        if span and node["node_last"] is None and node["registry_lsn"] is None:  # only its log tells how far it is
+            node |= {"node_first": list(span[0]), "node_last": list(span[1])}
     return tier_model(
-        trees(tiers),
+        rows,
         tiers.seen.registry,
         tiers.told.rules,
         system.order_key,
@@ -54,6 +58,8 @@ def _from_tiers(tiers: Tiers) -> Model:
         lambda key: system.halves(key)[0],
         all(map(tiers.told.local, tiers.sources)),
         tiers.told.sources,
+        tiers.logs.spoilt - tiers.logs.parted,
+        tiers.logs.parted,
     )
 
 

@@ -373,6 +373,11 @@ def _set_pending_limit(model: Any, limit: int) -> None:
     model.set_pending_limit(limit)
 
 
+def _replace_log(model: Any, source: str, server: str) -> None:
+    """The log of a node of a tier is a copy of that of another one."""
+    model.replace_log(source, server)
+
+
 def _await_nobody(model: Any, server: str) -> None:
     """A registry of tiers lets a node connect by itself."""
     model.await_nobody(server)
@@ -390,6 +395,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "enlist": _enlist,
     "await_nobody": _await_nobody,
     "disconnect": _disconnect,
+    "replace_log": _replace_log,
     "set_pending_limit": _set_pending_limit,
     "set_fanout": _set_fanout,
     "give": _give,

@@ -49,6 +49,8 @@ class TierModel(Model):
     file_of    position -> the number of its file
     position   (source, file) -> the position where the file begins
     follows    node -> the database that it is told to follow, and the hosts of it that it knows; else all of its source
+    spoilt     nodes whose log is proven to lack records, or to hold other ones than that of the source
+    parted     those that hold other ones only at the end: when they connect they cut that off
     lost       nodes that nobody could serve from the beginning: what they lack is no fault of a repair
     """
 
@@ -60,6 +62,8 @@ class TierModel(Model):
     position: Callable[[str, int], str]
     local: bool = True
     follows: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
+    spoilt: frozenset[str] = frozenset()
+    parted: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -279,12 +283,15 @@ class TierModel(Model):
         there = {name.partition("@")[2] for name in self.servers if name.partition("@")[0] == asked}
         # What is no host may be a tier or a cluster, which stands for all of them.
         hosts = tuple(hosts) if there & set(hosts) else tuple(sorted(there))
-        offer = register(self.rules, self.registry, Call(database, host, self.needed_file(server) or 0, asked, hosts))
-        self.registry = offer.after
-        for candidate in () if self._waits(server) else offer.in_order:
-            by = self.servers.get(candidate.name)
-            if by is not None and by.up and self._overlaps(candidate.name, server):
-                self._connect(server, candidate.name)
+        offered = [f"{asked}@{one}" for one in hosts]
+        if self.registry.nodes:  # else it was not collected: nothing speaks against the nodes that it is told to follow
+            call = Call(database, host, self.needed_file(server) or 0, asked, hosts)
+            offer = register(self.rules, self.registry, call)
+            self.registry, offered = offer.after, [one.name for one in offer.in_order]
+        for name in () if self._waits(server) else offered:
+            by = self.servers.get(name)
+            if by is not None and by.up and self._overlaps(name, server):
+                self._connect(server, name)
                 return
         self.condition[server] = "no_source"
 
@@ -332,6 +339,7 @@ class TierModel(Model):
         self.registry = replace(self.registry, nodes=nodes, pulls=pulls)
         self.links.append(Link(source, server, True))
         self.condition[server] = MOVED
+        self.parted -= {server}
         self._hang_again(self.source_of[server])
 
     def _hang_again(self, top: str) -> None:
@@ -350,6 +358,11 @@ class TierModel(Model):
         file = self.needed_file(server)
         row = Node(database, host, file, None, state="Active")
         self.registry = replace(self.registry, nodes=(*self.registry.nodes, row))
+
+    def replace_log(self, source: str, server: str) -> None:
+        """It has the log of that node now, with whatever is wrong with it."""
+        self.spoilt = self.spoilt | {server} if source in self.spoilt else self.spoilt - {server}
+        self.parted = self.parted | {server} if source in self.parted else self.parted - {server}
 
     def set_fanout(self, source: str, fanout: int) -> None:
         """The registry lets so many nodes pull from one below that source."""
@@ -370,6 +383,8 @@ def tier_model(
     file_of: Callable[[str], int],
     local: bool = True,
     follows: Mapping[str, tuple[str, Sequence[str]]] | None = None,
+    spoilt: frozenset[str] = frozenset(),
+    parted: frozenset[str] = frozenset(),
 ) -> TierModel:
     """The model of what a diagnosis shows in its `trees`: the nodes, how far each is, and what it is doing."""
     rows = {one.name: one for one in registry.nodes}
@@ -432,6 +447,8 @@ def tier_model(
         position=lambda source, file: order_key(source, file, 0),
         local=local,
         follows=follows or {},
+        spoilt=spoilt,
+        parted=parted,
     )
 
 

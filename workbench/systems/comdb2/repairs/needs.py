@@ -20,7 +20,7 @@ HUNG, INACTIVE, FULL, GAP, REBUILT = (
     "REINIT_REQUIRED",
 )
 CYCLE, ORPHAN, REVERSE = "TOPOLOGY_CYCLE", "TOPOLOGY_ORPHAN", "REVERSE_LINK_MISSING"
-LIMIT = "PENDING_LIMIT"
+LIMIT, PARTED, MISSED = "PENDING_LIMIT", "LOG_DIVERGED", "MISSED_CHANGE"
 
 _APART = {"cycle": CYCLE, "orphan": ORPHAN}
 """Condition of a node -> what is to be mended."""
@@ -49,6 +49,10 @@ def also(view: View, model: Model) -> Iterator[Need]:
             yield Need(CYCLE, view.suffix, name)
     if model.refuses_all() and not model.ghosts():  # with those out of the way others may be answered
         yield Need(LIMIT, view.suffix)
+    for name in sorted(model.spoilt | model.parted):
+        if model.servers[name].up and not of_source(view, name):
+            found = {one.code for one in view.about(PARTED, MISSED, GAP) if one.server == name}
+            yield Need(next((code for code in (PARTED, MISSED) if code in found), GAP), view.suffix, name)
     for name in model.unlisted() if view.about(ORPHAN) else ():
         if model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
@@ -77,8 +81,11 @@ def of_source(view: View, name: str) -> bool:
 
 
 def parted(view: View) -> set[str | None]:
-    """Nodes whose log is another history than that of the source, or goes on behind it: who pulls from one gets that, too."""
-    return {one.server for one in view.about("LOG_DIVERGED")}
+    """Nodes whose log is another history than that of the source, lacks something, or goes on behind it: who pulls from one
+    gets that, too.
+    """
+    model = tiers_of(view)
+    return {one.server for one in view.about(PARTED)} | model.spoilt | model.parted
 
 
 def fanout_below(model: TierModel, name: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from workbench.repairs.plans import ALL, Draft, Need, Step, View
 from workbench.rules.balancing import Files, balanced
-from workbench.rules.tier_mending import GONE, TierModel
+from workbench.rules.tier_mending import GONE, PULLING, TierModel
 from workbench.systems.comdb2 import sql
 from workbench.systems.comdb2.repairs.needs import CYCLE, FULL, ORPHAN, fanout_below, of_source, parted, safe, tiers_of
 from workbench.systems.comdb2.repairs.registry import reset_step
@@ -28,7 +28,7 @@ class Restart:
             if need.code == ORPHAN:
                 yield safe(Draft(f"restart-{name}", f"restart {name}", (_enlisting(view, name),), downtime=name), name)
             return
-        if model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
+        if name in model.spoilt or model.condition.get(name) not in ("stopped", "pending", "orphan", "cycle"):
             return
         step = _restarted(
             view,
@@ -103,7 +103,10 @@ class ForceRegistration:
         if name is None or (need.code != FULL and of_source(view, name)):
             return  # of the source, `Disconnect` and `Restart` are for
         above = {model.condition.get(one) for one in model.parents(name)}
-        if need.code not in (FULL, CYCLE, ORPHAN) and not (need.lacks and above and above <= GONE):
+        stuck = need.lacks and above and above <= GONE
+        if need.code != FULL and name in model.spoilt:
+            return
+        if need.code not in (FULL, CYCLE, ORPHAN) and name not in model.parted and not stuck:
             return
         if need.code == FULL:
             # Those that have to move for the fewest moves, if each went where there is room.
@@ -133,20 +136,25 @@ def _force(view: View, name: str) -> Step:
     model = tiers_of(view)
     parents = model.parents(name)
     back = tuple(("registry", sql.connect(name, parent)) for parent in parents)
+    cuts = ", and cuts off the end of its log, which its source does not have" if name in model.parted else ""
     return Step(
         key=f"force-registration-of-{name}",
         repair="force_registration",
         server=name,
         on=name,
         suffix=view.suffix,
-        says=f"{name} closes its connection and registers anew",
+        says=f"{name} closes its connection and registers anew{cuts}",
         stands_on=f"{name} replicates, and the registry would offer it a node that has its file",
-        expects=f"the row of {name} in comdb2_physrep_connections names another source"
+        expects=f"{name} says in its log that it found a match, and the end of its log moves with that of the source"
+        if cuts
+        else f"the row of {name} in comdb2_physrep_connections names another source"
         if model.row(name)
         else f"{name} has a row in comdb2_physreps, and is Active",
         risk="of equal candidates the registry takes one by chance: it may be the same one again; builds that do not know the "
         "message say so, and then a clean restart of the node does the same",
-        cannot_undo="from whom it pulled before, only the registry can offer it again",
+        cannot_undo=f"what only {name} had is gone: dump its log first, if anybody may ask for it"
+        if cuts
+        else "from whom it pulled before, only the registry can offer it again",
         commands=(
             *((("registry", sql.disconnect(name)),) if _in_circle(model, name) else ()),
             ("at", *sql.split(name), sql.send("physrep_force_registration")),
@@ -167,7 +175,7 @@ class Donor:
         """For nodes that lack something; those that do not have the file are named too, and refused."""
         model = tiers_of(view)
         name = need.server
-        if name is None or not need.lacks or of_source(view, name):
+        if name is None or not need.lacks or of_source(view, name) or name in model.spoilt:
             return
         able = [one for one in model.serving(name) if one not in parted(view)]
         for donor in able[:DONORS]:
@@ -214,7 +222,7 @@ class Rebuild:
         # One that is gone is taken out of the tree: nobody has to shut another node down for it.
         model = tiers_of(view)
         name = need.server
-        if name is None or not need.lacks or of_source(view, name):
+        if name is None or not (need.lacks or name in model.spoilt | model.parted) or of_source(view, name):
             return
         for sibling in [one for one in self._siblings(model, name) if one not in parted(view)][:DONORS]:
             writes = _alone_writes(model, sibling)
@@ -236,10 +244,14 @@ class Rebuild:
     def _siblings(model: TierModel, name: str) -> list[str]:
         """Who is up to date and could be copied: of the same database, then any replicant; the source itself last."""
         source, database = model.source_of[name], name.partition("@")[0]
-        here = [one for one in model.servers.values() if one.up and model.source_of[one.name] == source]
+        here = [
+            one
+            for one in model.servers.values()
+            if one.up and source in one.vector and model.source_of[one.name] == source
+        ]
         most = max((len(one.holds) for one in here), default=0)
         whole = [one.name for one in here if one.name != name and len(one.holds) == most]
-        whole = [one for one in whole if model.condition[one] in ("healthy", "behind", "delayed", "delayed_above")]
+        whole = [one for one in whole if model.condition[one] in (*PULLING, "untold")]
 
         def rank(one: str) -> tuple[bool, bool, str]:
             base = one.partition("@")[0]
@@ -265,7 +277,8 @@ class Rebuild:
             on=name,
             suffix=view.suffix,
             says=f"all data of {name} is replaced by a copy of {sibling}, which is shut down for the time of copying",
-            stands_on=f"{sibling} is up to date and can be shut down; there is room for the copy",
+            stands_on=f"{sibling} is up to date and can be shut down; there is room for the copy"
+            + (f"; the log of {name} was read once more, and is no better" if name in tiers_of(view).spoilt else ""),
             expects=f"{name} registers when it starts, and the end of its log moves with that of the source",
             risk="; ".join(filter(None, (writes, "a copy of a node that runs is no copy")))
             + "; nodes that pull from it find another source meanwhile"
@@ -275,6 +288,7 @@ class Rebuild:
             changes=ALL,
             effects=(
                 {"do": "initialise", "source": sibling, "server": name},
+                {"do": "replace_log", "source": sibling, "server": name},
                 {"do": "start", "server": name},
                 {"do": "register", "server": name},
             ),
