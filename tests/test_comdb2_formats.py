@@ -405,6 +405,15 @@ def test_a_false_alarm_is_seen_in_the_line_itself() -> None:
     assert dict(row["numbers"])["ahead"] == "true"
 
 
+def test_a_damaged_year_is_written_so_that_it_can_be_read(tmp_path: Path) -> None:
+    log = tmp_path / "now" / "shopdb.src1.log"
+    log.parent.mkdir()
+    log.write_bytes(b"0026/11/20 14:46:39 physrep: Physical replicant has been inactive for last 186 seconds\n")
+    case = Case.create(tmp_path / "case")
+    case.load([log.parent])
+    assert [one.kind for one in case.inputs] == ["comdb2.program-log"]
+
+
 # --- names and rooms
 
 

@@ -127,7 +127,8 @@ def _stamp(data: bytes, timed: re.Pattern[bytes], one: int) -> str | None:
     """The first time in the data, or (-1) the last one, within its first or last kilobytes."""
     found = timed.findall(data[:_ENDS] if one == 0 else data[-_ENDS:])
     stamp = _time(found[one].decode().strip()) if found else None
-    return f"{stamp:%Y-%m-%dT%H:%M:%SZ}" if stamp else None
+    # Not %Y: of a damaged year, as 0026, it leaves the zeros out.
+    return stamp.isoformat(timespec="seconds").replace("+00:00", "Z") if stamp else None
 
 
 def _begins(head: bytes) -> str | None:

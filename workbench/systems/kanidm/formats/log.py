@@ -129,7 +129,7 @@ def read_log(piece: Piece) -> Parsed:
             }
         )
     facts: dict[str, Any] = {"messages": len(rows)}
-    if times := [f"{row['at']:%Y-%m-%dT%H:%M:%SZ}" for row in rows if row["at"]]:
+    if times := [row["at"].isoformat(timespec="seconds").replace("+00:00", "Z") for row in rows if row["at"]]:
         facts["time"] = {"min": min(times), "max": max(times)}
     made = {"messages": tables.table("messages", rows)} if rows else {}
     if ours:
