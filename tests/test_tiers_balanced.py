@@ -136,8 +136,8 @@ def given_tree(
     fanout: int, files: dict[str, tuple[int, int]], **above: str
 ) -> tuple[Registry, int, dict[str, tuple[int, int]]]:
     """Nodes of the databases S and R with these logs, and from whom they pull."""
-    rows = tuple(Node(*name.split("@"), last, first_file=first) for name, (first, last) in files.items())
-    pulls = tuple(Pull("R", host, *parent.split("@")) for host, parent in above.items())
+    rows = tuple(Node(name[0], name[2:], last, first_file=first) for name, (first, last) in files.items())
+    pulls = tuple(Pull("R", host, parent[0], parent[2:]) for host, parent in above.items())
     return Registry(rows, pulls), fanout, files
 
 
