@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from comdb2_samples import TIERS
 from live_mesh import asked
 
 from workbench.boundary import strict_yaml
 from workbench.cases.case import Case
+from workbench.cli import main
 from workbench.collected.collecting import Access, Address, Wanted
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.model import Problem
 from workbench.systems.comdb2.live.asking import Place, place_named, place_of
 from workbench.systems.comdb2.live.servers import reach
+from workbench.systems.comdb2.sql import is_plain
 
 ANSWERS = """
 import json, pathlib, sys, time
@@ -256,6 +258,39 @@ def test_a_registry_that_answers_nonsense_is_no_collection(tmp_path: Path) -> No
     assert done.exit_code == 2
     assert "no rows of comdb2_physreps" in done.output
     assert not fleet.into.exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("exit 3", "cdb2sql ended with 3 (physmeta@meta1). run cdb2sql by hand there, and see what it says"),
+        ("echo password=canary >&2; exit 1", "run cdb2sql by hand there"),
+        ("echo", "no time of the database (physmeta@meta1). ask it with cdb2sql --tabs"),
+        ("echo cannot connect >&2", "no time of the database"),
+        ("head -c 900 /dev/zero", "physmeta@meta1"),
+    ],
+)
+def test_a_program_that_answers_nothing_is_no_registry(tmp_path: Path, program: str, says: str) -> None:
+    """An empty registry and no answer look alike but for the time."""
+    fleet = Fleet(tmp_path, TIERS / "00_healthy")
+    (tmp_path / "bin/cdb2sql").write_text(f"#!/bin/sh\n{program}\n")
+    done = fleet.collect(*REGISTRY)
+    assert done.exit_code == 2
+    assert says in " ".join(done.output.split()) and "canary" not in done.output
+    assert not fleet.into.exists()
+
+
+def test_the_help_names_the_address_of_a_database() -> None:
+    assert "comdb2://HOST/DATABASE" in "".join(CliRunner().invoke(main, ["collect", "--help"]).output.split())
+
+
+@pytest.mark.parametrize(
+    "name", ["_x@a", "a-b@c.d", "a@_x", "a.b@c", "a@b:5", "a@-x", "-a@x", "a@", "@a", "a'@b", "é@b"]
+)
+def test_who_is_asked_and_who_stands_in_a_repair_is_one_rule(name: str) -> None:
+    database, _, host = name.partition("@")
+    assert (place_named(database, host) is not None) == is_plain(name)
+    assert is_plain(name) == (name in ("_x@a", "a-b@c.d"))
 
 
 @pytest.mark.parametrize(

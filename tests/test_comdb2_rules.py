@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from copy import deepcopy
 from dataclasses import replace
+from functools import reduce
+from typing import Any
 
 import pytest
 from given_cases import FOLDER, given_cases
@@ -272,6 +275,76 @@ def test_what_does_not_fit_is_told(change, said: str) -> None:
     with pytest.raises(Problem, match=r"^inputs\.") as caught:
         answer("comdb2.register_replicant", REGISTRATION | change)
     assert said in str(caught.value)
+
+
+ANY = {
+    "comdb2.register_replicant": REGISTRATION,
+    "comdb2.min_log_file": {"source_dbname": "S", "source_hosts": ["s1"], "physreps": REGISTRATION["physreps"]},
+    "comdb2.hung_count": {"source_dbname": "S", "threshold_s": 60, "physreps": REGISTRATION["physreps"]},
+    "comdb2.hung_self_check": {"my_lsn": [9, 1], "source_row": [9, 2], "idle_s": 61},
+    "comdb2.range_overlap": dict.fromkeys(
+        ("source_first", "source_last", "replicant_first", "replicant_last"), "{1:1}"
+    ),
+    "comdb2.allowed_source": {"my_class": "prod", "source_class": "prod"},
+    "comdb2.lsn_text": {"text": "{1:2}"},
+}
+"""Kind -> inputs that it answers."""
+
+
+@pytest.mark.parametrize("kind", ANY)
+def test_each_kind_knows_its_versions(kind: str) -> None:
+    assert answer(kind, ANY[kind] | {"version": "2023"})
+    for version in ("1999", 2023, None):
+        with pytest.raises(Problem, match=r"^inputs\.version: .* is not 'seed', '2023' or '2026'"):
+            answer(kind, ANY[kind] | {"version": version})
+
+
+def test_columns_that_a_row_lacks_are_null() -> None:
+    """A state of null is none of those that keep a node from being offered; no keepalive is no young one."""
+    bare = {"dbname": "S", "host": "s1"}
+    assert answer("comdb2.register_replicant", REGISTRATION | {"physreps": [bare]})["row_count"] == 1
+    for kind in ("comdb2.min_log_file", "comdb2.hung_count"):
+        given = {**bare, "file": None, "offset": None, "firstfile": None, "keepalive_age_s": None, "state": None}
+        assert answer(kind, ANY[kind] | {"physreps": [bare]}) == answer(kind, ANY[kind] | {"physreps": [given]})
+
+
+ODD = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
+    *(st.just("{1:2"), st.just("{-1:-1}"), st.just("1:99999999999"), st.just(10**400), st.just(2**32)),
+    *(
+        st.lists(st.one_of(st.none(), st.integers(-1, 9), st.text(max_size=2)), max_size=3),
+        st.builds(dict, a=st.none()),
+    ),
+)
+
+
+def steps(data: object, so_far: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The way to every part of the inputs."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [so_far, *(way for key, value in inner for way in steps(value, (*so_far, key)))]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_what_is_no_input_of_a_kind_is_told_in_words(data) -> None:
+    kind = data.draw(st.sampled_from(sorted(ANY)))
+    inputs: Any = [deepcopy(ANY[kind])]
+    for _ in range(data.draw(st.integers(1, 2))):
+        *ways, last = data.draw(st.sampled_from(steps(inputs)[1:]))
+        place = reduce(lambda inner, key: inner[key], ways, inputs)
+        if ways and data.draw(st.booleans()):
+            del place[last]
+        else:
+            place[last] = data.draw(ODD)
+    try:
+        json.dumps(answer(kind, inputs[0]), allow_nan=False)
+    except Problem as problem:
+        assert str(problem).startswith("inputs")
+
+
+def test_a_place_that_lacks_its_second_number_is_told() -> None:
+    with pytest.raises(Problem, match=r"^inputs\.my_lsn\[1\]: is missing$"):
+        answer("comdb2.hung_self_check", ANY["comdb2.hung_self_check"] | {"my_lsn": [9]})
 
 
 def test_a_class_that_is_none_is_told() -> None:

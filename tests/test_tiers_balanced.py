@@ -28,14 +28,16 @@ def trees(draw: st.DrawFn, most: int = 4, alike: bool = False) -> tuple[Registry
     return Registry(rows, pulls), draw(st.integers(1, 3)), files
 
 
+def serves(files: dict[str, tuple[int, int]], above: str, name: str) -> bool:
+    """The parent has the file in which the node's log ends; who tells of no files may pull from any that does."""
+    return above in files and (name not in files or files[above][0] <= files[name][1] <= files[above][1])
+
+
 def every_way(registry: Registry, fanout: int, files: dict[str, tuple[int, int]]) -> tuple[int, int]:
     """(how many nodes can hang on the source, with how few moves): all ways tried."""
     names = [one.name for one in registry.nodes]
     roots = {name for name in names if name.startswith("S@")}
     now = {pull.name: pull.source for pull in registry.pulls}
-
-    def serves(above: str, name: str) -> bool:
-        return above in files and (name not in files or files[above][0] <= files[name][1] <= files[above][1])
 
     nodes = [name for name in names if name not in roots]
     choices = [
@@ -44,7 +46,7 @@ def every_way(registry: Registry, fanout: int, files: dict[str, tuple[int, int]]
             *[
                 above
                 for above in names
-                if above != name and (serves(above, name) or (now.get(name) == above not in files))
+                if above != name and (serves(files, above, name) or (now.get(name) == above not in files))
             ],
         ]
         for name in nodes
@@ -74,6 +76,12 @@ def check(registry: Registry, fanout: int, files: dict[str, tuple[int, int]]) ->
     for name, place in places.items():
         served = [child for child in place.children if child not in made.unplaced]
         assert name in made.unplaced or len(served) <= fanout
+    for name, why in made.unplaced.items():
+        able = [one for one in hanging + ROOTS if one in files and serves(files, one, name)]
+        able = [one for one in able if one in places]
+        full = [one for one in able if len(set(places[one].children) - made.unplaced.keys()) == fanout]
+        assert able == full
+        assert bool(able) == why.endswith("full")
     now = {pull.name: pull.source for pull in registry.pulls}
     assert len({one.name for one in made.moves}) == len(made.moves)
     for one in made.moves:
@@ -89,7 +97,7 @@ def test_no_way_needs_fewer_moves_than_the_one_that_says_so(drawn) -> None:
     fewest, hanging, moves = check(*drawn)
     best = every_way(*drawn)
     event(f"proven {fewest}, as good {(hanging, moves) == best}")
-    assert hanging <= best[0]
+    assert hanging == best[0]
     if fewest:
         assert (hanging, moves) == best
 
@@ -122,3 +130,34 @@ def test_a_node_whose_file_nobody_has_is_named() -> None:
     made = balanced(Registry(nodes, (Pull("R", "r1", "S", "s1"),)), "S", 2)
     assert made.unplaced == {"R@r1": "no node that hangs on the source has file 6"}
     assert made.moves == ()
+
+
+def given_tree(
+    fanout: int, files: dict[str, tuple[int, int]], **above: str
+) -> tuple[Registry, int, dict[str, tuple[int, int]]]:
+    """Nodes of the databases S and R with these logs, and from whom they pull."""
+    rows = tuple(Node(name[0], name[2:], last, first_file=first) for name, (first, last) in files.items())
+    pulls = tuple(Pull("R", host, parent[0], parent[2:]) for host, parent in above.items())
+    return Registry(rows, pulls), fanout, files
+
+
+def test_a_place_in_its_own_log_is_none_so_another_node_leaves_its_place() -> None:
+    """Only the source and the node itself have its file; what stands at the source can go below the node."""
+    files = {"S@s1": (8, 9), "R@r0": (2, 9), "R@r1": (2, 8)}
+    made = balanced(given_tree(1, files, r0="S@s1", r1="S@s1")[0], "S", 1, files)
+    assert [(one.name, one.to) for one in made.moves] == [("R@r1", "R@r0")]
+    assert (made.unplaced, made.fewest) == ({}, True)
+
+
+def test_an_exchange_that_saves_a_move_is_found() -> None:
+    files = {"S@s1": (1, 9), "R@r0": (9, 9), "R@r1": (7, 8), "R@r2": (9, 9), "R@r3": (7, 9), "R@r4": (1, 7)}
+    drawn = given_tree(2, files, r0="R@r1", r1="S@s1", r2="R@r0", r3="S@s1", r4="S@s1")
+    assert check(*drawn) == (True, 5, 2)
+
+
+def test_one_node_is_left_out_where_two_then_find_a_place() -> None:
+    """A node that can serve nobody else stands where two could hang in a row."""
+    files = {"S@s1": (1, 4), "R@r0": (1, 1), "R@r1": (2, 4), "R@r2": (2, 4)}
+    drawn = given_tree(1, files, r0="S@s1", r1="R@r0", r2="S@s1")
+    assert check(*drawn)[1] == 2
+    assert balanced(drawn[0], "S", 1, files).unplaced == {"R@r0": "the nodes that have file 1 are full"}

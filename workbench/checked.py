@@ -73,7 +73,10 @@ def _path(where: str, given: Any, steps: Sequence[int | str]) -> str:
         if not inside or (isinstance(step, str) and step not in given and number < len(steps)):
             continue  # the name of one form of several that the value may have
         where += f"[{step}]" if isinstance(step, int) else f".{quoted(step)[1:-1]}"
-        given = given.get(step) if isinstance(given, Mapping) else given[int(step)]
+        if isinstance(given, Mapping):
+            given = given.get(step)
+        else:  # an entry that is missing lies behind the end
+            given = given[int(step)] if int(step) < len(given) else None
     return where + ": "
 
 
@@ -98,6 +101,7 @@ def _complaint(error: Any) -> str:
     said = {
         "string_type": "is not text" + (": put it in quotes" if isinstance(error["input"], (int, float)) else ""),
         "int_type": "is not a whole number",
+        "float_type": "is not a number",
         "bool_type": "is neither true nor false",
         "list_type": "is not a list",
         "dict_type": "is not an object of names and values",

@@ -23,7 +23,11 @@ _OPTIONS = (
         "--instance", "instances", multiple=True, metavar="[NAME=]INSTANCE", help="An instance of this machine."
     ),
     click.option(
-        "--url", "urls", multiple=True, metavar="[NAME=]URL", help="A server: ldap://, ldaps://, ldapi:// or mysql://."
+        "--url",
+        "urls",
+        multiple=True,
+        metavar="[NAME=]URL",
+        help="A server: ldap://, ldaps://, ldapi:// or mysql://; `collect` takes comdb2://HOST/DATABASE, too.",
     ),
     click.option(
         "--bind-dn",

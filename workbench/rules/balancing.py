@@ -8,9 +8,10 @@ are found as a flow from files to free places, and single nodes are named at the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from workbench.rules.exchanging import Exchanging
 from workbench.rules.reshaping import Files, files_of
 from workbench.rules.tiers import Pull, Registry, tree
 
@@ -158,7 +159,7 @@ class _Balancing:
         lacking = Counter(self.file[name] for name in self.placing)
         for (_, file), count in has.items():
             lacking[file] -= count
-        self.cost = 0
+        self.cost = self.short = 0
         self.inside = _reached(self.roots, self.kept)
         self.next = dict.fromkeys(self.servers, 0)
         for file in sorted(lacking, key=lambda one: (one is not None, one or 0)):
@@ -168,7 +169,7 @@ class _Balancing:
                     self.used[parent] += 1
                     self.cost += 1
                 elif not self._rearranged(file, has):
-                    self.fewest = False
+                    self.short += 1
         return has
 
     def _spare(self, file: _Class) -> str | None:
@@ -262,11 +263,7 @@ class _Balancing:
                 file = self.file[name]
             pools[file].remove(name)
             self._put(name, parent)
-        for name in sorted(one for pool in pools.values() for one in pool):
-            self.fewest = False
-            self.unplaced[name] = f"the nodes that have file {self.file[name]} are full"
-        for name in sorted(set(self.placing) - self.inside - self.unplaced.keys()):
-            self.unplaced[name] = f"it hangs on {self.above[name]}, for which there is no source"
+        self._exchange([one for pool in pools.values() for one in pool])
         waiting = list(self.roots)
         for parent in waiting:  # grows, downwards: whom a node is moved to hangs on the source already
             for name in sorted(self.children.get(parent, ())):
@@ -274,7 +271,7 @@ class _Balancing:
                 if self.parent.get(name) != parent:
                     self._move(name, parent)
         self.parent.update(self.above)
-        self.fewest = self.fewest and len(self.moves) in ([self.least] if self.circles else [self.least, self.cost])
+        self.fewest = self.fewest and len(self.moves) in self._proven()
 
     def _put(self, name: str, parent: str) -> None:
         self.above[name] = parent
@@ -318,6 +315,39 @@ class _Balancing:
                 self._put(child, other)
                 return True
         return False
+
+    def _exchange(self, left: list[str]) -> None:
+        """What the flow could not know: a place may lie below the node that is to have it. Then others make room."""
+        homes = {name: self.parent[name] for name in self.placing if self._keeps(name)}
+        tree = Exchanging(self.above, homes, lambda name: self._open_to_one(homes, name), self.fanout, set(self.roots))
+        for top in left:
+            if not tree.place(top):
+                tree.take_apart(top)
+        loose = tree.fill(self.placing, self.short)
+        moved = sum(homes.get(name) != parent for name, parent in self.above.items())
+        if loose or moved not in self._proven():
+            tree.send_home()
+        self.above, self.children = tree.above, tree.children
+        for name in loose:
+            self.fewest = False
+            self.unplaced[name] = self._why_without(name, tree)
+
+    def _open_to_one(self, homes: Mapping[str, str], name: str) -> Iterable[str]:
+        if name in homes and homes[name] not in self.files:
+            yield homes[name]
+        yield from self.servers[self.file[name]]
+
+    def _why_without(self, name: str, tree: Exchanging) -> str:
+        file, above = self.file[name], self.parent.get(name)
+        if any(tree.hangs(one) for one in self.servers[file]):
+            return "all nodes are full" if file is None else f"the nodes that have file {file} are full"
+        if above in self.unplaced or (above in self.able and above not in self.above and above not in self.roots):
+            return f"it hangs on {above}, for which there is no source"
+        return f"no node that hangs on the source has file {file}"
+
+    def _proven(self) -> Collection[int]:
+        """So many moves are the fewest, if nobody is left without a place."""
+        return [self.least] if self.circles else [self.least, self.cost]
 
     def _move(self, name: str, to: str) -> None:
         was = self.parent.get(name)

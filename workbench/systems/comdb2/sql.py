@@ -1,4 +1,6 @@
-"""The statements of repairs. Only plain names come here (`is_plain`); other text is escaped."""
+"""The statements of repairs, and which names may stand in any statement. Only plain names come here (`is_plain`); other text is
+escaped.
+"""
 
 # ruff: noqa: S608 - see above
 
@@ -6,7 +8,12 @@ from __future__ import annotations
 
 import re
 
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}@[A-Za-z0-9][A-Za-z0-9._:-]{0,119}", re.ASCII)
+DATABASE, HOST = "[A-Za-z0-9_][A-Za-z0-9_-]{0,59}", "[A-Za-z0-9][A-Za-z0-9._-]{0,119}"
+"""Patterns of plain names, as long as the registry's columns. None begins with a dash: cdb2sql would take it for an option. None
+ends a text, and in a host no colon says where the program is to connect to.
+"""
+
+_PLAIN = re.compile(f"{DATABASE}@{HOST}", re.ASCII)
 
 NODES = "select dbname, host, state, file, last_keepalive from comdb2_physreps order by 1, 2"
 PULLS = "select * from comdb2_physrep_connections order by 1, 2, 3, 4"

@@ -20,11 +20,10 @@ from workbench.boundary import printable
 from workbench.model import Problem
 from workbench.systems.comdb2.naming import node_name
 from workbench.systems.comdb2.secrets import SECRETS
+from workbench.systems.comdb2.sql import DATABASE, HOST, is_plain
 
 PROGRAM = "cdb2sql"
-_DATABASE, _HOST = "[A-Za-z0-9_][A-Za-z0-9_-]{0,59}", "[A-Za-z0-9][A-Za-z0-9._-]{0,119}"
-_URL = re.compile(f"comdb2://({_HOST})/({_DATABASE})/?", re.ASCII)
-_PLAIN = re.compile(f"({_DATABASE})@({_HOST})", re.ASCII)
+_URL = re.compile(f"comdb2://({HOST})/({DATABASE})/?", re.ASCII)
 _FAILED = re.compile(r"\[.*\] failed with rc -?[0-9]+ ?(.*)", re.DOTALL)
 _MOST = 1 << 26
 """Bytes of an answer. The tables of a fleet of 10,000 nodes are a few million; what is longer is no such table."""
@@ -58,7 +57,7 @@ def place_of(url: str) -> Place:
 
 def place_named(database: str, host: str) -> Place | None:
     """A place that a table names; None where the name is not plain, and nobody may be asked by it."""
-    return Place(database, host) if _PLAIN.fullmatch(node_name(database, host)) else None
+    return Place(database, host) if is_plain(node_name(database, host)) else None
 
 
 class Refused(Problem):
@@ -113,9 +112,15 @@ class Asking:
             errors.seek(0)
             said = errors.read(1 << 16).decode("utf-8", "backslashreplace").strip()
         failed = _FAILED.search(said) or _FAILED.fullmatch(_first_line(out))
-        if code or failed:
-            why = failed[1] if failed else said or f"{PROGRAM} ended with {code}"
-            raise Refused(printable(SECRETS.redact(why.strip() or said))[:_SHOWN], place.name)
+        if failed:
+            raise Refused(_harmless(failed[1].strip() or said), place.name)
+        if code:
+            do = f"run {PROGRAM} by hand there, and see what it says"
+            raise Problem(_harmless(said) or f"{PROGRAM} ended with {code}", place.name, do)
+
+
+def _harmless(said: str) -> str:
+    return printable(SECRETS.redact(said))[:_SHOWN]
 
 
 def _first_line(out: IO[bytes]) -> str:

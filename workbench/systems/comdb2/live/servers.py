@@ -62,6 +62,7 @@ _DIGEST = (
 )
 _POSITIONS = "nodes/positions.tsv"
 _NUMBER = re.compile(r"-?[0-9]{1,19}|NULL", re.ASCII)
+_LOOK = "ask it with cdb2sql --tabs and see what answers there"
 _BEYOND = 60
 """Seconds that the database is given beyond those that cdb2sql is: a dump then never ends early without a word."""
 _AT_ONCE = 16
@@ -132,6 +133,8 @@ class Nodes:
         """The registry, if this is it; a place that does not answer is remembered with its reason."""
         try:
             clock = self._asking.rows(place, _NOW)
+            if [len(row) for row in clock] != [1]:  # also nothing: an empty registry would look the same
+                raise Problem("no time of the database", place.name, _LOOK)
             try:
                 tables = {_NODES: self._table(place, _NODES)}
             except Refused as refused:
@@ -150,7 +153,7 @@ class Nodes:
     def _table(self, place: Place, name: str) -> Rows:
         rows = self._asking.rows(place, f"select * from {name} order by 1, 2, 3")
         if any(len(row) not in _TABLES[name] for row in rows):
-            raise Problem(f"no rows of {name}", place.name, "ask it with cdb2sql --tabs and see what answers there")
+            raise Problem(f"no rows of {name}", place.name, _LOOK)
         return rows
 
     def survey(self, name: str) -> Survey:
@@ -162,7 +165,7 @@ class Nodes:
             raise Problem(self._silent[name])
         rows = self._asking.rows(self._nodes[name], _FOLLOWS)
         if any(len(row) != 1 for row in rows):
-            raise Problem("an answer that is none", name, "ask it with cdb2sql --tabs and see what answers there")
+            raise Problem("an answer that is none", name, _LOOK)
         if not rows or rows[0][0] in ("NULL", ""):
             self._sources.add(name)
             return Survey("source", deepest + 1, {})
@@ -243,7 +246,7 @@ class Nodes:
         last, first = (self._asking.rows(place, statement) for statement in (_LAST, _FIRST))
         shapes = ((commit, 3), (last, 4), (first, 1))
         if any(len(rows) != 1 or len(rows[0]) != width or not _in_log(rows[0]) for rows, width in shapes):
-            raise Problem("no places in a log", place.name, "ask it with cdb2sql --tabs and see what answers there")
+            raise Problem("no places in a log", place.name, _LOOK)
         lsn, generation, timestamp, cuts = last[0]
         return [at, place.database, place.host, first[0][0], lsn, generation, timestamp, *commit[0], cuts]
 

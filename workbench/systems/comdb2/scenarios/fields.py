@@ -64,16 +64,22 @@ else:
 Version = Literal["seed", "2023", "2026"]
 
 
+class Versioned(Inputs):
+    """What every kind takes: a version that nobody knows is an error, also where all answer alike."""
+
+    version: Version = "2026"
+
+
 class NodeRow(Inputs):
-    """A row of comdb2_physreps; keepalive_age_s null: the row has no keepalive."""
+    """A row of comdb2_physreps; a column that is not given is null. keepalive_age_s null: the row has no keepalive."""
 
     dbname: str
     host: str
     file: Number | None = None
     offset: Number | None = None
     firstfile: Number | None = None
-    keepalive_age_s: Seconds | None
-    state: str | None
+    keepalive_age_s: Seconds | None = None
+    state: str | None = None
 
 
 class PullRow(Inputs):
@@ -100,7 +106,7 @@ NodeRows = Annotated[list[NodeRow], AfterValidator(_each_once)]
 PullRows = Annotated[list[PullRow], AfterValidator(_each_once)]
 
 
-class Tables(Inputs):
+class Tables(Versioned):
     """The rows of the registry."""
 
     physreps: NodeRows

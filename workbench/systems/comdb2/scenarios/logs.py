@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from workbench.checked import Inputs
 from workbench.rules.holding import self_check
 from workbench.rules.reconnecting import CLASSES, allowed_source, overlaps
-from workbench.systems.comdb2.scenarios.fields import Count, ListedLsn, Lsn, Seconds
+from workbench.systems.comdb2.scenarios.fields import Count, ListedLsn, Lsn, Seconds, Versioned
 from workbench.systems.comdb2.scenarios.fields import lsn_read as read
 
 
-class Ranges(Inputs):
+class Ranges(Versioned):
     """The first and the last LSN of both."""
 
     source_first: Lsn
@@ -29,7 +28,7 @@ def overlapping(given: Ranges) -> dict[str, Any]:
     return {"overlap": int(overlaps(*ends, given.physrep_max_rollback_files))}
 
 
-class SelfChecked(Inputs):
+class SelfChecked(Versioned):
     """Where the replicant and its source are, and for how long it has applied nothing."""
 
     my_lsn: ListedLsn
@@ -58,7 +57,7 @@ else:
     ]
 
 
-class Classes(Inputs):
+class Classes(Versioned):
     """The classes of both machines."""
 
     my_class: MachineClass
@@ -70,7 +69,7 @@ def allowed(given: Classes) -> dict[str, Any]:
     return {"allowed": int(allowed_source(given.my_class, given.source_class))}
 
 
-class LsnText(Inputs):
+class LsnText(Versioned):
     """A text that may be an LSN."""
 
     text: str

@@ -10,7 +10,7 @@ from workbench.rules.candidates import Call
 from workbench.rules.holding import hung, log_holder
 from workbench.rules.registering import register
 from workbench.systems.comdb2.rules import HOLDING, V2023, V2026, VERSIONS
-from workbench.systems.comdb2.scenarios.fields import BareLsn, Count, Seconds, Tables, Version, listed
+from workbench.systems.comdb2.scenarios.fields import BareLsn, Count, Seconds, Tables, listed
 
 
 class Asked(Inputs):
@@ -26,7 +26,6 @@ class Asked(Inputs):
 class Registration(Tables):
     """The tables, the tunables, and the call."""
 
-    version: Version = "2026"
     physrep_fanout: Count = V2026.fanout
     physrep_max_candidates: Count = V2026.most_offered
     physrep_max_pending_replicants: Count = 10
