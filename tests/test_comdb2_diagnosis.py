@@ -385,6 +385,43 @@ def test_of_nodes_that_were_asked_at_one_time_one_may_be_further(tmp_path: Path)
     assert not codes(found, "warning") and node(found, "A@a1")["condition"] == "healthy"
 
 
+@pytest.mark.parametrize(
+    ("commit", "generation", "asked_before", "severity"),
+    [
+        ((9, 1000), 3, -9, "error"),  # the same place, and another generation
+        ((9, 1200), 3, -9, "error"),  # generations never fall along a log
+        ((9, 1200), 3, 0, "warning"),
+        ((9, 900), 3, -9, None),  # it is late
+        ((9, 1200), 4, -9, None),  # it was asked later, and is further
+    ],
+)
+def test_two_commits_of_which_only_one_can_be(
+    commit: tuple[int, int], generation: int, asked_before: int, severity: str | None, tmp_path: Path
+) -> None:
+    copy = Made("A@a1", at=commit, generation=generation, source="S@s1", asked_before=asked_before)
+    told = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, copy]))["findings"]
+    found = [one for one in told if "two histories" in one["summary"]]
+    assert [(one["code"], one["severity"], one["server"]) for one in found] == (
+        [("LOG_DIVERGED", severity, "A@a1")] if severity else []
+    )
+
+
+def test_who_reported_after_the_clock_was_read_did_so_now(tmp_path: Path) -> None:
+    found = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", age=-3)]))
+    assert node(found, "A@a1")["condition"] == "healthy"
+    assert "-3 s" not in diagnosis_text(system_named("comdb2"), found)
+
+
+def test_a_commit_that_is_newer_than_the_clock_tells_no_time(tmp_path: Path) -> None:
+    folder = written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", at=(9, 500))])
+    table = folder / "nodes" / "positions.tsv"
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    for row, age in zip(rows, (-900, -600), strict=True):
+        row[6] = row[9] = str(int(NOW.timestamp()) - age)
+    table.write_text("".join("\t".join(row) + "\n" for row in rows))
+    assert node(diagnosed(tmp_path, folder), "A@a1")["lag_s"] is None
+
+
 def test_one_host_that_was_set_aside_does_not_change_the_source(tmp_path: Path) -> None:
     nodes = [Made("S@s1"), Made("S@s2", state="Inactive", age=9e5, answers=None), Made("A@a1", source="S@s1")]
     found = diagnosed(tmp_path, written(tmp_path / "now", [*nodes, Made("A@a2", source="A@a1")]))

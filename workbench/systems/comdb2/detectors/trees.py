@@ -143,7 +143,7 @@ def full_nodes(situation: Situation) -> Iterator[Finding]:
             dead = [child for child in place.children if tiers.states.get(child) in (*GONE, HUNG)]
             spare = [one for one in tiers.roots(source) if one != name and not (tiers.place(one) or place).children]
             told = f"; {some(dead)} of them are gone" if dead else ""
-            unused = f"; {some(spare)} of the source serve nobody" if spare else ""
+            unused = f"; {some(spare)} of the source serve{'s' if len(spare) == 1 else ''} nobody" if spare else ""
             soft = (
                 "the registry looks a second time without regard to it"
                 if tiers.told.rules.second_pass
