@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import CYCLE, GONE, HUNG, ORPHAN, RETIRED, SAYS
+from workbench.rules.tier_conditions import CYCLE, GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
@@ -325,16 +325,22 @@ def held_log(situation: Situation) -> Iterator[Finding]:
         own = [name for name in held.holders if name in tiers.roots(source)]
         others = [*(name for name in held.holders if name not in own), *own]
         dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG, RETIRED)]
+        stopped = [name for name in others if tiers.states.get(name) == STOPPED]
         size, _ = tiers.lag((oldest, 0), head)
         yield Finding(
             "LOG_HELD",
-            "error" if dead else "warning" if files > 1 else "info",
+            "error" if dead or stopped else "warning" if files > 1 else "info",
             f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at "
             f"{place_text(tiers.seen.reported(others[0]))}: "
             f"{files:,} file{'s' if files > 1 else ''}"
             + (f", {size:,} bytes," if size else "")
             + f" behind the head of {source} {'are' if files > 1 else 'is'} kept"
-            + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else ""),
+            + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else "")
+            + (
+                f"; {some(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped: the row stays where it is"
+                if stopped
+                else ""
+            ),
             server=others[0],
             origin=source,
             items=tuple(place_text(tiers.seen.reported(name)) or "" for name in others),
@@ -343,19 +349,34 @@ def held_log(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def _costs(tiers: Tiers, lacking: list[str]) -> Iterator[str]:
+    """What nodes lose that need older files than the one that their source writes."""
+    gaps = {name: tiers.gap(name) for name in lacking}
+    if back := [name for name in lacking if gaps[name] is None]:
+        yield (
+            f"once nobody has these files any more {some(back)} can go on from no log, and "
+            f"{'have' if len(back) > 1 else 'has'} to be rebuilt: start first whatever shall come back"
+        )
+    for name in lacking:
+        if gaps[name] == "source":
+            yield f"what {name} needs next the source has deleted already: bring it forward from {tiers.donors(name)[0][0]} first"
+    if lost := [name for name in lacking if gaps[name] == "now"]:
+        yield f"what is kept helps {some(lost)} no more: it has to be rebuilt in any case"
+
+
+def _is_files_behind(tiers: Tiers, name: str) -> bool:
+    """Whether a node needs an older file than the one that its source writes: its row alone may be old."""
+    last, head = tiers.last(name), tiers.known_head(tiers.source_of(name) or "")
+    return last is not None and head is not None and last[0] < head[0]
+
+
 def _let_go(tiers: Tiers, below: list[str], own: list[str]) -> Iterator[dict[str, str | None]]:
     """What makes nodes hold nothing any more, and what it costs."""
     if below:
-        back = [name for name in below if tiers.needs(name) and tiers.gap(name) != "now"]
         yield step(
             f"bring {some(below)} forward, or if it is gone: " + RESET.format(*below[0].split("@", 1)),
             "after that the others delete what nobody else needs",
-            f"once these files are deleted {some(back)} can go on from no log any more, and "
-            f"{'have' if len(back) > 1 else 'has'} to be rebuilt: start first whatever shall come back"
-            if back
-            else "what is kept helps nobody: it has to be rebuilt in any case"
-            if any(map(tiers.needs, below))
-            else None,
+            "; ".join(_costs(tiers, [name for name in below if _is_files_behind(tiers, name)])) or None,
         )
     if own:
         yield step(
