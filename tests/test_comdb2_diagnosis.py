@@ -336,6 +336,15 @@ def test_without_the_table_of_connections_nobody_is_said_to_wait(tmp_path: Path)
     assert "REVERSE_LINK_MISSING" not in {code for code, _ in codes(diagnosed(tmp_path, folder))}
 
 
+def test_a_row_that_was_not_read_may_be_that_of_a_node_without_one(tmp_path: Path) -> None:
+    made = [AHEAD, Made("ro@r1", source=AHEAD.name), Made("ro@r2", source=AHEAD.name)]
+    folder = written(tmp_path / "made", made, ["ro@r2 shopdb@s1"])
+    table = folder / "meta" / "comdb2_physrep_connections.tsv"
+    table.write_text(table.read_text()[:-4])
+    found = diagnosed(tmp_path, folder)
+    assert {code for code, _ in codes(found)} == {"PENDING_CHANGES"}
+
+
 def test_a_node_that_pulls_from_itself_is_told_so(tmp_path: Path) -> None:
     made = [AHEAD, Made("ro@r1", source="ro@r1"), Made("ro@r2", source=AHEAD.name)]
     found = diagnosed(tmp_path, written(tmp_path / "made", made))

@@ -449,7 +449,7 @@ class Tiers:
         if row is None and answered is None:
             return conditions.UNTOLD
         # Without the registry, or its table of who pulls from whom, only the end of a node's log tells anything of it.
-        if row is None or (not self.seen.lists_pulls and (row["state"] or "").lower() == "active"):
+        if row is None or (not self.seen.knows_pulls_of(name) and (row["state"] or "").lower() == "active"):
             silent = age is not None and age >= self.told.stale_after
             if not answered:
                 return (

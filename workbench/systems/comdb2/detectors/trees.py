@@ -257,7 +257,7 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
         elif of_group and set(tiers.told.versions) == {"2023"}:
             why = f"{row.host} is no host of a node of {row.database}, and this version knows no names of tiers and clusters"
             yield _reverse("warning", row, named, f"{why}: nobody waits for a connection from {end}")
-        elif not tiers.seen.lists_pulls:
+        elif not all(map(tiers.seen.knows_pulls_of, named)):
             continue
         elif alone:
             verb = "waits" if len(alone) == 1 else "wait"
