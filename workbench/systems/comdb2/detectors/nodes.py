@@ -193,7 +193,11 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                         "below a node without "
                         "the file",
                         "first see that the donor still has the file: nothing keeps it from deleting it"
-                        + (f" before {name} pulls from it" if tiers.told.rules.holding == "Active" else ""),
+                        + (
+                            f" before {name} pulls from it"
+                            if tiers.told.rules.holding == "Active" and tiers.told.local(source)
+                            else ""
+                        ),
                     ),
                     rebuild(tiers, name, source),
                 ),
