@@ -421,6 +421,14 @@ def test_who_reported_after_the_clock_was_read_did_so_now(tmp_path: Path) -> Non
     assert "-3 s" not in diagnosis_text(system_named("comdb2"), found)
 
 
+@pytest.mark.parametrize(("clock", "condition"), [("110000.000", "frozen"), ("115955.000", "frozen")])
+def test_a_clock_that_was_read_another_time_tells_no_age(clock: str, condition: str, tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", age=900, answers=False)
+    folder = written(tmp_path / "now", [SOURCE, late, Made("A@a2", source="S@s1")])
+    (folder / "meta" / "now.txt").write_text(f'"2026-11-20T{clock} UTC"\n')
+    assert node(diagnosed(tmp_path, folder), "A@a1")["condition"] == condition
+
+
 def test_a_commit_that_is_newer_than_the_clock_tells_no_time(tmp_path: Path) -> None:
     folder = written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", at=(9, 500))])
     table = folder / "nodes" / "positions.tsv"

@@ -207,9 +207,12 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
             logged[name] = min(first for first, _ in ends), max(last for _, last in ends)
         if one.file.endswith(".DOWN"):
             down.add(name)
-    now = min((row["at"] for row in rows("clocks")), default=None)
-    # Without the registry's clock its own newest row tells: no node reported itself in the future.
+    clocks = sorted(row["at"] for row in rows("clocks"))
+    # Without the registry's clock its own newest row tells: no node reported itself in the future. A clock that most rows are
+    # ahead of was read some other time.
     reported = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
+    of_now = bool(clocks) and sum(at > clocks[-1] for at in reported) * 2 <= len(reported)
+    now = clocks[0] if of_now else None
     return TieredSnapshot(
         label,
         # Nodes may have been asked minutes later, by another clock: only where nothing else tells do these times count.
