@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -232,12 +233,13 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
     pulling: dict[str, set[str]] = {}
     for pull in tiers.seen.pulls:
         pulling.setdefault(pull.name, set()).add(pull.source)
+    known = _known_nodes(tiers)
     meant: dict[str, set[str]] = {}
     for row in tiers.seen.awaited:
-        for node in _named(tiers, row.database, row.host):
-            meant.setdefault(node, set()).update(_named(tiers, row.source_database, row.source_host))
+        for node in _named(known, row.database, row.host):
+            meant.setdefault(node, set()).update(_named(known, row.source_database, row.source_host))
     for row in tiers.seen.awaited:
-        named = [node for node in _named(tiers, row.database, row.host) if node in tiers.seen.nodes]
+        named = [node for node in _named(known, row.database, row.host) if node in tiers.seen.nodes]
         of_group = _end(row.database, row.host) not in named
         end = _end(row.source_database, row.source_host)
         # A name that is no host may be that of a tier: each of its nodes waits for itself, but those that were taken out.
@@ -252,7 +254,7 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
                 named,
                 f"{some(named)} is to be connected to: a node of the source itself waits for nobody",
             )
-        elif not _named(tiers, row.source_database, row.source_host):
+        elif not _named(known, row.source_database, row.source_host):
             yield _reverse("error", row, named, f"{row.name} waits for {end}, which is no node that is known")
         elif of_group and set(tiers.told.versions) == {"2023"}:
             why = f"{row.host} is no host of a node of {row.database}, and this version knows no names of tiers and clusters"
@@ -289,11 +291,20 @@ def _reverse(severity: str, row: Pull, nodes: list[str], why: str) -> Finding:
     )
 
 
-def _named(tiers: Tiers, database: str, host: str) -> list[str]:
-    """The nodes that a row means: of a database all where no host of that name is known, for it may name a tier or a cluster."""
+def _known_nodes(tiers: Tiers) -> dict[str, list[str]]:
+    """Database -> its nodes, by name; rows for connections that are only to be made may name what is no node."""
     linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
-    of = sorted(name for name in {*tiers.seen.nodes, *tiers.seen.probes, *linked} if name.startswith(f"{database}@"))
-    return [f"{database}@{host}"] if f"{database}@{host}" in of else of
+    found: dict[str, list[str]] = {}
+    for name in sorted({*tiers.seen.nodes, *tiers.seen.probes, *linked}):
+        found.setdefault(name.partition("@")[0], []).append(name)
+    return found
+
+
+def _named(known: dict[str, list[str]], database: str, host: str) -> list[str]:
+    """The nodes that a row means: of a database all where no host of that name is known, for it may name a tier or a cluster."""
+    of = known.get(database, [])
+    at = bisect_left(of, _end(database, host))
+    return of[at : at + 1] if of[at : at + 1] == [_end(database, host)] else of
 
 
 def _end(database: str, host: str) -> str:
