@@ -18,6 +18,7 @@ from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import diagnosis_text
 from workbench.diagnosing.output_keys import undocumented
 from workbench.model import Problem
+from workbench.repairs.planning import plan
 from workbench.systems import system_named
 
 TREES: dict[str, Any] = {path.stem: json.loads(path.read_bytes()) for path in sorted((SAMPLES / "expected").iterdir())}
@@ -336,6 +337,15 @@ def test_without_the_table_of_connections_nobody_is_said_to_wait(tmp_path: Path)
     assert "REVERSE_LINK_MISSING" not in {code for code, _ in codes(diagnosed(tmp_path, folder))}
 
 
+def test_a_row_that_was_not_read_may_be_that_of_a_node_without_one(tmp_path: Path) -> None:
+    made = [AHEAD, Made("ro@r1", source=AHEAD.name), Made("ro@r2", source=AHEAD.name)]
+    folder = written(tmp_path / "made", made, ["ro@r2 shopdb@s1"])
+    table = folder / "meta" / "comdb2_physrep_connections.tsv"
+    table.write_text(table.read_text()[:-4])
+    found = diagnosed(tmp_path, folder)
+    assert {code for code, _ in codes(found)} == {"PENDING_CHANGES"}
+
+
 def test_a_node_that_pulls_from_itself_is_told_so(tmp_path: Path) -> None:
     made = [AHEAD, Made("ro@r1", source="ro@r1"), Made("ro@r2", source=AHEAD.name)]
     found = diagnosed(tmp_path, written(tmp_path / "made", made))
@@ -383,6 +393,51 @@ def test_a_source_that_was_cut_off_is_seen_by_positions(tmp_path: Path) -> None:
 def test_of_nodes_that_were_asked_at_one_time_one_may_be_further(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", at=(9, 2000), source="S@s1")]))
     assert not codes(found, "warning") and node(found, "A@a1")["condition"] == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("commit", "generation", "asked_before", "severity"),
+    [
+        ((9, 1000), 3, -9, "error"),  # the same place, and another generation
+        ((9, 1200), 3, -9, "error"),  # generations never fall along a log
+        ((9, 1200), 3, 0, "warning"),
+        ((9, 900), 3, -9, None),  # it is late
+        ((9, 1200), 4, -9, None),  # it was asked later, and is further
+    ],
+)
+def test_two_commits_of_which_only_one_can_be(
+    commit: tuple[int, int], generation: int, asked_before: int, severity: str | None, tmp_path: Path
+) -> None:
+    copy = Made("A@a1", at=commit, generation=generation, source="S@s1", asked_before=asked_before)
+    told = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, copy]))["findings"]
+    found = [one for one in told if "two histories" in one["summary"]]
+    assert [(one["code"], one["severity"], one["server"]) for one in found] == (
+        [("LOG_DIVERGED", severity, "A@a1")] if severity else []
+    )
+
+
+def test_who_reported_after_the_clock_was_read_did_so_now(tmp_path: Path) -> None:
+    found = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", age=-3)]))
+    assert node(found, "A@a1")["condition"] == "healthy"
+    assert "-3 s" not in diagnosis_text(system_named("comdb2"), found)
+
+
+@pytest.mark.parametrize(("clock", "condition"), [("110000.000", "frozen"), ("115955.000", "frozen")])
+def test_a_clock_that_was_read_another_time_tells_no_age(clock: str, condition: str, tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", age=900, answers=False)
+    folder = written(tmp_path / "now", [SOURCE, late, Made("A@a2", source="S@s1")])
+    (folder / "meta" / "now.txt").write_text(f'"2026-11-20T{clock} UTC"\n')
+    assert node(diagnosed(tmp_path, folder), "A@a1")["condition"] == condition
+
+
+def test_a_commit_that_is_newer_than_the_clock_tells_no_time(tmp_path: Path) -> None:
+    folder = written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", at=(9, 500))])
+    table = folder / "nodes" / "positions.tsv"
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    for row, age in zip(rows, (-900, -600), strict=True):
+        row[6] = row[9] = str(int(NOW.timestamp()) - age)
+    table.write_text("".join("\t".join(row) + "\n" for row in rows))
+    assert node(diagnosed(tmp_path, folder), "A@a1")["lag_s"] is None
 
 
 def test_one_host_that_was_set_aside_does_not_change_the_source(tmp_path: Path) -> None:
@@ -693,3 +748,17 @@ def test_a_delay_explains_no_more_than_itself(wait: int, asked_before: int, cond
     one = node(diagnosed(tmp_path, folder), "ro@r1")
     assert (one["condition"], one["lag_s"]) == (condition, [600.0, 900.0])
     assert ("on purpose, and lacks what is older" in one["says"]) == (condition == "behind")
+
+
+def test_a_row_to_connect_to_a_node_that_was_taken_out(tmp_path: Path) -> None:
+    out = Made("A@a1", state="Inactive", age=900, answers=False)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1"), out], ["A@a1 S@s1"]))
+    assert not codes(found, "error")
+
+
+def test_a_circle_of_nodes_of_which_nothing_else_is_known(tmp_path: Path) -> None:
+    circle = [Made(f"A@a{at}", state=None, answers=None, source=f"A@a{3 - at}") for at in (1, 2)]
+    folder = written(tmp_path / "now", [Made("S@s1"), *circle])
+    found = diagnosed(tmp_path, folder)
+    assert {node["node"] for node in found["trees"][0]["nodes"]} >= {"S@s1"}
+    assert all(step.server != "S@s1" for step in plan(Case.open(tmp_path / "case")).steps)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from comdb2_samples import DIGEST, TABS, digest, printed
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_comdb2_diagnosis import R1, codes, diagnosed, dumps, lines_of
 
 from workbench import Case
@@ -185,3 +189,31 @@ def test_what_no_plan_mends_is_said(lines: list[bytes], tmp_path: Path) -> None:
     made = planned(tmp_path, [*lines[:1000], *lines[1001:]], lines)
     assert not made.steps and "LOG_GAP shopdb@src1" in made.open[0]
     assert "Nothing needs mending" not in plan_text(made)
+
+
+def made_log(payloads: Sequence[bytes], ends: Sequence[bool]) -> list[tuple[bytes, str]]:
+    """Lines of a dump with their places: each record begins where the last one ends, or at 28 of the next file."""
+    file, start, found = 9, 28, []
+    for payload, end in zip(payloads, ends, strict=True):
+        row = digest((file, start, 2151, payload))
+        found.append((printed(DIGEST, [row], TABS).rstrip(b"\n"), f"{{{file}:{start}}}"))
+        file, start = (file + 1, 28) if end else (file, start + len(payload) + 12)
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_each_record_that_lacks_is_found_and_no_other(data: st.DataObject) -> None:
+    """Wherever it stood in its file: the oracle knows which were taken out between the first and the last that are there."""
+    count = data.draw(st.integers(3, 20))
+    payloads = data.draw(st.lists(st.binary(max_size=9), min_size=count, max_size=count))
+    log = made_log(payloads, data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    gone = data.draw(st.sets(st.integers(1, count - 2), max_size=4))
+    of_source = data.draw(st.booleans())
+    whole, holed = [line for line, _ in log], [line for at, (line, _) in enumerate(log) if at not in gone]
+    with TemporaryDirectory() as folder:
+        found = both(Path(folder), *((holed, whole) if of_source else (whole, holed)))
+    lacking = SOURCE if of_source else COPY
+    assert {server for code, server in codes(found) if code == "LOG_GAP"} == ({lacking} if gone else set())
+    assert sorted(one["position"] for one in found["missing"]) == sorted(log[at][1] for at in gone if not of_source)
+    assert not of_code(found, "LOG_DIVERGED")

@@ -75,6 +75,14 @@ def test_who_is_kept_files_for_is_not_told_that_nothing_keeps_them(state: str, k
     assert kept or "that of A@a1 is Pending" in str(soon[0]["fix"])
 
 
+def test_what_only_a_donor_has_is_no_cost_of_the_row(tmp_path: Path) -> None:
+    late = Made("A@a1", source="S@s1", first=5, at=(5, 100))
+    donor = Made("A@a2", source="S@s1", first=4)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=7), late, donor], **HOLDS))
+    (one,) = held(found)
+    assert "bring it forward from A@a2 first" in one["fix"][0]["caution"] and "rebuilt" not in one["fix"][0]["caution"]
+
+
 def test_what_is_rebuilt_in_any_case_is_no_cost(tmp_path: Path) -> None:
     """The source has deleted the file before the row was written: what it keeps now is of no use to the node."""
     gapped = Made("A@a1", source="S@s1", first=5, at=(5, 100), age=9000, answers=False)
@@ -82,6 +90,16 @@ def test_what_is_rebuilt_in_any_case_is_no_cost(tmp_path: Path) -> None:
     found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=7), gapped, other], **HOLDS))
     (one,) = held(found)
     assert "rebuilt in any case" in one["fix"][0]["caution"] and "2 files" in one["summary"]
+
+
+@pytest.mark.parametrize(("at", "cost"), [((9, 900), None), ((6, 100), "start first")])
+def test_a_stopped_node_holds_by_its_row(at: tuple[int, int], cost: str | None, tmp_path: Path) -> None:
+    """Its row may be older than what it has: then to free the files costs nothing."""
+    stopped = Made("A@a1", source="S@s1", first=5, at=at, reported=(6, 100), age=9000)
+    (one,) = held(diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1", first=5), stopped], **HOLDS)))
+    assert one["severity"] == "error" and "is stopped: the row stays" in one["summary"]
+    caution = one["fix"][0]["caution"]
+    assert caution is None if cost is None else cost in caution
 
 
 def test_the_registry_decides_the_fanout(tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ class Tiers:
         """
         made, own = self._newest_commit(self.source_of(name) or ""), self.seen.probes.get(name, {}).get("committed_at")
         now = self.seen.now
-        if not self.needs(name) or made is None or own is None or now is None or own >= made:
+        # What is newer than the registry's clock says nothing of it: the clocks are not the same.
+        if not self.needs(name) or made is None or own is None or now is None or not own < made or own > now:
             return None
         return max(0.0, (now - made).total_seconds()), (now - own).total_seconds()
 
@@ -465,7 +466,7 @@ class Tiers:
         if row is None and answered is None:
             return conditions.UNTOLD
         # Without the registry, or its table of who pulls from whom, only the end of a node's log tells anything of it.
-        if row is None or (not self.seen.lists_pulls and (row["state"] or "").lower() == "active"):
+        if row is None or (not self.seen.knows_pulls_of(name) and (row["state"] or "").lower() == "active"):
             silent = age is not None and age >= self.told.stale_after
             if not answered:
                 return (

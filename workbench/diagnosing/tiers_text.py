@@ -56,7 +56,7 @@ def _node(one: Row, depth: int) -> list[str]:
         one_cell(one["state"] or "no row"),
         "-" if one["tier"] is None else str(one["tier"]),
         str(one["children"]),
-        "never" if age is None else f"{age:,.0f} s ago",
+        "never" if age is None else f"{max(age, 0):,.0f} s ago",
         f"{{{at[0]}:{at[1]}}}" if at else one["registry_lsn"] or "?",
         "?" if lag is None else f"{least}{max(lag, 0):,}",
         one["condition"].replace("_", " "),

@@ -38,6 +38,7 @@ class TieredSnapshot:
     files      node -> number of each file of its log -> its size
     settings   node -> kind -> name -> what it is set to, in the order of the file
     lists_pulls  the table of who pulls from whom was collected; else nobody knows it
+    lost_pulls   rows of it could not be read
     logs       node -> the files with records of its log; `logged`: the first and the last of these records
     full_names  server and file -> the node, where the name of the file shortens that of its host
     """
@@ -54,6 +55,7 @@ class TieredSnapshot:
     logged: dict[str, tuple[Lsn, Lsn]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     lists_pulls: bool = True
+    lost_pulls: bool = False
     full_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @cached_property
@@ -86,6 +88,14 @@ class TieredSnapshot:
         if name in self.down:
             return False
         return bool(self.probes[name]["answered"]) if name in self.probes else None
+
+    def knows_pulls_of(self, name: str) -> bool:
+        """Whether the table tells from whom a node pulls, or that it pulls from none: a row that was not read may be its own."""
+        return self.lists_pulls and (not self.lost_pulls or name in self._pulling)
+
+    @cached_property
+    def _pulling(self) -> frozenset[str]:
+        return frozenset(pull.name for pull in self.pulls)
 
     def reported(self, name: str) -> Lsn | None:
         """The last place that the node reported to the registry."""
@@ -197,9 +207,12 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
             logged[name] = min(first for first, _ in ends), max(last for _, last in ends)
         if one.file.endswith(".DOWN"):
             down.add(name)
-    now = min((row["at"] for row in rows("clocks")), default=None)
-    # Without the registry's clock its own newest row tells: no node reported itself in the future.
+    clocks = sorted(row["at"] for row in rows("clocks"))
+    # Without the registry's clock its own newest row tells: no node reported itself in the future. A clock that most rows are
+    # ahead of was read some other time.
     reported = [row["reported_at"] for row in nodes.values() if row["reported_at"]]
+    of_now = bool(clocks) and sum(at > clocks[-1] for at in reported) * 2 <= len(reported)
+    now = clocks[0] if of_now else None
     return TieredSnapshot(
         label,
         # Nodes may have been asked minutes later, by another clock: only where nothing else tells do these times count.
@@ -215,6 +228,7 @@ def tiered_snapshot(case: Case, label: str) -> TieredSnapshot:
         frozenset(down),
         any(not row["awaited"] for row in pulls)
         or any(format_with(one.kind).tells_links for one in inputs if one.kind),
+        any(format_with(one.kind).tells_links and one.rejected for one in inputs if one.kind),
         full_names,
     )
 

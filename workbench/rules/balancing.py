@@ -52,10 +52,13 @@ def balanced(registry: Registry, source_database: str, fanout: int, files: Files
     files  what each node's log holds, as it was probed; else what the registry tells. A node of which nothing is known keeps
            those that pull from it, and gets no other
     """
-    made = _Balancing(registry, source_database, fanout, files_of(registry) if files is None else files)
-    made.go()
     ends = {one.name: (one.database, one.host) for one in registry.nodes}
+    # The registry offers nobody that it has no row of, whatever such a node has.
+    known = {name: held for name, held in (files_of(registry) if files is None else files).items() if name in ends}
+    made = _Balancing(registry, source_database, fanout, known)
+    made.go()
     ends |= {pull.source: (pull.source_database, pull.source_host) for pull in registry.pulls}
+    ends |= {pull.name: (pull.database, pull.host) for pull in registry.pulls}
     to = {one.name: one.to for one in made.moves}
     pulls = tuple(pull for pull in registry.pulls if made.parent.get(pull.name, pull.source) == pull.source)
     pulls = tuple(pull for pull in pulls if pull.name not in to)

@@ -183,7 +183,7 @@ class TierModel(Model):
         for source in sorted(set(self.source_of.values())):
             for name, place in self.tree(source).places.items():
                 fed = place.tier is not None and place.tier > 0
-                if place.problem == CIRCLE and not (fed and len(place.parents) == 1):
+                if name in self.servers and place.problem == CIRCLE and not (fed and len(place.parents) == 1):
                     found.append(name)
         return sorted(found)
 

@@ -12,6 +12,7 @@ from workbench.systems.comdb2.detectors.logs import (
     damaged_logs,
     ended_early,
     history_changed,
+    older_generation,
     parted_logs,
 )
 from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating
@@ -29,7 +30,7 @@ from workbench.systems.comdb2.detectors.trees import (
 
 DETECTORS: Detectors = {
     GENERATION: (history_changed,),
-    HOLES: (damaged_logs, parted_logs, ended_early, ahead_of_source, cannot_go_on),
+    HOLES: (damaged_logs, parted_logs, ended_early, ahead_of_source, older_generation, cannot_go_on),
     APPLYING: (gone, not_replicating, cycles, orphans, unlisted, reverse_links, pending_limit),
     LAG: (held_log, full_nodes, too_deep, unsafe_settings),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from workbench.fleet.tiered import tiered_snapshot
@@ -15,6 +16,8 @@ from workbench.systems.comdb2.lsn import FIRST, lsn_text
 if TYPE_CHECKING:
     from workbench.diagnosing.by_tier import Tiers
     from workbench.diagnosing.situation import Situation
+
+_CONNECT_ANEW = "let {} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it"
 
 
 def damaged_logs(situation: Situation) -> Iterator[Finding]:
@@ -171,7 +174,7 @@ def _joined_again(
         }
         return
     yield step(
-        f"let {name} connect anew: it looks for the newest commit that both have, and cuts off what stands behind it",
+        _CONNECT_ANEW.format(name),
         "two histories cannot be brought together, only one of them can go on",
         f"what only {name} has is lost then"
         + (
@@ -263,6 +266,53 @@ def ahead_of_source(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def older_generation(situation: Situation) -> Iterator[Finding]:
+    """Nodes whose newest commit is of another generation than the source's at the same place, or of an older one behind it.
+
+    Along one log generations never fall: these two commits are of two histories.
+    """
+    tiers = tiers_of(situation)
+    told = {one.server for one in ahead_of_source(situation)}
+    for source, name in each(tiers):
+        mine, generation, at = _commit(tiers, name)
+        if mine is None or generation is None or name in told or name in tiers.logs.parts:
+            continue
+        for root in tiers.roots(source):
+            theirs, newer, asked = _commit(tiers, root)
+            if theirs is None or newer is None or not (generation < newer and mine >= theirs):
+                continue
+            # Asked before the source was, the node may have cut its end off meanwhile.
+            since = at is not None and asked is not None and at > asked
+            yield Finding(
+                "LOG_DIVERGED",
+                "error" if since else "warning",
+                f"{name} has a commit of generation {generation} at {place_text(mine)}, and {root} one of generation "
+                f"{newer} at {place_text(theirs)}: these are of two histories"
+                + ("" if since else ", unless the node has cut its end off since it was asked"),
+                server=name,
+                origin=source,
+                items=(place_text(mine) or "",),
+                evidence=(
+                    evidence_of(tiers, name) | {"generation": generation},
+                    evidence_of(tiers, root) | {"generation": newer},
+                ),
+                fix=(
+                    step(
+                        _CONNECT_ANEW.format(name),
+                        "two histories cannot be brought together, only one of them can go on",
+                        f"what only {name} has is lost then",
+                    ),
+                ),
+            )
+            break
+
+
+def _commit(tiers: Tiers, name: str) -> tuple[tuple[int, int] | None, int | None, datetime | None]:
+    """The newest commit that a node told of: its place and its generation, and when it was asked."""
+    probe = tiers.seen.probes.get(name)
+    return (tiers.seen.probed(name, "commit"), probe["commit_generation"], probe["at"]) if probe else (None, None, None)
 
 
 def history_changed(situation: Situation) -> Iterator[Finding]:

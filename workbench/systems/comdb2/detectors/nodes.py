@@ -195,7 +195,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
                 ),
                 evidence=evidence,
                 fix=(
-                    *(_from_donor(tiers, name, donor) for donor in fit[:1]),
+                    *(_from_donor(tiers, name, source, donor) for donor in fit[:1]),
                     rebuild(tiers, name, source),
                 ),
                 server=name,
@@ -260,13 +260,15 @@ def _may_be_offered(tiers: Tiers, name: str) -> bool:
     return row is not None and row["state"] not in tiers.told.rules.unfit
 
 
-def _from_donor(tiers: Tiers, name: str, donor: str) -> dict[str, str | None]:
+def _from_donor(tiers: Tiers, name: str, source: str, donor: str) -> dict[str, str | None]:
     database, _, host = donor.partition("@")
     return step(
         f"let {name} replicate from {donor} at once: replicate_from {database} @{host} in its configuration, then start it",
         "the registry would not offer that node: its query begins at the source and drops all below a node without the file",
         "first see that the donor still has the file: nothing keeps it from deleting it"
-        + (f" before {name} pulls from it" if tiers.told.rules.holding == "Active" else ""),
+        + (
+            f" before {name} pulls from it" if tiers.told.rules.holding == "Active" and tiers.told.local(source) else ""
+        ),
     )
 
 

@@ -57,7 +57,8 @@ def some(names: list[str] | tuple[str, ...], most: int = 3) -> str:
 
 
 def span_text(seconds: float) -> str:
-    """A time as people say it."""
+    """A time as people say it; who reported itself after the registry's clock was read, did so now."""
+    seconds = max(seconds, 0.0)
     if seconds < 120:
         return f"{seconds:,.0f} s"
     return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, first_few, step
-from workbench.rules.tier_conditions import GONE, HUNG, ORPHAN, RETIRED, SAYS
+from workbench.rules.tier_conditions import GONE, HUNG, ORPHAN, RETIRED, SAYS, STOPPED
 from workbench.rules.tiers import CIRCLE, Pull
 from workbench.systems.comdb2.detectors.nodes import RESET
 from workbench.systems.comdb2.detectors.shown import each, evidence_of, place_text, some, tiers_of
@@ -177,7 +178,7 @@ def full_nodes(situation: Situation) -> Iterator[Finding]:
             dead = [child for child in place.children if tiers.states.get(child) in (*GONE, HUNG)]
             spare = [one for one in tiers.roots(source) if one != name and not (tiers.place(one) or place).children]
             told = f"; {some(dead)} of them are gone" if dead else ""
-            unused = f"; {some(spare)} of the source serve nobody" if spare else ""
+            unused = f"; {some(spare)} of the source serve{'s' if len(spare) == 1 else ''} nobody" if spare else ""
             soft = (
                 "the registry looks a second time without regard to it"
                 if tiers.told.rules.second_pass
@@ -266,12 +267,13 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
     pulling: dict[str, set[str]] = {}
     for pull in tiers.seen.pulls:
         pulling.setdefault(pull.name, set()).add(pull.source)
+    known = _known_nodes(tiers)
     meant: dict[str, set[str]] = {}
     for row in tiers.seen.awaited:
-        for node in _named(tiers, row.database, row.host):
-            meant.setdefault(node, set()).update(_named(tiers, row.source_database, row.source_host))
+        for node in _named(known, row.database, row.host):
+            meant.setdefault(node, set()).update(_named(known, row.source_database, row.source_host))
     for row in tiers.seen.awaited:
-        named = [node for node in _named(tiers, row.database, row.host) if node in tiers.seen.nodes]
+        named = [node for node in _named(known, row.database, row.host) if node in tiers.seen.nodes]
         of_group = _end(row.database, row.host) not in named
         end = _end(row.source_database, row.source_host)
         # A name that is no host may be that of a tier: each of its nodes waits for itself, but those that were taken out.
@@ -286,19 +288,19 @@ def reverse_links(situation: Situation) -> Iterator[Finding]:
                 named,
                 f"{some(named)} is to be connected to: a node of the source itself waits for nobody",
             )
-        elif not _named(tiers, row.source_database, row.source_host):
+        elif not _named(known, row.source_database, row.source_host):
             yield _reverse("error", row, named, f"{row.name} waits for {end}, which is no node that is known")
         elif of_group and set(tiers.told.versions) == {"2023"}:
             why = f"{row.host} is no host of a node of {row.database}, and this version knows no names of tiers and clusters"
             yield _reverse("warning", row, named, f"{why}: nobody waits for a connection from {end}")
-        elif not tiers.seen.lists_pulls:
+        elif not all(map(tiers.seen.knows_pulls_of, named)):
             continue
         elif alone:
             verb = "waits" if len(alone) == 1 else "wait"
             if_named = f", where {row.host} names its tier or cluster," if of_group else ""
             why = f"{some(alone)} {verb}{if_named} for a connection from {end}, and nobody has made one"
             yield _reverse("warning" if len(alone) < len(named) else "error", row, alone, why)
-        elif not of_group and pulling[named[0]].isdisjoint(meant[named[0]]):
+        elif not of_group and named[0] in pulling and pulling[named[0]].isdisjoint(meant[named[0]]):
             other = some(sorted(pulling[named[0]]))
             why = f"{named[0]} is to be connected to by {end}, and does not wait for it: it pulls from {other}"
             yield _reverse("warning", row, named, why)
@@ -323,11 +325,20 @@ def _reverse(severity: str, row: Pull, nodes: list[str], why: str) -> Finding:
     )
 
 
-def _named(tiers: Tiers, database: str, host: str) -> list[str]:
-    """The nodes that a row means: of a database all where no host of that name is known, for it may name a tier or a cluster."""
+def _known_nodes(tiers: Tiers) -> dict[str, list[str]]:
+    """Database -> its nodes, by name; rows for connections that are only to be made may name what is no node."""
     linked = {name for pull in tiers.seen.pulls for name in (pull.name, pull.source)}
-    of = sorted(name for name in {*tiers.seen.nodes, *tiers.seen.probes, *linked} if name.startswith(f"{database}@"))
-    return [f"{database}@{host}"] if f"{database}@{host}" in of else of
+    found: dict[str, list[str]] = {}
+    for name in sorted({*tiers.seen.nodes, *tiers.seen.probes, *linked}):
+        found.setdefault(name.partition("@")[0], []).append(name)
+    return found
+
+
+def _named(known: dict[str, list[str]], database: str, host: str) -> list[str]:
+    """The nodes that a row means: of a database all where no host of that name is known, for it may name a tier or a cluster."""
+    of = known.get(database, [])
+    at = bisect_left(of, _end(database, host))
+    return of[at : at + 1] if of[at : at + 1] == [_end(database, host)] else of
 
 
 def _end(database: str, host: str) -> str:
@@ -359,16 +370,22 @@ def held_log(situation: Situation) -> Iterator[Finding]:
         own = [name for name in held.holders if name in tiers.roots(source)]
         others = [*(name for name in held.holders if name not in own), *own]
         dead = [name for name in others if tiers.states.get(name) in (*GONE, HUNG, RETIRED)]
+        stopped = [name for name in others if tiers.states.get(name) == STOPPED]
         size, _ = tiers.lag((oldest, 0), head)
         yield Finding(
             "LOG_HELD",
-            "error" if dead else "warning" if files > 1 else "info",
+            "error" if dead or stopped else "warning" if files > 1 else "info",
             f"{some(others)} pin{'s' if len(others) == 1 else ''} the deletion of log files at "
             f"{place_text(tiers.seen.reported(others[0]))}: "
             f"{files:,} file{'s' if files > 1 else ''}"
             + (f", {size:,} bytes," if size else "")
             + f" behind the head of {source} {'are' if files > 1 else 'is'} kept"
-            + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else ""),
+            + (f"; {some(dead)} will never come back for them by itself: a dead node holds for ever" if dead else "")
+            + (
+                f"; {some(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped: the row stays where it is"
+                if stopped
+                else ""
+            ),
             server=others[0],
             origin=source,
             items=tuple(place_text(tiers.seen.reported(name)) or "" for name in others),
@@ -377,19 +394,34 @@ def held_log(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def _costs(tiers: Tiers, lacking: list[str]) -> Iterator[str]:
+    """What nodes lose that need older files than the one that their source writes."""
+    gaps = {name: tiers.gap(name) for name in lacking}
+    if back := [name for name in lacking if gaps[name] is None]:
+        yield (
+            f"once nobody has these files any more {some(back)} can go on from no log, and "
+            f"{'have' if len(back) > 1 else 'has'} to be rebuilt: start first whatever shall come back"
+        )
+    for name in lacking:
+        if gaps[name] == "source":
+            yield f"what {name} needs next the source has deleted already: bring it forward from {tiers.donors(name)[0][0]} first"
+    if lost := [name for name in lacking if gaps[name] == "now"]:
+        yield f"what is kept helps {some(lost)} no more: it has to be rebuilt in any case"
+
+
+def _is_files_behind(tiers: Tiers, name: str) -> bool:
+    """Whether a node needs an older file than the one that its source writes: its row alone may be old."""
+    last, head = tiers.last(name), tiers.known_head(tiers.source_of(name) or "")
+    return last is not None and head is not None and last[0] < head[0]
+
+
 def _let_go(tiers: Tiers, below: list[str], own: list[str]) -> Iterator[dict[str, str | None]]:
     """What makes nodes hold nothing any more, and what it costs."""
     if below:
-        back = [name for name in below if tiers.needs(name) and tiers.gap(name) != "now"]
         yield step(
             f"bring {some(below)} forward, or if it is gone: " + RESET.format(*below[0].split("@", 1)),
             "after that the others delete what nobody else needs",
-            f"once these files are deleted {some(back)} can go on from no log any more, and "
-            f"{'have' if len(back) > 1 else 'has'} to be rebuilt: start first whatever shall come back"
-            if back
-            else "what is kept helps nobody: it has to be rebuilt in any case"
-            if any(map(tiers.needs, below))
-            else None,
+            "; ".join(_costs(tiers, [name for name in below if _is_files_behind(tiers, name)])) or None,
         )
     if own:
         yield step(
