@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from comdb2_samples import SAMPLES, TIERS, sample
-from tier_files import NOW, Made, written
+from tier_files import Made, written
 
 from workbench.cases.case import Case
 from workbench.diagnosing.change_story import story
@@ -18,7 +18,6 @@ from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import diagnosis_text
 from workbench.diagnosing.output_keys import undocumented
 from workbench.model import Problem
-from workbench.repairs.planning import plan
 from workbench.systems import system_named
 
 TREES: dict[str, Any] = {path.stem: json.loads(path.read_bytes()) for path in sorted((SAMPLES / "expected").iterdir())}
@@ -300,76 +299,6 @@ def test_a_node_that_waits_for_a_connection_nobody_makes(tmp_path: Path) -> None
     }
 
 
-@pytest.mark.parametrize(
-    ("row", "says", "server"),
-    [
-        ("ro@r1 shopdb@s1", "", None),
-        ("ro@r2 shopdb@s1", "ro@r2 waits for a connection", "ro@r2"),
-        ("ro@east shopdb@west", "ro@r2 waits, where east names its tier or cluster", "ro@r2"),
-        ("ro@r3 shopdb@s1", "does not wait for it: it pulls from ro@r1", "ro@r3"),
-        ("ro@r3 ro@r1", "", None),
-        ("shopdb@s1 ro@r1", "a node of the source itself waits for nobody", "shopdb@s1"),
-    ],
-)
-def test_rows_for_connections_in_reverse(row: str, says: str, server: str | None, tmp_path: Path) -> None:
-    """One node of a tier that is connected says nothing of the others; one that was taken out waits for nobody."""
-    made = [AHEAD, Made("ro@r1", source=AHEAD.name), Made("ro@r2", state="Pending", at=(9, 500))]
-    made += [Made("ro@r3", source="ro@r1"), Made("ro@r4", state="Inactive", age=9e5, answers=None)]
-    found = diagnosed(tmp_path, written(tmp_path / "made", made, [row]))
-    told = [one for one in found["findings"] if one["code"] == "REVERSE_LINK_MISSING"]
-    assert [one["server"] for one in told] == ([server] if says else [])
-    assert not says or says in told[0]["summary"]
-
-
-def test_an_older_version_knows_no_names_of_tiers(tmp_path: Path) -> None:
-    made = [AHEAD, Made("ro@r1", source=AHEAD.name)]
-    folder = written(tmp_path / "made", made, ["ro@east shopdb@s1"], physrep_register_interval="600")
-    table = folder / "nodes" / "tunables.tsv"
-    kept = [line for line in table.read_text().splitlines() if "physrep_reconnect_interval" not in line]
-    table.write_text("\n".join(kept) + "\n")
-    told = [one for one in diagnosed(tmp_path, folder)["findings"] if one["code"] == "REVERSE_LINK_MISSING"]
-    assert [one["server"] for one in told] == ["ro@r1"] and "nobody waits" in told[0]["summary"]
-
-
-def test_without_the_table_of_connections_nobody_is_said_to_wait(tmp_path: Path) -> None:
-    folder = written(tmp_path / "made", [AHEAD, Made("ro@r1", source=AHEAD.name)], ["ro@r1 shopdb@s1"])
-    (folder / "meta" / "comdb2_physrep_connections.tsv").unlink()
-    assert "REVERSE_LINK_MISSING" not in {code for code, _ in codes(diagnosed(tmp_path, folder))}
-
-
-def test_a_row_that_was_not_read_may_be_that_of_a_node_without_one(tmp_path: Path) -> None:
-    made = [AHEAD, Made("ro@r1", source=AHEAD.name), Made("ro@r2", source=AHEAD.name)]
-    folder = written(tmp_path / "made", made, ["ro@r2 shopdb@s1"])
-    table = folder / "meta" / "comdb2_physrep_connections.tsv"
-    table.write_text(table.read_text()[:-4])
-    found = diagnosed(tmp_path, folder)
-    assert {code for code, _ in codes(found)} == {"PENDING_CHANGES"}
-
-
-def test_a_node_that_pulls_from_itself_is_told_so(tmp_path: Path) -> None:
-    made = [AHEAD, Made("ro@r1", source="ro@r1"), Made("ro@r2", source=AHEAD.name)]
-    found = diagnosed(tmp_path, written(tmp_path / "made", made))
-    assert node(found, "ro@r1")["says"].startswith("it pulls from itself")
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({"physrep_fanout": "1"}, "the registry's first look never finds"),
-        ({"physrep_fanout": "1", "physrep_register_interval": "600"}, "whoever registers is offered nobody"),
-        ({}, None),
-    ],
-)
-def test_what_a_fanout_of_one_does(more: dict[str, str], says: str | None, tmp_path: Path) -> None:
-    folder = written(tmp_path / "made", [AHEAD, Made("ro@r1", source=AHEAD.name)], **more)
-    if len(more) > 1:
-        table = folder / "nodes" / "tunables.tsv"
-        kept = [line for line in table.read_text().splitlines() if "physrep_reconnect_interval" not in line]
-        table.write_text("\n".join(kept) + "\n")
-    told = [one["summary"] for one in diagnosed(tmp_path, folder)["findings"] if "fanout below" in one["summary"]]
-    assert [says in one for one in told if says] == ([True] if says else [])
-
-
 def test_what_the_configuration_file_tells(tmp_path: Path) -> None:
     delayed = Made("A@a1", at=(9, 500), source="S@s1", lrl="replicate_from S @s1,s2\nreplicate_wait 45\nnonames\n")
     delayed.tunables = {"physrep_source_dbname": "S", "physrep_source_host": "@s1"}
@@ -414,30 +343,6 @@ def test_two_commits_of_which_only_one_can_be(
     assert [(one["code"], one["severity"], one["server"]) for one in found] == (
         [("LOG_DIVERGED", severity, "A@a1")] if severity else []
     )
-
-
-def test_who_reported_after_the_clock_was_read_did_so_now(tmp_path: Path) -> None:
-    found = diagnosed(tmp_path, written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", age=-3)]))
-    assert node(found, "A@a1")["condition"] == "healthy"
-    assert "-3 s" not in diagnosis_text(system_named("comdb2"), found)
-
-
-@pytest.mark.parametrize(("clock", "condition"), [("110000.000", "frozen"), ("115955.000", "frozen")])
-def test_a_clock_that_was_read_another_time_tells_no_age(clock: str, condition: str, tmp_path: Path) -> None:
-    late = Made("A@a1", source="S@s1", age=900, answers=False)
-    folder = written(tmp_path / "now", [SOURCE, late, Made("A@a2", source="S@s1")])
-    (folder / "meta" / "now.txt").write_text(f'"2026-11-20T{clock} UTC"\n')
-    assert node(diagnosed(tmp_path, folder), "A@a1")["condition"] == condition
-
-
-def test_a_commit_that_is_newer_than_the_clock_tells_no_time(tmp_path: Path) -> None:
-    folder = written(tmp_path / "now", [SOURCE, Made("A@a1", source="S@s1", at=(9, 500))])
-    table = folder / "nodes" / "positions.tsv"
-    rows = [line.split("\t") for line in table.read_text().splitlines()]
-    for row, age in zip(rows, (-900, -600), strict=True):
-        row[6] = row[9] = str(int(NOW.timestamp()) - age)
-    table.write_text("".join("\t".join(row) + "\n" for row in rows))
-    assert node(diagnosed(tmp_path, folder), "A@a1")["lag_s"] is None
 
 
 def test_one_host_that_was_set_aside_does_not_change_the_source(tmp_path: Path) -> None:
@@ -659,106 +564,3 @@ def test_generations_are_held_against_those_of_the_same_tree(tmp_path: Path) -> 
     )
     told = [one for one in diagnosed(tmp_path, before, after)["findings"] if one["code"] == "LOG_DIVERGED"]
     assert [one["origin"] for one in told] == ["east"] and "before it was 4" in told[0]["summary"]
-
-
-TOLD = {"physrep_source_dbname": "S", "physrep_source_host": "s1"}
-
-
-def test_a_circle_through_the_source_is_the_fault_of_its_row(tmp_path: Path) -> None:
-    """What hangs on the source gets its log all the same."""
-    found = diagnosed(
-        tmp_path,
-        written(
-            tmp_path / "now",
-            [Made("S@s1", source="A@a1"), Made("A@a1", source="S@s1", tunables=TOLD), Made("A@a2", source="A@a1")],
-        ),
-    )
-    (one,) = [one for one in found["findings"] if one["code"] == "TOPOLOGY_CYCLE"]
-    assert one["server"] == "S@s1" and "register anew" not in one["fix"][0]["repair"]
-    assert {node["condition"] for node in found["trees"][0]["nodes"]} == {"healthy"}
-
-
-def test_what_is_gone_is_gone_in_a_circle_too(tmp_path: Path) -> None:
-    dead = {"answers": False, "age": 900, "at": (9, 900)}
-    found = diagnosed(
-        tmp_path,
-        written(
-            tmp_path / "now", [Made("S@s1"), Made("A@a1", source="A@a2", **dead), Made("A@a2", source="A@a1", **dead)]
-        ),
-    )
-    assert {("REPLICANT_HUNG", "A@a1"), ("REPLICANT_HUNG", "A@a2"), ("TOPOLOGY_CYCLE", "A@a1")} <= codes(found, "error")
-    assert [node(found, name)["condition"] for name in ("A@a1", "A@a2")] == ["frozen", "frozen"]
-    (one,) = [one for one in found["findings"] if one["code"] == "TOPOLOGY_CYCLE"]
-    assert "reset_nodes('A'" in one["fix"][0]["repair"]
-
-
-def test_a_node_whose_row_says_that_it_pulls_from_itself(tmp_path: Path) -> None:
-    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1"), Made("A@a1", source="A@a1")]))
-    (one,) = [one for one in found["findings"] if one["code"] == "TOPOLOGY_CYCLE"]
-    assert one["summary"].startswith("A@a1 is said to pull from itself")
-
-
-@pytest.mark.parametrize(("answers", "condition"), [(True, "pending"), (False, "no_source")])
-def test_only_an_offer_of_a_node_that_answers_helps(answers: bool, condition: str, tmp_path: Path) -> None:
-    """A row that says Active is offered for ever, whoever is behind it."""
-    told = {"physrep_source_dbname": "S", "physrep_source_host": "s2"}
-    other = Made("S@s2", answers=answers, age=5 if answers else 900)
-    late = Made("A@a1", at=(8, 5), state="Pending", tunables=told)
-    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1"), other, late]))
-    assert node(found, "A@a1")["condition"] == condition
-    (pending,) = [one for one in found["pending"] if one["server"] == "A@a1"]
-    assert pending["suppliers"] == (["S@s2"] if answers else [])
-
-
-@pytest.mark.parametrize(("age", "condition"), [(5, "no_source"), (900, "hung")])
-def test_who_waits_and_does_not_report_itself_is_gone(age: int, condition: str, tmp_path: Path) -> None:
-    """While it asks for a source it goes on to report itself."""
-    silent = Made("A@a1", at=(8, 5), state="Pending", age=age, answers=None)
-    told = {"physrep_source_dbname": "S", "physrep_source_host": "s2"}
-    silent.tunables = told
-    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1"), Made("S@s2", answers=False, age=900), silent]))
-    assert node(found, "A@a1")["condition"] == condition
-
-
-@pytest.mark.parametrize("state", ["Active", "Pending"])
-def test_only_a_donor_that_the_registry_offers_is_advised(state: str, tmp_path: Path) -> None:
-    late = Made("A@a1", at=(5, 5), first=4, source="S@s1", age=300)
-    found = diagnosed(
-        tmp_path, written(tmp_path / "now", [Made("S@s1"), Made("B@b1", first=4, state=state, source="S@s1"), late])
-    )
-    (gap,) = [one for one in found["findings"] if one["code"] == "LOG_GAP" and one["server"] == "A@a1"]
-    assert gap["fix"][0]["repair"].startswith("let A@a1 replicate from B@b1" if state == "Active" else "rebuild A@a1")
-    assert ("would offer none of them" in gap["summary"]) == (state == "Pending")
-
-
-@pytest.mark.parametrize(
-    ("wait", "asked_before", "condition"),
-    [(45, 0, "behind"), (600, 0, "delayed"), (45, 560, "delayed"), (599, 0, "delayed")],
-)
-def test_a_delay_explains_no_more_than_itself(wait: int, asked_before: int, condition: str, tmp_path: Path) -> None:
-    """The source made its newest commit 600 s ago, and the node lacks it: asked earlier, it need not have had it then."""
-    late = Made("ro@r1", at=(9, 50_000), source=AHEAD.name, asked_before=asked_before)
-    late.lrl = f"replicate_from shopdb @s1\nreplicate_wait {wait}\n"
-    folder = written(tmp_path / "made", [AHEAD, late])
-    table = folder / "nodes" / "positions.tsv"
-    rows = [line.split("\t") for line in table.read_text().splitlines()]
-    for row, age in zip(rows, (600, 900), strict=True):
-        row[6] = row[9] = str(int(NOW.timestamp()) - age)
-    table.write_text("".join("\t".join(row) + "\n" for row in rows))
-    one = node(diagnosed(tmp_path, folder), "ro@r1")
-    assert (one["condition"], one["lag_s"]) == (condition, [600.0, 900.0])
-    assert ("on purpose, and lacks what is older" in one["says"]) == (condition == "behind")
-
-
-def test_a_row_to_connect_to_a_node_that_was_taken_out(tmp_path: Path) -> None:
-    out = Made("A@a1", state="Inactive", age=900, answers=False)
-    found = diagnosed(tmp_path, written(tmp_path / "now", [Made("S@s1"), out], ["A@a1 S@s1"]))
-    assert not codes(found, "error")
-
-
-def test_a_circle_of_nodes_of_which_nothing_else_is_known(tmp_path: Path) -> None:
-    circle = [Made(f"A@a{at}", state=None, answers=None, source=f"A@a{3 - at}") for at in (1, 2)]
-    folder = written(tmp_path / "now", [Made("S@s1"), *circle])
-    found = diagnosed(tmp_path, folder)
-    assert {node["node"] for node in found["trees"][0]["nodes"]} >= {"S@s1"}
-    assert all(step.server != "S@s1" for step in plan(Case.open(tmp_path / "case")).steps)

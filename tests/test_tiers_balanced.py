@@ -167,6 +167,6 @@ def test_nobody_is_sent_to_a_node_that_the_registry_has_no_row_of() -> None:
     """It offers those of its rows alone; one that pulls without a row is moved all the same."""
     nodes = (Node("S", "s1", 9), Node("A", "a1", 9))
     pulls = (Pull("A", "a1", "S", "s1"), Pull("A", "a2", "S", "s1"))
-    files = {name: (5, 9) for name in ("S@s1", "A@a1", "A@a2", "A@a3")}
+    files = dict.fromkeys(("S@s1", "A@a1", "A@a2", "A@a3"), (5, 9))
     found = balanced(Registry(nodes, pulls), "S", 1, files)
     assert {(one.name, one.to) for one in found.moves} <= {("A@a2", "A@a1")}
