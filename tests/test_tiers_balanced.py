@@ -161,3 +161,12 @@ def test_one_node_is_left_out_where_two_then_find_a_place() -> None:
     drawn = given_tree(1, files, r0="S@s1", r1="R@r0", r2="S@s1")
     assert check(*drawn)[1] == 2
     assert balanced(drawn[0], "S", 1, files).unplaced == {"R@r0": "the nodes that have file 1 are full"}
+
+
+def test_a_silent_node_needs_the_file_that_it_reported_and_serves_nobody_else() -> None:
+    """Nothing is known of its log but its end: nobody has that file, and no place helps it."""
+    registry, _, files = given_tree(2, {"S@s1": (7, 9), "R@r0": (7, 9), "R@r1": (2, 4)}, r0="S@s1")
+    del files["R@r1"]
+    assert [(one.name, one.to) for one in balanced(registry, "S", 2, files).moves] == [("R@r1", "S@s1")]
+    made = balanced(registry, "S", 2, files, {"R@r1": 4})
+    assert made.unplaced == {"R@r1": "no node that hangs on the source has file 4"} and made.moves == ()
