@@ -61,12 +61,12 @@ def balanced(
     """
     made = _Balancing(registry, source_database, fanout, files_of(registry) if files is None else files, ends or {})
     made.go()
-    ends = {one.name: (one.database, one.host) for one in registry.nodes}
-    ends |= {pull.source: (pull.source_database, pull.source_host) for pull in registry.pulls}
+    named = {one.name: (one.database, one.host) for one in registry.nodes}
+    named |= {pull.source: (pull.source_database, pull.source_host) for pull in registry.pulls}
     to = {one.name: one.to for one in made.moves}
     pulls = tuple(pull for pull in registry.pulls if made.parent.get(pull.name, pull.source) == pull.source)
     pulls = tuple(pull for pull in pulls if pull.name not in to)
-    pulls += tuple(Pull(*ends[name], *ends[source]) for name, source in to.items())
+    pulls += tuple(Pull(*named[name], *named[source]) for name, source in to.items())
     return Balance(tuple(made.moves), made.fewest, made.unplaced, replace(registry, pulls=pulls))
 
 
