@@ -29,6 +29,8 @@ from workbench.rules.physical_log import FORM
 
 ROOT = Path(__file__).parent.parent
 MEASURED = 20_000_000
+FEWEST = 10_000
+"""Of fewer there is no room for what is planted."""
 Parts = dict[str, list[dict[str, Any]]]
 Found = dict[str, Any]
 
@@ -173,15 +175,21 @@ def main() -> None:
     """Make the data, ask all in turn, print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--records", type=int, nargs="+", default=[MEASURED], help="of each node")
-    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--without", nargs="*", default=[], choices=list(METHODS), help="methods to leave out")
     options.add_argument("--data", type=Path, default=ROOT / "bench-data", help="where the generated tables are kept")
     options.add_argument("--answer", choices=list(METHODS), help=argparse.SUPPRESS)
     asked = options.parse_args()
+    if min(asked.records) < FEWEST or asked.rounds < 1:
+        options.error(f"at least {FEWEST:,} records of each node, and one round")
     if asked.answer:
         answer(asked.answer, asked.data, asked.records[0])
         return
-    names = [name for name, (package, _) in METHODS.items() if find_spec(package) and name not in asked.without]
+    asked.data = asked.data.resolve()  # each method is asked from the project's folder
+    names = [name for name in METHODS if name not in asked.without]
+    if absent := [name for name in names if not find_spec(METHODS[name][0])]:
+        print(f"not installed, left out: {'; '.join(absent)}")
+        names = [name for name in names if name not in absent]
     for records in asked.records:
         told = made(asked.data / f"physical-{records}", records)
         size = sum(Path(part["path"]).stat().st_size for parts in told["parts"].values() for part in parts)
@@ -192,20 +200,23 @@ def main() -> None:
                 if one := _asked(asked, name, records):
                     rounds.setdefault(name, []).append(one)
         best = {name: min(all_, key=lambda one: one["seconds"]) for name, all_ in rounds.items()}
+        base = min((one["seconds"] for name, one in best.items() if name.startswith("DuckDB")), default=None)
         print(
             f"\n2 nodes x {records:,} records, {size / 1e6:,.0f} MB of Parquet; best of {asked.rounds} rounds, in turn"
         )
+        if not best:
+            continue
         print(
-            f"each method found all {len(found['gaps'])} gaps, {found['differing']} records that differ, "
+            f"each of these found all {len(found['gaps'])} gaps, {found['differing']} records that differ, "
             f"{found['only_reference']:,} that the copy lacks and {found['behind']:,} that it has not yet"
         )
-        print(f"{'':36}{'seconds':>9}{'records/s':>13}{'MB':>8}{'+ Java':>8}   DuckDB's best / this")
-        base = min((one["seconds"] for name, one in best.items() if name.startswith("DuckDB")), default=None)
+        print(f"{'':36}{'seconds':>9}{'records/s':>13}{'MB':>8}{'+ Java':>8}" + "   DuckDB's best / this" * bool(base))
         for name, one in best.items():
             ratio = f"{base / one['seconds']:12.1f}" if base else ""
             speed = 2 * records / one["seconds"]
+            memory = f"{one['python']:,.0f}" if one["python"] else "?"  # over before it was looked at
             print(
-                f"{name:36}{one['seconds']:9.2f}{speed:13,.0f}{one['python']:8,.0f}{one['java']:8,.0f}{ratio}",
+                f"{name:36}{one['seconds']:9.2f}{speed:13,.0f}{memory:>8}{one['java']:8,.0f}{ratio}",
                 flush=True,
             )
 

@@ -93,3 +93,25 @@ def test_a_circle_of_nodes_of_which_nothing_else_is_known(tmp_path: Path) -> Non
     found = diagnosed(tmp_path, folder)
     assert {node["node"] for node in found["trees"][0]["nodes"]} >= {"S@s1"}
     assert all(step.server != "S@s1" for step in plan(Case.open(tmp_path / "case")).steps)
+
+
+@pytest.mark.parametrize("other", ["Active", "Inactive"])
+def test_a_node_of_the_source_that_is_no_candidate(other: str, tmp_path: Path) -> None:
+    """Where no other one is, nobody can register: its row is set right before anybody is rebuilt for it."""
+    late = Made("A@a1", at=(8, 5), state="Pending")
+    sources = [Made("S@s1", state="Pending"), Made("S@s2", state=other)]
+    found = diagnosed(tmp_path, written(tmp_path / "now", [*sources, Made("A@a2", source="S@s2"), late]))
+    told = {one["server"]: one for one in found["findings"] if one["code"] == "REPLICANT_INACTIVE"}
+    assert told["S@s1"]["severity"] == ("error" if other == "Inactive" else "warning")
+    steps = [(step.repair, step.server) for step in plan(Case.open(tmp_path / "case")).steps]
+    assert [repair for repair, _ in steps] == ["set_active"] * (other == "Inactive") + ["restart"]
+    assert not {repair for repair, _ in steps} & {"rebuild", "replicate_from"}
+
+
+def test_what_the_source_has_deleted_is_not_soon_gone(tmp_path: Path) -> None:
+    """No node of the source is there: whichever comes back begins behind the file."""
+    source = Made("S@s1", first=8, age=900, answers=False)
+    stuck = Made("A@a1", at=(5, 5), first=4, source="S@s1", age=300)
+    found = diagnosed(tmp_path, written(tmp_path / "now", [source, stuck]))
+    assert node(found, "A@a1")["gap"] == "now"
+    assert not any("soon nobody" in one["summary"] for one in found["findings"])

@@ -57,7 +57,7 @@ SHOWS = {
         "shopdb_dr@r4  stopped",
         "##!.....      4: shopdb_dr@r5",
         "shopdb_dr@r4 is offered nobody",
-        "moves bring it in order",
+        "it in order, and no fewer will do:",
         "LOG_GAP",
     ],
     "24_pending_list": ["operations as its logs show them", "primary_csn"],

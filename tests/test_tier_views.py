@@ -235,3 +235,12 @@ def test_the_tree_is_drawn_before_and_after_the_changes(monkeypatch: pytest.Monk
     assert all(
         one["depth"] == next(was["depth"] for was in before if was["name"] == one["name"]) for one in few["trees"][0]
     )
+
+
+def test_a_node_that_is_silent_and_needs_a_file_that_nobody_has_is_moved_nowhere() -> None:
+    incident = tiers_incident("04_clean_exit_parent")
+    balance = what_if_picture(incident, "move shopdb_an@r6 under shopdb_dr@r5")["balance"]
+    assert "shopdb_dr@r4" not in {one["node"] for one in balance["moves"]}
+    told = {one["node"]: one["why"] for one in balance["unplaced"]}
+    assert told["shopdb_dr@r4"] == "no node that hangs on the source has file 4"
+    assert "It is in order" not in TierChanges(incident).as_text()

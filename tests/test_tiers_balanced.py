@@ -170,3 +170,12 @@ def test_nobody_is_sent_to_a_node_that_the_registry_has_no_row_of() -> None:
     files = dict.fromkeys(("S@s1", "A@a1", "A@a2", "A@a3"), (5, 9))
     found = balanced(Registry(nodes, pulls), "S", 1, files)
     assert {(one.name, one.to) for one in found.moves} <= {("A@a2", "A@a1")}
+
+
+def test_a_silent_node_needs_the_file_that_it_reported_and_serves_nobody_else() -> None:
+    """Nothing is known of its log but its end: nobody has that file, and no place helps it."""
+    registry, _, files = given_tree(2, {"S@s1": (7, 9), "R@r0": (7, 9), "R@r1": (2, 4)}, r0="S@s1")
+    del files["R@r1"]
+    assert [(one.name, one.to) for one in balanced(registry, "S", 2, files).moves] == [("R@r1", "S@s1")]
+    made = balanced(registry, "S", 2, files, {"R@r1": 4})
+    assert made.unplaced == {"R@r1": "no node that hangs on the source has file 4"} and made.moves == ()

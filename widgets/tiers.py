@@ -130,10 +130,14 @@ class TierChanges(OfIncident, drawn_by="tier_changes"):
         lines += [f"LOST: {one_cell(one['node'])}: {one_cell(one['why'])}" for one in data["stranded"]]
         moves = [(one["node"], one["was"], one["to"], one["why"]) for one in balance["moves"]]
         if moves:
-            few = "fewest moves" if balance["fewest"] else "moves"
-            lines += ["", f"{balance['count']:,} {few} bring it in order:"]
+            count = f"{balance['count']:,} moves bring" if balance["count"] != 1 else "1 move brings"
+            lines += ["", f"{count} it in order{', and no fewer will do' if balance['fewest'] else ''}:"]
             lines.append(aligned([("NODE", "FROM", "TO", "WHY"), *moves]))
+            lines += [f"and {balance['count'] - len(moves):,} more"] if balance["count"] > len(moves) else []
         else:
-            lines += ["", "It is in order: nothing has to be moved."]
+            lines += [
+                "",
+                "Nothing can be moved." if balance["unplaced"] else "It is in order: nothing has to be moved.",
+            ]
         lines += [f"no place for {one_cell(one['node'])}: {one_cell(one['why'])}" for one in balance["unplaced"]]
         return "\n".join(lines)

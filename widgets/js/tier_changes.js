@@ -88,10 +88,10 @@ function picker(key, words, options) {
 function in_order(balance, more) {
   const parts = [make("h3", "", "What would bring it in order")];
   if (balance.moves.length) {
-    parts.push(make("p", "", `${number(balance.count)} ${balance.fewest ? "moves, and no fewer will do" : "moves"}; each needs its registration asked for anew.`));
+    parts.push(make("p", "", `${number(balance.count)} ${balance.count === 1 ? "move" : "moves"}${balance.fewest ? ", and no fewer will do" : ""}; each needs its registration asked for anew.`));
     parts.push(table([{ key: "node", label: "node" }, { key: "was", label: "pulls from" }, { key: "to", label: "would pull from" }, { key: "why", label: "why" }], balance.moves));
     parts.push(make("div", "wb-row", button("add these moves", "order", () => more(balance.written), "to the changes above")));
-  } else parts.push(make("p", "", verdict("present", "It is in order: nothing has to be moved.")));
+  } else if (!balance.unplaced.length) parts.push(make("p", "", verdict("present", "It is in order: nothing has to be moved.")));
   parts.push(...balance.unplaced.map((one) => make("p", "", verdict("missing", `no place for ${one.node}: ${one.why}`))));
   return parts;
 }

@@ -287,10 +287,10 @@ class Tiers:
         source, needed = self.source_of(name), self.last(name)
         if source is None or needed is None or not self.needs(name):
             return None
-        roots = self.roots(source)
+        roots = self.roots(source)  # one of these is brought up to date by its cluster, not from files
         told = [one for one in roots if self.seen.first_file(one) is not None]
-        alive = self.alive_roots(source)
-        if not told or not alive or any(self.has(one, needed) for one in alive):
+        # Where no node of the source is there, those that come back may have it still.
+        if name in roots or not told or any(self.has(one, needed) for one in self.alive_roots(source) or told):
             return None
         return "source" if self.donors(name)[0] else "now"
 

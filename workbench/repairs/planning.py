@@ -277,7 +277,7 @@ class _Planned:
         return sorted(needs, key=turn)
 
     def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[Lack]) -> str:
-        if hidden:
+        if hidden and not self.system.tiering:  # there what is lacking is the end of a log
             own = model.servers[server].origin
             return HIDDEN if any(model.lots[one.lot].origin == own for one in lacks) else MISSED
         links = view.situation.topology.links

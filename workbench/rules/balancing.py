@@ -45,29 +45,36 @@ class Balance:
     after: Registry
 
 
-def balanced(registry: Registry, source_database: str, fanout: int, files: Files | None = None) -> Balance:
+def balanced(
+    registry: Registry,
+    source_database: str,
+    fanout: int,
+    files: Files | None = None,
+    ends: Mapping[str, int] | None = None,
+) -> Balance:
     """The fewest moves after which every node hangs on the source, none serves more than the fanout, and each has a source
     with the file that it needs.
 
     files  what each node's log holds, as it was probed; else what the registry tells. A node of which nothing is known keeps
            those that pull from it, and gets no other
+    ends   the file in which a log ends, of nodes of which nothing more is known: they need that one
     """
-    ends = {one.name: (one.database, one.host) for one in registry.nodes}
+    named = {one.name: (one.database, one.host) for one in registry.nodes}
     # The registry offers nobody that it has no row of, whatever such a node has.
-    known = {name: held for name, held in (files_of(registry) if files is None else files).items() if name in ends}
-    made = _Balancing(registry, source_database, fanout, known)
+    known = {name: held for name, held in (files_of(registry) if files is None else files).items() if name in named}
+    made = _Balancing(registry, source_database, fanout, known, ends or {})
     made.go()
-    ends |= {pull.source: (pull.source_database, pull.source_host) for pull in registry.pulls}
-    ends |= {pull.name: (pull.database, pull.host) for pull in registry.pulls}
+    named |= {pull.source: (pull.source_database, pull.source_host) for pull in registry.pulls}
+    named |= {pull.name: (pull.database, pull.host) for pull in registry.pulls}
     to = {one.name: one.to for one in made.moves}
     pulls = tuple(pull for pull in registry.pulls if made.parent.get(pull.name, pull.source) == pull.source)
     pulls = tuple(pull for pull in pulls if pull.name not in to)
-    pulls += tuple(Pull(*ends[name], *ends[source]) for name, source in to.items())
+    pulls += tuple(Pull(*named[name], *named[source]) for name, source in to.items())
     return Balance(tuple(made.moves), made.fewest, made.unplaced, replace(registry, pulls=pulls))
 
 
 class _Balancing:
-    def __init__(self, registry: Registry, source: str, fanout: int, files: Files) -> None:
+    def __init__(self, registry: Registry, source: str, fanout: int, files: Files, ends: Mapping[str, int]) -> None:
         self.fanout, self.files = fanout, files
         places = tree(registry, source).places
         self.tier = {name: place.tier for name, place in places.items()}
@@ -79,7 +86,9 @@ class _Balancing:
             known = [above for above in places[name].parents if above in places]
             if known:
                 self.parent[name] = min(known, key=lambda above: (self._rank(above), above))
-        self.file: dict[str, _Class] = {name: files[name][1] if name in files else None for name in self.nodes}
+        self.file: dict[str, _Class] = {
+            name: files[name][1] if name in files else ends.get(name) for name in self.nodes
+        }
         self.moves: list[Moved] = []
         self.unplaced: dict[str, str] = {}
         self.fewest = True

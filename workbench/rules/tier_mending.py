@@ -194,6 +194,20 @@ class TierModel(Model):
         linked |= {name for name, source in self.source_of.items() if name.partition("@")[0] == source}
         return sorted((linked & self.servers.keys()) - known) if known else []
 
+    def set_aside(self) -> list[str]:
+        """Nodes of a source that are there and no candidates by their rows, where that is so of all its nodes."""
+        found = []
+        rows = {one.name: one for one in self.registry.nodes}
+        for source in sorted(set(self.source_of.values())):
+            own = [name for name in self.roots(source) if name in rows]
+            if all(rows[name].state in self.rules.unfit for name in own):
+                found += [name for name in own if self.servers[name].up]
+        return sorted(found)
+
+    def waits_in_vain(self) -> list[str]:
+        """Nodes that a repair left without a source, although nothing is lacking yet."""
+        return sorted(name for name, one in self.condition.items() if one == "no_source" and not self._needs(name))
+
     def over_full(self) -> list[str]:
         """Nodes that more pull from than the fanout says."""
         found = []
@@ -353,11 +367,13 @@ class TierModel(Model):
                 ]
 
     def enlist(self, server: str) -> None:
-        """A node of the source has its row in the registry again."""
+        """A node of the source has its row in the registry again, and is a candidate."""
         database, _, host = server.partition("@")
         file = self.needed_file(server)
-        row = Node(database, host, file, None, state="Active")
-        self.registry = replace(self.registry, nodes=(*self.registry.nodes, row))
+        row = self.row(server) or Node(database, host, file, None)
+        others = tuple(one for one in self.registry.nodes if one.name != server)
+        self.registry = replace(self.registry, nodes=(*others, replace(row, state="Active")))
+        self._ask_again()
 
     def replace_log(self, source: str, server: str) -> None:
         """It has the log of that node now, with whatever is wrong with it."""

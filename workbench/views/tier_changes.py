@@ -80,7 +80,8 @@ def what_if_picture(incident: Incident, written: str, source: str | None = None)
     head = tree["source_head_actual"] or tree["source_head_registry"]
     changes = changes_of(written, head[0] if head else None)
     found = what_if(rules, seen.registry, tree["source"], changes, files, told.local(tree["source"]))
-    order = balanced(found.registry, tree["source"], found.rules.fanout_of(tree["source"]), files)
+    ends = {one.name: one.file for one in found.registry.nodes if one.file is not None}
+    order = balanced(found.registry, tree["source"], found.rules.fanout_of(tree["source"]), files, ends)
     places = [found.before.tree.places, found.after.tree.places]
     rows = []
     for name in sorted({*places[0], *places[1]}):

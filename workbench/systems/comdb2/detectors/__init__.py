@@ -15,7 +15,7 @@ from workbench.systems.comdb2.detectors.logs import (
     older_generation,
     parted_logs,
 )
-from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating
+from workbench.systems.comdb2.detectors.nodes import cannot_go_on, gone, not_replicating, set_aside
 from workbench.systems.comdb2.detectors.settings import unsafe_settings
 from workbench.systems.comdb2.detectors.trees import (
     cycles,
@@ -31,6 +31,6 @@ from workbench.systems.comdb2.detectors.trees import (
 DETECTORS: Detectors = {
     GENERATION: (history_changed,),
     HOLES: (damaged_logs, parted_logs, ended_early, ahead_of_source, older_generation, cannot_go_on),
-    APPLYING: (gone, not_replicating, cycles, orphans, unlisted, reverse_links, pending_limit),
+    APPLYING: (gone, not_replicating, set_aside, cycles, orphans, unlisted, reverse_links, pending_limit),
     LAG: (held_log, full_nodes, too_deep, unsafe_settings),
 }

@@ -61,10 +61,13 @@ def gone(situation: Situation) -> Iterator[Finding]:
                     f"; its state is spelled {row['state']}, which is not Inactive for the registry: it may be offered"
                 )
             last = tiers.seen.reported(name)
+            says = SAYS[state]
+            if state == UNREACHABLE and tiers.seen.age(name) is None:
+                says = "it did not answer when it was asked"
             yield Finding(
                 "REPLICANT_HUNG",
                 "warning" if state == UNREACHABLE else "error",
-                f"{name}: {SAYS[state]}; {_silent(tiers, name)}{_counts_as_child(tiers, name)}{spelling}",
+                f"{name}: {says}; {_silent(tiers, name)}{_counts_as_child(tiers, name)}{spelling}",
                 server=name,
                 origin=source,
                 items=(place_text(last) or "",) if last else (),
@@ -127,6 +130,38 @@ def not_replicating(situation: Situation) -> Iterator[Finding]:
             evidence=(evidence_of(tiers, name) | {"host": host},),
             fix=tuple(fix),
         )
+
+
+def set_aside(situation: Situation) -> Iterator[Finding]:
+    """Nodes of the source that are there, and whose rows say that they are no candidates: nobody is sent to them."""
+    tiers = tiers_of(situation)
+    for source in tiers.sources:
+        roots = [name for name in tiers.roots(source) if name in tiers.seen.nodes]
+        out = [
+            name for name in roots if tiers.seen.nodes[name]["state"] in tiers.told.rules.unfit and tiers.there(name)
+        ]
+        nobody = len(out) == len(roots)
+        for name in out:
+            state = tiers.seen.nodes[name]["state"]
+            yield Finding(
+                "REPLICANT_INACTIVE",
+                "error" if nobody else "warning",
+                f"{name} is of the source and is there, but its row says {state}: "
+                + (
+                    "no node of the source is offered to anybody who registers"
+                    if nobody
+                    else "nobody who registers is sent to it"
+                ),
+                server=name,
+                origin=source,
+                evidence=(evidence_of(tiers, name),),
+                fix=(
+                    step(
+                        f"if nobody set it aside on purpose: restart {name}, or set its row to Active in the registry",
+                        "a node of the source writes Active when it starts; the query leaves out what is Pending or Inactive",
+                    ),
+                ),
+            )
 
 
 def _why_none(tiers: Tiers, name: str) -> str:
@@ -228,7 +263,7 @@ def cannot_go_on(situation: Situation) -> Iterator[Finding]:
             )
         elif (
             firsts
-            and last[0] - min(firsts) <= SOON
+            and 0 <= last[0] - min(firsts) <= SOON
             and (tiers.known_head(source) or last)[0] > last[0]
             and not tiers.kept_for(name)
             and (tiers.lost_in(name) is not None or tiers.states[name] in (*GONE, HUNG, STOPPED, PENDING, NO_SOURCE))

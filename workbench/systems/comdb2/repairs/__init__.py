@@ -23,7 +23,14 @@ from workbench.systems.comdb2.repairs.nodes import (
     Restart,
     StartReplication,
 )
-from workbench.systems.comdb2.repairs.registry import Disconnect, FanoutOverride, RaiseLimit, ResetNode, ReverseRow
+from workbench.systems.comdb2.repairs.registry import (
+    Disconnect,
+    FanoutOverride,
+    RaiseLimit,
+    ResetNode,
+    ReverseRow,
+    SetActive,
+)
 
 Command = tuple[str, ...]
 
@@ -54,6 +61,7 @@ REPAIRS = Repairs(
     (
         ResetNode(),
         Disconnect(),
+        SetActive(),
         ForceRegistration(),
         Restart(),
         ReverseRow(),

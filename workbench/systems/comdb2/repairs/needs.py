@@ -49,12 +49,14 @@ def also(view: View, model: Model) -> Iterator[Need]:
             yield Need(CYCLE, view.suffix, name)
     if model.refuses_all() and not model.ghosts():  # with those out of the way others may be answered
         yield Need(LIMIT, view.suffix)
+    for name in (*model.set_aside(), *model.waits_in_vain()):
+        yield Need(INACTIVE, view.suffix, name)
     for name in sorted(model.spoilt | model.parted):
         if model.servers[name].up and not of_source(view, name):
             found = {one.code for one in view.about(PARTED, MISSED, GAP) if one.server == name}
             yield Need(next((code for code in (PARTED, MISSED) if code in found), GAP), view.suffix, name)
     for name in model.unlisted() if view.about(ORPHAN) else ():
-        if model.condition[name] not in _APART:
+        if model.servers[name].up and model.condition[name] not in _APART:
             yield Need(ORPHAN, view.suffix, name)
     for one in view.about(REVERSE):
         if one.server in model.servers and model.condition.get(one.server) in ("no_source", "pending"):

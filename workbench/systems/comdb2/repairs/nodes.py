@@ -110,7 +110,8 @@ class ForceRegistration:
             return
         if need.code == FULL:
             # Those that have to move for the fewest moves, if each went where there is room.
-            found = balanced(model.registry, model.source_of[name], fanout_below(model, name), _files(model))
+            ends = {one.name: one.file for one in model.registry.nodes if one.file is not None}
+            found = balanced(model.registry, model.source_of[name], fanout_below(model, name), _files(model), ends)
             moving = [one.name for one in found.moves if one.was == name and model.servers[one.name].up]
         else:
             moving = [name]

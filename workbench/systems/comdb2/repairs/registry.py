@@ -10,6 +10,7 @@ from workbench.systems.comdb2.repairs.needs import (
     CYCLE,
     FULL,
     HUNG,
+    INACTIVE,
     LIMIT,
     REVERSE,
     fanout_below,
@@ -94,6 +95,33 @@ class Disconnect:
             effects=({"do": "disconnect", "server": name},),
         )
         yield safe(Draft("disconnect", says, (step,)), name, *parents)
+
+
+class SetActive:
+    """Make a node of the source a candidate again."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For sources none of whose nodes is offered to anybody: their rows say that they wait, or were set aside."""
+        model, name = tiers_of(view), need.server
+        row = model.row(name) if name else None
+        if need.code != INACTIVE or name is None or row is None or name not in model.set_aside():
+            return
+        step = Step(
+            key=f"set-active-{name}",
+            repair="set_active",
+            server=name,
+            on="registry",
+            suffix=view.suffix,
+            says=f"the row of {name} says Active in place of {row.state}",
+            stands_on=f"{name} is there, and nobody set it aside on purpose",
+            expects=f"{name} is Active in comdb2_physreps, and is offered to those who register",
+            risk="who registers from then on may pull from it, and costs it a query that does not end",
+            undo=f"set the row to {row.state} again",
+            commands=(("registry", sql.set_state(name, "Active")),),
+            undo_commands=(("registry", sql.set_state(name, row.state or "")),),
+            effects=({"do": "enlist", "server": name},),
+        )
+        yield safe(Draft("set-active", f"make {name} a candidate again", (step,)), name)
 
 
 class ReverseRow:
