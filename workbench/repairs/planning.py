@@ -293,8 +293,8 @@ class _Planned:
             for draft in repair.propose(view, need):
                 self.proposed.add(draft.way)
                 result, after, course = _tried(view, need, draft)
-                if after is not None and course.proven and not need.lacks and self._stays(view, need, after):
-                    course = replace(course, proven=False, refused="on the model it stays as it is")
+                if after is not None and course.proven and (why := self._leaves(view, need, after)):
+                    course = replace(course, proven=False, refused=why)
                 if result is not None and after is not None:
                     thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
                     rows = _rows(view.model, result.unsaid or thrown, view.suffix, self.system)
@@ -329,9 +329,16 @@ class _Planned:
             self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
         return after
 
-    def _stays(self, view: View, need: Need, after: Model) -> bool:
-        """True if a need without anything lacking is there as before."""
-        return any(_bare(one) == need for one in self.repairs.also(replace(view, model=after), after))
+    def _leaves(self, view: View, need: Need, after: Model) -> str:
+        """Why a way is none although it restores what it says: the need is there as before, or its server has another one."""
+        now = view.model.copy()
+        now.settle()
+        left = {_bare(one) for one in self.repairs.also(replace(view, model=after), after)}
+        if not need.lacks and need in left:
+            return "on the model it stays as it is"
+        new = left - {_bare(one) for one in self.repairs.also(view, now)}
+        codes = sorted(one.code for one in new if one.server == need.server is not None)
+        return f"on the model it ends as {codes[0]}" if codes else ""
 
     def _left_out(self, suffix: str | None) -> list[str]:
         """What links of the suffix leave out: behind a hub it is lacking, too, whatever the last link sends."""
