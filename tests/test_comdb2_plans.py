@@ -307,3 +307,11 @@ def test_the_only_node_of_the_source_is_shut_down_last_and_said_to_be_it(others:
 def test_only_what_holds_log_files_is_said_to_hold_them(tmp_path: Path) -> None:
     planned = planned_of(tmp_path, Made("S@s1"), Made("A@a1", source="S@s1", **DEAD))
     assert "log files" not in planned.steps[0].risk
+
+
+def test_rows_that_were_read_before_the_nodes_were_asked_hide_no_source_from_a_copy(tmp_path: Path) -> None:
+    """A copy asks for the file of the node that it is of; the others have reported that they have it long before."""
+    moved = {"at": (12, 900), "reported": (11, 3), "first": 10}
+    late = Made("A@late", at=(5, 5), first=4, state="Pending")
+    planned = planned_of(tmp_path, Made("S@s1", **moved), Made("A@a1", source="S@s1", **moved), late)
+    assert chosen(planned) == {"A@late": "rebuild-from-A@a1"} and planned.unmended == 0

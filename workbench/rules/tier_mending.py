@@ -298,6 +298,7 @@ class TierModel(Model):
         # What is no host may be a tier or a cluster, which stands for all of them.
         hosts = tuple(hosts) if there & set(hosts) else tuple(sorted(there))
         offered = [f"{asked}@{one}" for one in hosts]
+        self._report()
         if self.registry.nodes:  # else it was not collected: nothing speaks against the nodes that it is told to follow
             call = Call(database, host, self.needed_file(server) or 0, asked, hosts)
             offer = register(self.rules, self.registry, call)
@@ -308,6 +309,28 @@ class TierModel(Model):
                 self._connect(server, name)
                 return
         self.condition[server] = "no_source"
+
+    def _report(self) -> None:
+        """Rows as they are by now: every node that is there and was not stopped reports how far it is, each minute or so.
+
+        Rows that were read a few seconds before the nodes were asked name files too early for one that is copied since.
+        """
+        self.registry = replace(self.registry, nodes=tuple(map(self._as_reported, self.registry.nodes)))
+
+    def _as_reported(self, row: Node) -> Node:
+        server, condition = self.servers.get(row.name), self.condition.get(row.name)
+        span = server.vector.get(self.source_of[row.name]) if server and server.up else None
+        if (
+            span is None
+            or span.max is None
+            or row.file is None
+            or condition not in PULLING | {MOVED, "pending", "no_source"}
+        ):
+            return row
+        file, first = self.file_of(span.max), row.first_file
+        if first is not None and span.min is not None:
+            first = max(first, self.file_of(span.min))
+        return replace(row, file=max(row.file, file), first_file=first)
 
     def _waits(self, server: str) -> bool:
         """Whether a row makes it wait until its source connects to it; what is no host there may be its tier or cluster."""
