@@ -97,7 +97,7 @@ def test_a_reset_of_a_dead_holder_strands_whoever_only_needed_its_hold() -> None
     assert {lack.server for lack in made.unsaid} == {"R@late"}
     made, _ = achieved(replace(model, rules=V2026), [{"do": "reset", "server": "R@dead"}])
     assert made.unsaid == frozenset()
-    elsewhere = replace(model, local=False)
+    elsewhere = replace(model, elsewhere=frozenset({"S"}))
     assert achieved(elsewhere, [{"do": "reset", "server": "R@dead"}])[0].unsaid == frozenset()
 
 

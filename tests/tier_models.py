@@ -20,9 +20,7 @@ Told = tuple[str, str | None, int, tuple[int, int]]
 """What a node is doing, from whom it pulls, its first file, and the end of its log."""
 
 
-def sample_model(
-    rules: Rules = V2026, fanout: int = 2, local: bool = True, first_file: bool = False, **nodes: Told
-) -> TierModel:
+def sample_model(rules: Rules = V2026, fanout: int = 2, first_file: bool = False, **nodes: Told) -> TierModel:
     """Hosts by name; `s1` and `s2` are of the source S, all others of the database R."""
     name = {host: f"{'S' if host in ('s1', 's2') else 'R'}@{host}" for host in nodes}
     rows, pulls, shown = [], [], []
@@ -41,7 +39,7 @@ def sample_model(
     registry = Registry(tuple(rows), tuple(pulls), keeps_first_file=first_file)
     trees = [{"source": "S", "nodes": shown}]
     rules = Rules(**{**vars(rules), "fanout": fanout})
-    return tier_model(trees, registry, rules, order_key, origin_of, lambda key: halves(key)[0], local)
+    return tier_model(trees, registry, rules, order_key, origin_of, lambda key: halves(key)[0])
 
 
 def sample_view(model: TierModel, *findings: Finding) -> View:

@@ -16,7 +16,7 @@ from workbench.diagnosing.tier_logs import NodeLogs
 from workbench.fleet.tiered import TieredSnapshot, followed_source, source_databases, tiered_snapshot
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
-from workbench.rules.candidates import Call
+from workbench.rules.candidates import Call, hosts_asked_for
 from workbench.rules.holding import LogHold, log_holder
 from workbench.rules.log_distance import exact, file_size_of, nominal, sizes_of
 from workbench.rules.registering import Offer, register
@@ -339,9 +339,7 @@ class Tiers:
             return None
         # It asks for the database and the hosts that it is told to follow, which need not be the top of the tree.
         asked, hosts = self.told.sources.get(name, (source, ()))
-        there = tuple(one.partition("@")[2] for one in self.seen.names if one.startswith(f"{asked}@"))
-        # What is no host may be a tier or a cluster, which stands for all of them.
-        hosts = hosts if set(hosts) & set(there) else there
+        there = (one.partition("@")[2] for one in self.seen.names if one.startswith(f"{asked}@"))
         database, _, host = name.partition("@")
         # A node makes itself inactive and deletes its own connection before it asks: else it may be offered itself.
         registry = self.seen.registry
@@ -351,7 +349,7 @@ class Tiers:
             registry.awaited,
             registry.keeps_first_file,
         )
-        return register(self.told.rules, alone, Call(database, host, last[0], asked, tuple(hosts)))
+        return register(self.told.rules, alone, Call(database, host, last[0], asked, hosts_asked_for(hosts, there)))
 
     def offered(self, name: str) -> list[str] | None:
         """Whom the registry would offer a node now, of those that can be asked and have its file, as far as they tell."""

@@ -56,7 +56,7 @@ def _from_tiers(tiers: Tiers) -> Model:
         system.order_key,
         system.origin_of,
         lambda key: system.halves(key)[0],
-        all(map(tiers.told.local, tiers.sources)),
+        frozenset(source for source in tiers.sources if not tiers.told.local(source)),
         tiers.told.sources,
         tiers.logs.spoilt - tiers.logs.parted,
         tiers.logs.parted,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workbench.rules.tier_rules import Rules
@@ -28,6 +29,15 @@ class Call:
     def name(self) -> str:
         """The node that asks."""
         return f"{self.database}@{self.host}"
+
+
+def hosts_asked_for(told: Sequence[str], there: Iterable[str]) -> tuple[str, ...]:
+    """The hosts that a call names: those that the node is told of, where one of them is a host of the database that it follows.
+
+    What is no host may be a tier or a cluster, which stands for all of them.
+    """
+    known = sorted(set(there))
+    return tuple(told) if set(told) & set(known) else tuple(known)
 
 
 @dataclass(frozen=True, order=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from workbench.rules.candidates import Call
+from workbench.rules.candidates import Call, hosts_asked_for
 from workbench.rules.holding import LogHold, log_holder
 from workbench.rules.mending import Lack, Link, Lot, Model, Server
 from workbench.rules.registering import register
@@ -43,7 +43,7 @@ class TierModel(Model):
     """Nodes by name, as `database@host`.
 
     registry   its rows
-    rules      what it answers; `local`: the nodes of the source hold its tables themselves
+    rules      what it answers; `elsewhere`: sources whose nodes do not hold its tables themselves
     source_of  node -> the source database that it follows
     condition  node -> what it is doing, in the words of the diagnosis
     file_of    position -> the number of its file
@@ -60,7 +60,7 @@ class TierModel(Model):
     condition: dict[str, str]
     file_of: Callable[[str], int]
     position: Callable[[str, int], str]
-    local: bool = True
+    elsewhere: frozenset[str] = frozenset()
     follows: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     spoilt: frozenset[str] = frozenset()
     parted: frozenset[str] = frozenset()
@@ -164,7 +164,7 @@ class TierModel(Model):
     def hold(self, source: str) -> LogHold:
         """Who keeps the nodes of the source from deleting log files."""
         hosts = [name.partition("@")[2] for name in self.roots(source)]
-        return log_holder(self.rules, self.registry, source, hosts, self.local)
+        return log_holder(self.rules, self.registry, source, hosts, source not in self.elsewhere)
 
     def waiting(self) -> list[str]:
         """The nodes that the registry takes to wait for a source."""
@@ -269,7 +269,7 @@ class TierModel(Model):
         source = self.source_of[server]
         held = self.hold(source).kept_from
         nodes = tuple(replace(one, state="Inactive") if one.name == server else one for one in self.registry.nodes)
-        self._unlink(server)
+        self.disconnect(server)
         self.registry = replace(self.registry, nodes=nodes)
         kept = self.hold(source).kept_from
         if held is not None and kept is not None and kept > held:
@@ -294,9 +294,9 @@ class TierModel(Model):
     def _ask(self, server: str) -> None:
         database, _, host = server.partition("@")
         asked, hosts = self.follows.get(server, (self.source_of[server], ()))
-        there = {name.partition("@")[2] for name in self.servers if name.partition("@")[0] == asked}
-        # What is no host may be a tier or a cluster, which stands for all of them.
-        hosts = tuple(hosts) if there & set(hosts) else tuple(sorted(there))
+        hosts = hosts_asked_for(
+            hosts, (name.partition("@")[2] for name in self.servers if name.partition("@")[0] == asked)
+        )
         offered = [f"{asked}@{one}" for one in hosts]
         self._report()
         if self.registry.nodes:  # else it was not collected: nothing speaks against the nodes that it is told to follow
@@ -368,7 +368,7 @@ class TierModel(Model):
 
     def _connect(self, server: str, source: str) -> None:
         """It pulls from that node from now on, and from no other."""
-        self._unlink(server)
+        self.disconnect(server)
         database, _, host = server.partition("@")
         base, _, source_host = source.partition("@")
         nodes = tuple(replace(one, state="Active") if one.name == server else one for one in self.registry.nodes)
@@ -408,10 +408,6 @@ class TierModel(Model):
         self.rules = replace(self.rules, fanouts={**self.rules.fanouts, source: fanout})
         self._ask_again()
 
-    def _unlink(self, server: str) -> None:
-        self.links = [link for link in self.links if link.consumer != server]
-        self.registry = replace(self.registry, pulls=tuple(pull for pull in self.registry.pulls if pull.name != server))
-
 
 def tier_model(
     trees: Iterable[Mapping[str, Any]],
@@ -420,7 +416,7 @@ def tier_model(
     order_key: Callable[[str, int, int], str],
     origin_of: Callable[[str], str],
     file_of: Callable[[str], int],
-    local: bool = True,
+    elsewhere: frozenset[str] = frozenset(),
     follows: Mapping[str, tuple[str, Sequence[str]]] | None = None,
     spoilt: frozenset[str] = frozenset(),
     parted: frozenset[str] = frozenset(),
@@ -484,7 +480,7 @@ def tier_model(
         condition=condition,
         file_of=file_of,
         position=lambda source, file: order_key(source, file, 0),
-        local=local,
+        elsewhere=elsewhere,
         follows=follows or {},
         spoilt=spoilt,
         parted=parted,
