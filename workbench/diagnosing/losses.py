@@ -276,7 +276,10 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if now and moment and now > moment
             else ""
         )
-        who = f"{', '.join(row['suppliers'])} would send them" if row["suppliers"] else "nobody would send them now"
+        # A node that is stuck itself sends what it has, which is not all of them.
+        them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
+        who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
+        who = who if row["suppliers"] else "nobody would send them now"
         gone = f"; {_some(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
