@@ -117,6 +117,8 @@ class Pages:
         self.folder = folder
         self.asked_outside: list[str] = []
         self._context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT})
+        # What comes at all comes in a second or two, but not on a machine at its limit.
+        self._context.set_default_timeout(90_000)
         self._context.grant_permissions(["clipboard-read", "clipboard-write"])
         self._context.on("request", self._asked)
 
@@ -128,7 +130,7 @@ class Pages:
     def new(self, url: str) -> Any:
         """A page at this address."""
         page = self._context.new_page()
-        page.goto(url, wait_until="load", timeout=60_000)
+        page.goto(url, wait_until="load")
         return page
 
     def shot(self, page: Any, name: str) -> Path:
@@ -149,7 +151,7 @@ class Lab:
         """A page of its own with this notebook, its kernel ready; parameters as somebody types them into their cell."""
         self._opened += 1  # a workspace of its own: it opens nothing of the page before
         page = self.pages.new(f"{self.url}/lab/workspaces/page-{self._opened}?token={self.token}")
-        page.wait_for_function("() => window.jupyterapp !== undefined", timeout=60_000)
+        page.wait_for_function("() => window.jupyterapp !== undefined")
         page.evaluate("async () => { await window.jupyterapp.restored; }")
         if theme:
             page.evaluate("(name) => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", theme)
