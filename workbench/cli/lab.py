@@ -73,6 +73,8 @@ def _serve_pages(environment: dict[str, str], port: int | None, browser: bool) -
     words = [
         *(sys.executable, "-m", "voila", str(folder), "--Voila.ip=127.0.0.1", "--token"),
         *("--VoilaConfiguration.strip_sources=True", "--template=workbench", "--theme=light"),
+        # A plain list: Voilà's own starts widgets that want a kernel, and on a busy machine stays empty now and then.
+        "--VoilaConfiguration.classic_tree=True",
         *_options(port, browser),
     ]
     click.echo(f"pages: {', '.join(printable(name.removesuffix('.ipynb')) for name in PAGES)}", err=True)
