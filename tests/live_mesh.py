@@ -34,7 +34,7 @@ MANAGER = "cn=replication manager,cn=config"
 MANAGER_PASSWORD = "Canary-of-the-manager-4711"
 ROOT_DN = "cn=Directory Manager"
 ROOT_PASSWORD = "Canary-of-root-0815"
-COMMANDS = ("ns-slapd", "dscreate", "dsctl", "dsconf", "ldapsearch", "ldapmodify")
+COMMANDS = ("ns-slapd", "dscreate", "dsctl", "dsconf", "ldapsearch", "ldapmodify", "certutil")
 PATIENCE = 200
 """Seconds: a supplier that finds its consumer busy or down asks again after 3 s, and then after twice as long each time."""
 _OFTEN = """\
@@ -46,6 +46,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """Eight of the nine seconds of dscreate are waits of a second for its server to start or stop. It waits as often as before,
 each time for a quarter of it: 15 s at most for a start, which takes one."""
 DEFAULTS = Path("/usr/share/dirsrv/inf/defaults.inf")
+AUTHORITY = Path("/etc/dirsrv/ssca")
+"""What signs the certificates of the servers of this machine."""
 
 _INSTANCE = """\
 [general]
@@ -109,8 +111,7 @@ class Mesh:
         self.ports = {name: next(ports) for name in self.roles}
         self.secure_ports = {name: next(ports) for name in self.roles}
         self._commands = count(1)
-        self._authority = Path("/etc/dirsrv/ssca")
-        self._authority_was_there = self._authority.exists()
+        self._authority_was_there = self._has_authority()
         # lib389 asks systemd to start a server, unless its defaults say otherwise: a copy of them does.
         self.prefix = folder / "prefix"
         inf = self.prefix / "share" / "dirsrv" / "inf"
@@ -139,6 +140,9 @@ class Mesh:
 
     def build(self) -> None:
         """From nothing to equal vectors."""
+        if self.certified and not self._authority_was_there:
+            # A set-up that was killed leaves one half-made: lib389 takes it for whole, and then cannot sign with it.
+            shutil.rmtree(AUTHORITY, ignore_errors=True)
         with ThreadPoolExecutor(len(self.roles)) as pool:
             list(pool.map(self._create, self.roles))
             list(pool.map(self._enable, self.roles))
@@ -219,7 +223,7 @@ class Mesh:
         with ThreadPoolExecutor(len(self.roles)) as pool:
             list(pool.map(self._remove, self.roles))
         if self.certified and not self._authority_was_there:
-            shutil.rmtree(self._authority, ignore_errors=True)
+            shutil.rmtree(AUTHORITY, ignore_errors=True)
 
     def _remove(self, name: str) -> None:
         if self.configuration(name).exists():
@@ -471,6 +475,14 @@ class Mesh:
             raise Crashed(f"{command[0]} {command[1:3]}: ended by signal {-done.returncode}\n{said[-3000:]}")
         assert done.returncode == 0, f"{command[0]} {command[1:3]}: exit {done.returncode}\n{said[-3000:]}"
         return said
+
+    @staticmethod
+    def _has_authority() -> bool:
+        """Does the machine have an authority with its own certificate?"""
+        asked = subprocess.run(
+            ["certutil", "-L", "-d", AUTHORITY, "-n", "Self-Signed-CA"], capture_output=True, timeout=30
+        )
+        return asked.returncode == 0
 
     @staticmethod
     def _ran(command: list[str], text: str = "", fine: tuple[int, ...] = (0,)) -> str:
