@@ -332,9 +332,12 @@ class Code:
 class Finding:
     """Something that a person must know, in the shape of the contract.
 
-    items     the positions it is about
-    evidence  rows that prove it, each a flat mapping
-    fix       what to do: `repair`, `why`, and `caution` or None
+    items         the positions it is about
+    evidence      rows that prove it, each a flat mapping
+    fix           what to do: `repair`, `why`, and `caution` or None
+    root          a clause for the first line, where this is a cause that other findings follow from
+    overrules     codes of findings that this one leaves without meaning
+    overruled_by  the code of the finding that leaves this one without meaning: it is shown, and not counted
     """
 
     code: str
@@ -347,6 +350,9 @@ class Finding:
     items: tuple[str, ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
     fix: tuple[Mapping[str, Any], ...] = ()
+    root: str = ""
+    overrules: tuple[str, ...] = ()
+    overruled_by: str | None = None
 
 
 EVIDENCE_SHOWN = 10
@@ -358,6 +364,15 @@ def first_few(rows: Iterable[Mapping[str, Any]], total: int | None = None) -> tu
     kept = list(rows)
     more = (len(kept) if total is None else total) - len(kept[:EVIDENCE_SHOWN])
     return (*kept[:EVIDENCE_SHOWN], *([{"more": more}] if more > 0 else ()))
+
+
+def counted(count: int, what: str = "change") -> str:
+    """A number with its noun.
+
+    >>> counted(1), counted(2000, "file")
+    ('1 change', '2,000 files')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:

@@ -43,6 +43,7 @@ from workbench.collected.inputs import (
     named_in,
     untouched,
 )
+from workbench.collected.readings import Stored, readings_in
 from workbench.journal import DRAFT, OWNER, owned, write_together
 from workbench.model import Problem
 from workbench.systems import format_with, system_named
@@ -102,6 +103,8 @@ class Case:
         self.snapshots = snapshots
         """Label of each snapshot, in the order of time -> the folder it was collected in."""
         self.inputs = inputs
+        self.readings: dict[str, list[Stored]] = {}
+        """Label of a snapshot that `workbench collect` made -> when each server was read, and what moved meanwhile."""
         self.told: dict[str, Any] = {}
         """What load wrote into case.yaml; what differs there is a person's word."""
         self._arrow: dict[str, tuple[list[tuple[str, int, int]], pa.Table]] = {}
@@ -127,6 +130,7 @@ class Case:
             inputs = [Input(**one) for one in stored.get("inputs", [])]
             case = cls(folder, str(content.get("name", folder.name)), dict(stored.get("snapshots", {})), inputs)
             case.told = dict(stored.get("told", {}))
+            case.readings = dict(stored.get("readings", {}))
         except (ValueError, TypeError, AttributeError):
             raise Problem("the manifest cannot be read", str(manifest), "load the inputs into a new case") from None
         return case
@@ -189,12 +193,13 @@ class Case:
                 self._reopen()  # another run may have added to it since
             else:
                 _check_free(self.folder)
-            before = self.snapshots.copy(), [one.origin for one in self.inputs]
+            before = self.snapshots.copy(), [one.origin for one in self.inputs], self.readings.copy()
             found: dict[tuple[str, str], tuple[Path, Named]] = {}
             passed_over: list[PassedOver] = []
             for folder in map(Path, folders):
                 collected = look_into(folder)
                 named, label = named_in(collected), self._label(collected)
+                self.readings[label] = readings_in(collected)
                 called = {collected.name_of(path): path for path in collected.files}
                 found |= {(label, name): (path, named.get(name, NOBODY)) for name, path in called.items()}
                 passed_over += [PassedOver(label, name, why) for name, why in collected.passed_over.items()]
@@ -210,7 +215,7 @@ class Case:
                 self.inputs = sorted([*self.inputs, *new], key=lambda one: (order.index(one.snapshot), one.file))
                 self._move(new, staging)
             if not not_writable:
-                now = self.snapshots, [one.origin for one in self.inputs]
+                now = self.snapshots, [one.origin for one in self.inputs], self.readings
                 self._publish(renew=bool(new) or before != now)
                 self._sweep()
         return Loaded(new, known, list(dict.fromkeys(passed_over)))
@@ -223,7 +228,7 @@ class Case:
         if something has to be: what is there can be read and compared all the same.
         """
         made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
-        before = self.snapshots.copy(), self.inputs, self.told
+        before = self.snapshots.copy(), self.inputs, self.told, self.readings.copy()
         with ExitStack() as stack:
             not_writable = None
             try:
@@ -249,7 +254,7 @@ class Case:
                         with suppress(OSError):  # of a case.yaml that a person wrote before the first load
                             self.evidence.rmdir()
                 else:
-                    self.snapshots, self.inputs, self.told = before
+                    self.snapshots, self.inputs, self.told, self.readings = before
                     self._unmake(made)
                 raise
 
@@ -266,6 +271,7 @@ class Case:
     def _reopen(self) -> None:
         fresh = Case.open(self.folder)
         self.name, self.snapshots, self.inputs, self.told = fresh.name, fresh.snapshots, fresh.inputs, fresh.told
+        self.readings = fresh.readings
 
     def _label(self, collected: Collected) -> str:
         """The snapshot's label: the folder's name, with its parent's in front if another folder has that name already."""
@@ -363,6 +369,7 @@ class Case:
             "layout": LAYOUT,
             "snapshots": self.snapshots,
             "told": self.told,
+            "readings": self.readings,
             "inputs": [vars(one) for one in self.inputs],
         }
         # The manifest first: without case.yaml a first load that is killed between the two has made no case at all.

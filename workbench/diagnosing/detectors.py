@@ -8,7 +8,7 @@ Nothing that grows with the data is held: of tables of any size only counters an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing import losses
+from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
-from workbench.fleet.topology import Row, Topology
+from workbench.fleet.topology import Replica, Row, Topology
 from workbench.model import (
     GENERATION,
     HOLES,
@@ -29,6 +30,7 @@ from workbench.model import (
     STAGES,
     Detectors,
     Finding,
+    counted,
     first_few,
     step,
 )
@@ -63,7 +65,8 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "UNRELATED_DATA",
                 "error",
-                f"{server} and {', '.join(others)} hold unrelated data: nothing may be exchanged between them",
+                f"{server} has unrelated data: its data have another beginning ({shown_as(generations[server])}) than those of "
+                f"{_listed(others)}; neither side accepts changes of the other, and their positions cannot be compared",
                 server=server,
                 suffix=suffix,
                 evidence=first_few(
@@ -75,14 +78,24 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                     }
                     for other in others
                 ),
+                root=f"server {server} has data of another beginning than {_listed(others)}: nothing is exchanged between them",
                 fix=(
                     step(
                         f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
-                        "they have different beginnings, and positions of one mean nothing to the other",
+                        "positions of one side mean nothing to the other: only entries can be compared",
                         f"to {refill} a server throws away everything that only it holds",
                     ),
                 ),
             )
+
+
+def shown_as(generation: str | None) -> str:
+    """A generation as a sentence names it."""
+    return generation or "unknown"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def odd_ones(pairs: set[frozenset[str]]) -> Iterator[tuple[str, list[str]]]:
@@ -109,29 +122,97 @@ def duplicate_origin(situation: Situation) -> Iterator[Finding]:
             addresses.setdefault((row["suffix"], row["origin"]), {}).setdefault(address, row)
     for suffix, origin in sorted({*used, *addresses}, key=lambda key: (key[0] or "", key[1])):
         servers, places = used.get((suffix, origin), []), addresses.get((suffix, origin), {})
-        if len(servers) < 2 and len(places) < 2:
-            continue
-        who = f"{' and '.join(servers)} make changes as one origin, {origin}"
-        where = f"origin {origin} is known under {len(places)} addresses: {', '.join(sorted(places))}"
-        yield Finding(
-            "DUPLICATE_ORIGIN",
-            "error" if len(servers) > 1 else "warning",
-            who if len(servers) > 1 else where,
-            server=servers[0] if len(servers) == 1 else None,
-            origin=origin,
-            suffix=suffix,
-            evidence=first_few(
-                [{"server": server, "origin": origin} for server in servers * (len(servers) > 1)]
-                + [_element(row) for _, row in sorted(places.items())]
-            ),
-            fix=(
-                step(
-                    f"give one of them another origin and {situation.topology.system.refill} it from the other",
-                    "two changes may have one position: each server takes the other's for one that it has",
-                    "if the server only got a new address, no data is at stake: the old address has to leave the vectors",
+        if len(servers) > 1:
+            yield _used_by_several(situation, suffix, origin, servers, places)
+        elif len(places) > 1:
+            yield Finding(
+                "DUPLICATE_ORIGIN",
+                "warning",
+                f"origin {origin} is known under {len(places)} addresses: {', '.join(sorted(places))}",
+                server=servers[0] if servers else None,
+                origin=origin,
+                suffix=suffix,
+                evidence=first_few(_element(row) for _, row in sorted(places.items())),
+                fix=(
+                    step(
+                        f"find out whether two servers use it; if so, give one of them another origin and "
+                        f"{situation.topology.system.refill} it from the other",
+                        "two changes may have one position: each server takes the other's for one that it has",
+                        "if the server only got a new address, no data is at stake: the old address has to leave the vectors",
+                    ),
                 ),
-            ),
+            )
+
+
+def _used_by_several(
+    situation: Situation, suffix: str | None, origin: str, servers: Sequence[str], places: Mapping[str, Row]
+) -> Finding:
+    """One origin of several collected servers, with what their logs hold of it, by content."""
+    mine = [one for name in servers if (one := situation.replica(name, suffix))]
+    compared = [
+        found
+        for one in mine
+        for other in mine
+        if one is not other
+        and (found := compared_logs(situation.case, origin, one, other, _begins(situation, other, origin)))
+    ]
+    told = [
+        f"{counted(found.only, 'change')} of it {'is' if found.only == 1 else 'are'} in the log of {found.server} and not in "
+        f"that of {found.other}"
+        for found in compared
+        if found.only
+    ]
+    # A clash is one and the same from both sides.
+    clashes = sum(found.clashes for found in compared if found.server < found.other)
+    if clashes:
+        told.append(
+            f"{counted(clashes, 'position')} {'stands' if clashes == 1 else 'stand'} for different changes there"
         )
+    who = _listed(servers)
+    refill = situation.topology.system.refill
+    loses = "; ".join(
+        f"to {refill} {found.server} from {found.other} throws away {counted(found.only + found.clashes)} that only "
+            f"{found.server} has"
+        for found in compared
+        if found.only + found.clashes
+    ) or f"to {refill} one of them throws away what only it has; their logs do not tell what that is"  # fmt: skip
+    return Finding(
+        "DUPLICATE_ORIGIN",
+        "error",
+        f"{who} make changes as one origin, {origin}: one position may stand for two changes, so positions of {origin} prove "
+        f"nothing on any server{''.join(f'; {one}' for one in told)}",
+        origin=origin,
+        suffix=suffix,
+        evidence=first_few(
+            [
+                *({"server": server, "origin": origin} for server in servers),
+                *(row for found in compared for row in found.first if row["what"] == "only_here"),
+                *(
+                    row
+                    for found in compared
+                    for row in found.first
+                    if row["what"] == "clash" and found.server < found.other
+                ),
+                *(_element(row) for _, row in sorted(places.items())),
+            ]
+        ),
+        root=f"servers {who} make changes as one origin, {origin}: positions do not tell which of its changes are missing",
+        fix=(
+            step(
+                f"let nobody write on one of them, save what only it has, give it another origin and "
+                f"{situation.topology.system.refill} it from the other; then write again what was saved",
+                "as long as both use it, each server takes a change of the one for a change of the other and drops it",
+                loses,
+            ),
+        ),
+    )
+
+
+def _begins(situation: Situation, one: Replica, origin: str) -> str:
+    """Behind which position the log of a server shows what it has of the origin; what is older came with its data."""
+    marks = situation.verdicts.marks.get((one.server, one.suffix), {})
+    first = one.log.facts.get("by_origin", {}).get(origin, {}).get("min") if one.log else None
+    return max(marks.values(), default="") or str(first or "")
 
 
 def dead_origin(situation: Situation) -> Iterator[Finding]:

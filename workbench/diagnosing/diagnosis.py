@@ -23,6 +23,7 @@ from workbench.diagnosing.by_entry import judged_by_entry, pulls
 from workbench.diagnosing.by_stream import REFUSED, judged_by_stream
 from workbench.diagnosing.causes import name_causes
 from workbench.diagnosing.detectors import detected
+from workbench.diagnosing.precedence import in_precedence
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
 from workbench.diagnosing.verdicts import Verdicts, verdicts
@@ -153,7 +154,7 @@ def _detected(
 ) -> tuple[Situation, list[Finding]]:
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
-    return situation, sorted(detected(situation), key=_rank)
+    return situation, sorted(in_precedence(detected(situation)), key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:

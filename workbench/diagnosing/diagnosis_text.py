@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.matrix_text import matrix_text, outside_text
+from workbench.diagnosing.precedence import roots_of
 from workbench.diagnosing.streams_text import streams_text
 from workbench.diagnosing.tiers_text import tiers_text
 from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
@@ -37,6 +39,9 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
         parts += [matrix_text(system, found["pairs"]), outside_text(found), floors_text(system, found)]
     return "\n\n".join(filter(None, parts))
 
+
+_ROOTS = 3
+"""Clauses of the first line that name what other findings follow from."""
 
 ONE_SERVER, ONE_OF_EACH = "one_server", "one_of_each"
 
@@ -69,6 +74,7 @@ def summed(found: Row) -> dict[str, Any]:
         }
     return {
         **counted,
+        "roots": roots_of((one["code"], one.get("root", "")) for one in found["findings"]),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
@@ -183,6 +189,9 @@ def headline(found: Row) -> str:
 def verdict_line(told: Row) -> str:
     """The verdict in one line, of what `summed` counted."""
     missing, stranded = told["missing"], told["stranded"]
+    roots = told.get("roots", [])[:_ROOTS]
+    if more := len(told.get("roots", [])) - len(roots):
+        roots.append(f"{more:,} more such {'finding' if more == 1 else 'findings'}")
     said: list[str] = []
     if count := missing["count"]:
         least, where = "" if missing["exact"] else "up to ", ", ".join(missing["on"])
@@ -203,8 +212,9 @@ def verdict_line(told: Row) -> str:
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
-    line = one_cell("; ".join([*said, *open_]) + ".")
+        otherwise = " otherwise" if roots else ""
+        said.insert(0, f"No change is {'known to be ' if open_ or roots else ''}missing{otherwise}")
+    line = one_cell("; ".join([*roots, *said, *open_]) + ".")
     return line[0].upper() + line[1:]
 
 
@@ -238,9 +248,16 @@ def _most(told: Row, cut: bool) -> tuple[int, str, str]:
 
 
 def findings_text(findings: Iterable[Row]) -> str:
-    """The findings, worst first, one paragraph each: what was found, what to do, and what that may cost."""
+    """The findings, worst first, one paragraph each: what was found, what to do, and what that may cost.
+
+    Of those that another one leaves without meaning only the number is said.
+    """
     texts = []
-    for one in findings:
+    void: Counter[tuple[str, str]] = Counter()
+    for one in sorted(findings, key=_gravest):
+        if root := one.get("overruled_by"):
+            void[root, one["code"]] += 1
+            continue
         about = ", ".join(f"{word} {one[word]}" for word in ("server", "link", "origin") if one[word])
         lines = [f"{one['severity'].upper()} {one['code']}" + (f" ({one_cell(about)})" if about else "")]
         lines.append(f"    {one_cell(one['summary'])}")
@@ -249,7 +266,15 @@ def findings_text(findings: Iterable[Row]) -> str:
             if fix["caution"]:
                 lines.append(f"       Beware: {one_cell(fix['caution'])}")
         texts.append("\n".join(lines))
+    for root in dict.fromkeys(root for root, _ in void):
+        codes = ", ".join(f"{code} ({count:,})" for (of, code), count in sorted(void.items()) if of == root)
+        texts.append(f"Not concluded, because of {root}: {codes}")
     return "\n".join(texts)
+
+
+def _gravest(finding: Row) -> tuple[bool, bool]:
+    """Errors first, and of them those that others follow from."""
+    return finding["severity"] != "error", not finding.get("root")
 
 
 def _changes(found: Row) -> str:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
-from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.diagnosing.waiting import MOMENTS_APART
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
@@ -19,9 +20,6 @@ from workbench.rules.verdicts import REPLACED, TOTAL
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
     from workbench.fleet.topology import Replica, Topology
-
-_MOMENTS_APART = timedelta(seconds=60)
-"""The files of one server are read moments apart: a change of that time may stand in one of them and not in the other."""
 
 Key = tuple[str, str | None, str]
 """Server, suffix and origin."""
@@ -40,10 +38,6 @@ def _proof(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: row[key] for key in keys if row.get(key) is not None} | ({"held_by": held} if held else {})
 
 
-def _some(count: int, what: str = "change") -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 # --- a server that went back in time
 
 
@@ -53,7 +47,8 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
     for one in situation.topology.replicas:
         if one.origin is None or not (one.claims or one.log):
             continue
-        own = _last(one, one.origin)
+        # What it claimed when it was read once more counts: it wrote on while the others were read.
+        own = max(_last(one, one.origin), one.later.get(one.origin, ""))
         others = {
             other.server: _last(other, one.origin)
             for other in situation.topology.replicas
@@ -63,6 +58,8 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
         if not ahead:
             continue
         top = max(ahead.values())
+        if situation.topology.made_meanwhile(situation.topology.system.moment(top)):
+            continue
         earlier = situation.earlier
         before = replica_of(earlier, one) if earlier else None
         had = _last(before, one.origin) if before else ""
@@ -138,7 +135,8 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
-            f"{server} lost {_some(len(rows), 'own change')} and wrote again: its vector covers them, nobody will send them back",
+            f"{server} lost {counted(len(rows), 'own change')} and wrote again: "
+            "its vector covers them, and no server sends them back",
             **_of_changes(key, rows),
             fix=(
                 step(
@@ -153,7 +151,7 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
 def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
     only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
     if only:
-        return f"to {_refill(situation)} it throws away {_some(only)} that only {server} holds: save these first"
+        return f"to {_refill(situation)} it throws away {counted(only)} that only {server} holds: save these first"
     return f"to {_refill(situation)} it throws away everything that only {server} holds"
 
 
@@ -178,7 +176,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
         where = held[0] if held else "another server"
-        by_hand = f"{_some(gone)} of them can be supplied by nobody any more" if gone else ""
+        by_hand = f"{counted(gone)} of them can be supplied by nobody any more" if gone else ""
         if situation.topology.system.tiering:
             what, mend, never, beware = _missed_of_copy(situation, server, where)
         elif situation.topology.system.streaming:
@@ -188,7 +186,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "MISSED_CHANGE",
             "error",
-            f"{server} missed {_some(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
+            f"{server} missed {counted(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
             **_of_changes(key, rows),
             fix=(step(mend, never, by_hand or beware),),
         )
@@ -242,8 +240,8 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "STRANDED_CHANGE",
             "warning" if elsewhere else "error",
-            f"{among}only {server} holds {_some(len(rows))} of origin {origin}, {rows[0]['position']} to {rows[-1]['position']}, "
-            "and no session will deliver them",
+            f"{among}only {server} holds {counted(len(rows))} of origin {origin}, {rows[0]['position']} to "
+            f"{rows[-1]['position']}, and no session will deliver them",
             **_of_changes(key, rows),
             fix=(
                 step(
@@ -269,7 +267,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
     now = max(situation.newest().values(), default=None)
     for row in situation.verdicts.pending:
-        lacking = row["count"] - row["available"]
+        lacking = row.get("gone", row["count"] - row["available"])
         moment = _moment(situation, row["first"])
         age = (
             f", the oldest of {_span(now - moment)} before the servers were read"
@@ -280,7 +278,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
         who = who if row["suppliers"] else "nobody would send them now"
-        gone = f"; {_some(lacking)} can be supplied by nobody any more" if lacking else ""
+        gone = f"; {counted(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
             "warning" if lacking else "info",
@@ -303,7 +301,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
 def _waiting(row: Mapping[str, Any]) -> str:
     """How many changes wait; where their log was not collected only those are known that something names, but how long it is."""
     size = f" ({row['bytes']:,} bytes of the log)" if row.get("bytes") else ""
-    return f"{'' if row.get('counted', True) else 'at least '}{_some(row['count'])}{size}"
+    return f"{'' if row.get('counted', True) else 'at least '}{counted(row['count'])}{size}"
 
 
 _NEXT_SESSION = step("see that a link from one of them runs", "they arrive as soon as a session runs")
@@ -344,7 +342,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "REINIT_REQUIRED",
             "error",
-            f"{one.server} waits for {_some(count)}, and no server's log has the record that a session would begin at",
+            f"{one.server} waits for {counted(count)}, and no server's log has the record that a session would begin at",
             server=one.server,
             suffix=one.suffix,
             items=tuple(row["first"] for row in waits),
@@ -397,7 +395,7 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
             later = made is not None and made < written
         else:
             alive = newest.get(one.server)
-            later = shown >= own.max or bool(made and alive and alive - made >= _MOMENTS_APART)
+            later = shown >= own.max or bool(made and alive and alive - made >= MOMENTS_APART)
         if later:
             show = situation.topology.system.show
             yield Finding(

@@ -113,6 +113,7 @@ KEYS: Mapping[str, str] = {
     "pending[].first": "the first",
     "pending[].last": "the last",
     "pending[].available": "how many of them are still in a supplier's present log",
+    "pending[].gone": "how many of them no log has any more, although the logs reach that far",
     "pending[].suppliers": "who would send them now",
     "pending[].counted": "false: only places that something names were counted, for the log between was not collected",
     "pending[].bytes": "of the log, where nodes pull a physical one; null: nobody knows",
@@ -140,6 +141,9 @@ KEYS: Mapping[str, str] = {
     "findings[].fix[].repair": "the step",
     "findings[].fix[].why": "why it helps",
     "findings[].fix[].caution": "what it may cost; null: nothing known",
+    "findings[].root": "the clause of the first line, where other findings follow from this one; empty: none",
+    "findings[].overrules": "codes of findings that this one leaves without meaning",
+    "findings[].overruled_by": "code of the finding that leaves this one without meaning: shown, and not counted; null: none",
     "floors": "each origin, where servers remember what they have seen for some time: what all of them have seen, and what may "
     "be forgotten",
     "floors[].suffix": "suffix or domain",

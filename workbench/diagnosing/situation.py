@@ -18,6 +18,7 @@ from workbench.diagnosing.floors import Floors, floors_of
 from workbench.diagnosing.verdicts import Verdicts
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
+from workbench.fleet.told import newest_times
 from workbench.fleet.topology import Replica, Row, Topology, topology
 
 LinkKey = tuple[str, str | None, str]
@@ -123,20 +124,8 @@ class Situation:
         return found
 
     def newest(self, snapshot: str | None = None) -> dict[str, datetime]:
-        """Server -> the latest time that its own files of a snapshot, by default the last, tell by its own clock.
-
-        It was collected at that time or later. The times of the files themselves are not asked: copying changes them.
-        """
-        label = snapshot or self.topology.snapshot
-        times: dict[str, datetime] = {}
-        for table, columns in _TIMES.items():
-            for row in self.case.arrow(table).select(["snapshot", "server", *columns]).to_pylist():
-                for at in (row[column] for column in columns if row[column] and row["snapshot"] == label):
-                    times[row["server"]] = max(at, times.get(row["server"], at))
-        return times
-
-
-_TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}
+        """Server -> the latest time that its own files of a snapshot, by default the last, tell by its own clock."""
+        return newest_times(self.case, snapshot or self.topology.snapshot)
 
 
 def replica_in(shown: Topology, server: str | None, suffix: str | None) -> Replica | None:

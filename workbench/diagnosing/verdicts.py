@@ -18,15 +18,16 @@ import numpy as np
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.proofs import Proofs, resets_of
+from workbench.diagnosing.waiting import Holder, Waiting
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
-from workbench.fleet.told import Evidence
+from workbench.fleet.told import Evidence, newest_times
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import System
 from workbench.rules.sending import SEND, Bound
-from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
+from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, SAYS, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
@@ -97,11 +98,42 @@ def verdicts(
 ) -> Verdicts:
     """The verdicts for every server of every suffix that has a vector or a log."""
     found = Verdicts()
-    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
-        _Suffix(case, shown, suffix, logs, pairs, limit, found).judge()
+    for alike in comparable(shown):
+        judging = _Suffix(case, shown, alike, logs, pairs, limit, found)
+        if alike.whole or len(alike.replicas) > 1:
+            judging.judge()
     found.unknown.sort(key=lambda row: (row["suffix"] or "", row["server"], row["from"]))
     for name in ("missing", "stranded"):
         getattr(found, name).sort(key=lambda row: (row["suffix"] or "", row["server"], row["position"]))
+    return found
+
+
+class Comparable(NamedTuple):
+    """Servers of one suffix whose positions mean the same: their data have one beginning.
+
+    whole     there are no others of the suffix
+    doubtful  origins that several of its servers use: one position may stand for several changes
+    """
+
+    suffix: str | None
+    replicas: tuple[Replica, ...]
+    whole: bool
+    doubtful: frozenset[str]
+
+
+def comparable(shown: Topology) -> list[Comparable]:
+    """The groups of servers that may be compared. One whose generation is not known counts to the largest group."""
+    found: list[Comparable] = []
+    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
+        mine = [one for one in shown.replicas if one.suffix == suffix]
+        used = Counter(one.origin for one in mine if one.origin)
+        doubtful = frozenset(origin for origin, times in used.items() if times > 1)
+        sizes = Counter(one.generation for one in mine if one.generation)
+        largest = max(sizes, key=lambda generation: (sizes[generation], generation), default=None)
+        generations: list[str | None] = [*sorted(sizes)] or [None]
+        for generation in generations:
+            alike = tuple(one for one in mine if (one.generation or largest) == generation)
+            found.append(Comparable(suffix, alike, len(sizes) < 2, doubtful))
     return found
 
 
@@ -135,8 +167,8 @@ class Verdict(NamedTuple):
 def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], position: str) -> list[Verdict]:
     """The verdict of every server with a vector or a log, in every suffix in which anything names the change."""
     found: list[Verdict] = []
-    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
-        whole = _Suffix(case, shown, suffix, logs, [], 0, Verdicts())
+    for alike in comparable(shown):
+        whole = _Suffix(case, shown, alike, logs, [], 0, Verdicts())
         if whole.names_it(position):
             found += [whole.verdict_on(server, position) for server in whole.servers]
     return found
@@ -149,34 +181,36 @@ class _Suffix:
         self,
         case: Case,
         shown: Topology,
-        suffix: str | None,
+        alike: Comparable,
         logs: Mapping[str, StoredLog],
         pairs: Sequence[Row],
         limit: int,
         found: Verdicts,
     ) -> None:
+        suffix = alike.suffix
         self.case, self.shown, self.suffix, self.found = case, shown, suffix, found
+        servers = None if alike.whole else frozenset(one.server for one in alike.replicas)
         # Of each suffix so many: what one of them lacks must not keep what the next one lacks from being found.
         self.limits = {name: limit + len(getattr(found, name)) for name in ("missing", "unknown", "stranded")}
         self.system: System = shown.system
         self.proving: Proving = shown.proving
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
-        replicas = [one for one in shown.replicas if one.suffix == suffix and (one.claims or one.log)]
+        replicas = [one for one in alike.replicas if one.claims or one.log]
         labels = list(case.snapshots)
         until = labels[: labels.index(shown.snapshot) + 1]
-        books = [
-            one for one in case.inputs if one.kind and one.snapshot in until and one.suffix == suffix and _is_log(one)
-        ]
+        inputs = [one for one in case.inputs if one.kind and (servers is None or one.server in servers)]
+        books = [one for one in inputs if one.snapshot in until and one.suffix == suffix and _is_log(one)]
         present = {one.log.file: one.server for one in replicas if one.log}
         self.inputs = [one for one in books if (one.snapshot, one.file) in {(shown.snapshot, file) for file in present}]
         self.earlier = [one for one in books if one not in self.inputs]
         stored = [logs.get(one.file) or case.log(one) for one in self.inputs] + [case.log(one) for one in self.earlier]
         claimed = {origin for one in replicas for origin in one.vector}
-        named = [part for one in case.inputs for part in one.parts if part["table"] == "named"]
+        named = [part for one in inputs for part in one.parts if part["table"] == "named"]
         origins = {origin for log in stored for origin in log.origins()} | claimed
         origins |= {origin for part in named for origin in part["origins"]}
         self.names = sorted(origins)
-        self.evidence = Evidence(case, shown, suffix, self.names)
+        self.judged = [origin for origin in self.names if origin not in alike.doubtful]
+        self.evidence = Evidence(case, shown, suffix, self.names, servers)
         sources: list[AnySource] = [Source(log, self.evidence.numbers) for log in stored]
         sources.append(Loose(self._loose(sources), self.names, self.system.bucket_shift))
         self.known = Known(self.system, sources, self.names)
@@ -256,11 +290,14 @@ class _Suffix:
         """Everything about the suffix."""
         for server in self.servers:
             self._judge(server)
+        holders = [Holder(one.replica, one.source, one.seen) for one in self.servers]
+        newest = newest_times(self.case, self.shown.snapshot)
+        waiting = Waiting(self.shown, self.known, holders, self.evidence.numbers, newest)
         for server in self.servers:
             own = server.replica.origin or ""
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
-            self._pending(server)
+            self._pending(waiting, server)
         self._stranded()
 
     def _proofs(self, server: _Server) -> Proofs:
@@ -275,6 +312,8 @@ class _Suffix:
         """Whether this server has the change, and by which rule."""
         origin = self.system.origin_of(position)
         name = server.replica.server
+        if origin not in self.judged:
+            return Verdict(name, self.suffix, UNKNOWN, "duplicate_origin", SAYS["duplicate_origin"])
         some = of_keys(self.system, [position], self.evidence.numbers)
         if server.source is not None and self.known.sources[server.source].contains(some)[0]:
             rule = RULES[0]
@@ -290,7 +329,7 @@ class _Suffix:
     def _judge(self, server: _Server) -> None:
         proofs = self._proofs(server)
         within: list[Positions] = []
-        for origin in self.names:
+        for origin in self.judged:
             before, inside, behind = self._spans(server, origin)
             lacking: list[Positions] = []
             if proofs.any:
@@ -464,43 +503,12 @@ class _Suffix:
 
     # --- still to come
 
-    def _pending(self, server: _Server) -> None:
-        claimed = {origin for one in self.servers for origin in one.replica.vector or one.seen}
-        for origin in self.names:
-            if origin not in claimed:
-                continue  # cleaned away everywhere: nobody will send it, and nobody waits for it
-            above = Span(self._pair(server.seen.get(origin)) or LOWEST, HIGHEST)
-            count, first, last = self.known.tally(origin, above)
-            order_key = self.system.order_key
-            ends = [order_key(origin, *end) for end in (first, last) if end is not None]
-            only_claimed = self._only_claimed(origin, server.seen.get(origin, ""))
-            if not count and not only_claimed:
-                continue
-            ends += sorted(only_claimed)
-            present = [one.source for one in self.servers if one.source is not None and one is not server]
-            self.found.pending.append(
-                {
-                    "server": server.replica.server,
-                    "suffix": self.suffix,
-                    "origin": origin,
-                    "count": count + len(only_claimed),
-                    "first": self.system.show(min(ends)),
-                    "last": self.system.show(max(ends)),
-                    "available": self.known.tally(origin, above, present)[0],
-                    "suppliers": who_would_send(self.pairs, server.replica.server, origin),
-                }
-            )
-
-    def _only_claimed(self, origin: str, above: str) -> set[str]:
-        """The last changes of the origin that vectors claim and nothing else names: they were made all the same."""
-        tops = {one.replica.vector[origin].max or "" for one in self.servers if origin in one.replica.vector}
-        tops = {top for top in tops if top > above}
-        if not tops:
-            return set()
-        some = of_keys(self.system, tops, self.evidence.numbers)
-        for source in self.known.sources:
-            some = some[~source.contains(some)] if len(some) else some
-        return set(some.keys(self.system, self.names))
+    def _pending(self, waiting: Waiting, server: _Server) -> None:
+        for origin in self.judged:
+            if told := waiting.of(Holder(server.replica, server.source, server.seen), origin):
+                about = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}
+                suppliers = who_would_send(self.pairs, server.replica.server, origin)
+                self.found.pending.append({**about, **told, "suppliers": suppliers})
 
     # --- held by one, delivered by nobody
 
@@ -509,7 +517,7 @@ class _Suffix:
             others = [one for one in self.servers if one is not holder]
             if holder.source is None or not others:
                 continue
-            for origin in self.names:
+            for origin in self.judged:
                 self._stranded_of(holder, others, origin)
 
     def _stranded_of(self, holder: _Server, others: Sequence[_Server], origin: str) -> None:

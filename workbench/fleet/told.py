@@ -6,6 +6,7 @@ The logs of a server speak of all its suffixes, whose origins often bear the sam
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -28,9 +29,16 @@ _OF_RESULTS = ("position", "outcome", "at", "code", "replicated", "link", "origi
 
 
 class Evidence:
-    """The rows of a case about one suffix, up to one snapshot, by server."""
+    """The rows of a case about one suffix, up to one snapshot, by server; of all servers, or of those named."""
 
-    def __init__(self, case: Case, shown: Topology, suffix: str | None, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        case: Case,
+        shown: Topology,
+        suffix: str | None,
+        names: Sequence[str],
+        servers: frozenset[str] | None = None,
+    ) -> None:
         self.case, self.shown, self.suffix, self.names = case, shown, suffix, names
         self.system: System = shown.system
         self.numbers = {name: number for number, name in enumerate(names)}
@@ -38,7 +46,8 @@ class Evidence:
         self._without_name: dict[str, tuple[pa.Table, pa.Table]] = {}
         labels = list(case.snapshots)
         known = set(labels[: labels.index(shown.snapshot) + 1])
-        self.inputs = [one for one in case.inputs if one.kind and one.snapshot in known and one.may_tell_of(suffix)]
+        mine = (one for one in case.inputs if one.kind and one.snapshot in known and one.may_tell_of(suffix))
+        self.inputs = [one for one in mine if servers is None or one.server in servers]
 
     def parts(self, table: str, server: str | None = None, evidence: str | None = None) -> list[dict[str, Any]]:
         """The parts of a table, of one server or all, of one kind of evidence or all."""
@@ -239,3 +248,19 @@ def _known_in(column: pa.ChunkedArray, names: Mapping[str, set[str]], suffix: st
     mine = pc.is_in(column, pa.array(sorted(names[suffix]), pa.string()))
     found: Numbers = np.asarray(pc.or_(mine, pc.invert(pc.is_in(column, every))))
     return found
+
+
+def newest_times(case: Case, snapshot: str) -> dict[str, datetime]:
+    """Server -> the latest time that its own files of a snapshot tell by its own clock.
+
+    It was collected at that time or later. The times of the files themselves are not asked: copying changes them.
+    """
+    times: dict[str, datetime] = {}
+    for table, columns in _TIMES.items():
+        for row in case.arrow(table).select(["snapshot", "server", *columns]).to_pylist():
+            for at in (row[column] for column in columns if row[column] and row["snapshot"] == snapshot):
+                times[row["server"]] = max(at, times.get(row["server"], at))
+    return times
+
+
+_TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}

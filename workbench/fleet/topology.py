@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import Input
 from workbench.collected.links import links_of, not_deleted, origins_of
+from workbench.collected.readings import Reading, readings_of
 from workbench.fleet.tiered import followed_source, source_databases, tiered_snapshot
 from workbench.model import Format, Problem, System
 from workbench.rules.entries import Pulling
@@ -28,6 +30,9 @@ VECTOR, EARLIER_SNAPSHOT = "vector", "snapshot"
 
 DOWN = ".DOWN"
 """How the name of a file ends that says that its server did not answer when it was to be collected."""
+
+_CLOCKS_APART = timedelta(seconds=1)
+"""Positions carry whole seconds, and the clock of the machine that collects is not that of the servers."""
 
 _LINK = [
     *("snapshot", "file", "server", "suffix", "name", "role", "supplier_host", "supplier_port"),
@@ -68,6 +73,7 @@ class Replica:
     log_claims  what the log says it holds, where it says so
     purged      origin -> up to where the log was trimmed (None: it was not); None where the log does not say
     evidence    the kinds of evidence of the server
+    later       origin -> what its vector claimed at the end of the collection, where that is known and had moved
     """
 
     server: str
@@ -81,6 +87,7 @@ class Replica:
     purged: Mapping[str, str | None] | None = None
     evidence: tuple[str, ...] = ()
     told_in: str | None = None
+    later: Mapping[str, str] = field(default_factory=dict)
 
     def seen(self) -> dict[str, Span]:
         """What it is known to have seen: its vector, or its log where that goes further, for it was read later."""
@@ -128,13 +135,34 @@ class Link:
 
 @dataclass(frozen=True)
 class Topology:
-    """The replicas of one snapshot, by suffix and server, and the links between them. `down`: servers that did not answer."""
+    """The replicas of one snapshot, by suffix and server, and the links between them.
+
+    down      servers that did not answer
+    readings  when each server was read, where `workbench collect` wrote that down
+    """
 
     system: System
     snapshot: str
     replicas: list[Replica]
     links: list[Link]
     down: frozenset[str] = frozenset()
+    readings: tuple[Reading, ...] = ()
+
+    @property
+    def meanwhile(self) -> tuple[datetime, datetime] | None:
+        """From when to when servers were being read, as far as clocks agree; None if nobody wrote it down."""
+        if not self.readings:
+            return None
+        began, ended = min(one.began for one in self.readings), max(one.ended for one in self.readings)
+        return began - _CLOCKS_APART, ended + _CLOCKS_APART
+
+    def made_meanwhile(self, made: datetime | None) -> bool:
+        """True for a change that was made while servers were being read: files that were read before need not show it.
+
+        A later time is no answer: it is that of a clock that is ahead.
+        """
+        while_ = self.meanwhile
+        return bool(made and while_ and while_[0] <= made <= while_[1])
 
     @property
     def supplying(self) -> Supplying:
@@ -238,13 +266,25 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     system = system_named(case.system)
     if system.tiering:
         return _tiered(case, label, system)
+    readings = tuple(readings_of(case.readings.get(label, [])))
+    later = _later(readings, system)
     replicas = [
-        _replica(key, origin_of(*key), of_replica.get(key, []), inputs, held[key], system)
+        _replica(key, origin_of(*key), of_replica.get(key, []), inputs, held[key], system, later.get(key, {}))
         for key in sorted(held, key=lambda key: (key[1] or "", key[0]))
     ]
     links = _links(links_of(case.inputs, rows, vectors), of_replica, _said_consumers(about), _said_consumers(case.told))
     down = frozenset(one.server for one in case.inputs if one.snapshot == label and one.file.endswith(DOWN))
-    return Topology(system, label, replicas, links, down)
+    return Topology(system, label, replicas, links, down, readings)
+
+
+def _later(readings: Iterable[Reading], system: System) -> dict[Key, dict[str, str]]:
+    """What the vector of each replica claimed at the end of the collection, as order keys."""
+    found: dict[Key, dict[str, str]] = {}
+    for reading in readings:
+        for suffix, vector in reading.moved.items():
+            keys = {origin: system.typed(position) for origin, position in vector.items()}
+            found[reading.server, system.spelled(suffix)] = {origin: key for origin, key in keys.items() if key}
+    return found
 
 
 def _tiered(case: Case, label: str, system: System) -> Topology:
@@ -305,7 +345,13 @@ def _held(inputs: Iterable[Input], vectors: Rows) -> dict[Key, set[str]]:
 
 
 def _replica(
-    key: Key, origin: str | None, rows: list[Row], inputs: list[Input], evidence: set[str], system: System
+    key: Key,
+    origin: str | None,
+    rows: list[Row],
+    inputs: list[Input],
+    evidence: set[str],
+    system: System,
+    later: Mapping[str, str],
 ) -> Replica:
     server, suffix = key
     mine = {one.file: (one, format_with(one.kind)) for one in inputs if one.server == server}
@@ -331,6 +377,7 @@ def _replica(
         {row["origin"]: row["max"] for row in purged if row["origin"]} if purged else None,
         tuple(sorted(evidence)),
         claimed[0]["file"] if system.pulling and claimed else None,
+        later,
     )
 
 

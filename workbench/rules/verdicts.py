@@ -98,9 +98,11 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "forgotten": "it lies so far back that what would tell of it is gone: a deletion, a vector's element",
     "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
     "not_read": "the file with its entries could not be read whole: the entry may be in what is lacking",
+    "duplicate_origin": "two servers make changes as this origin: one position may stand for two changes",
     "no_entries": "what the server's entries are was not collected",
 }
-"""What each of them says, by its name; the last five where servers show states of entries, and keep no log."""
+"""What each of them says, by its name. The last ones are no rules of logs: they are of servers that show states of entries and
+keep no log, and of an origin that two servers use."""
 
 
 def verdict(found: Ground) -> Rule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -70,8 +70,11 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
 
 def told_by_status(situation: Situation) -> Iterator[Finding]:
     """What the last session of an agreement ended with: the same replica ID on both sides, or clocks too far apart."""
+    origins = Counter((one.suffix, one.origin) for one in situation.topology.replicas if one.origin)
     for (server, suffix, name), row in sorted(situation.statuses().items(), key=str):
-        code = row.get("status_code")
+        code, replica = row.get("status_code"), situation.replica(server, suffix)
+        if code == _DUPLICATE_ID and replica and origins[suffix, replica.origin or ""] > 1:
+            continue  # both were collected: what they have in common is told of them
         about: Any = {key: row.get(key) for key in ("file", "offset", "name", "status_code", "status")}
         told: Any = {"server": server, "link": name, "suffix": suffix, "evidence": (about,)}
         if code == _DUPLICATE_ID:

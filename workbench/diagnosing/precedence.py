@@ -1,0 +1,92 @@
+"""Which findings leave others without meaning, as data: the root is said first, what only follows from it is not counted.
+
+Positions are compared everywhere in a diagnosis. Where they do not mean the same on two servers (other data, one origin used
+twice), whatever was concluded from comparing them is void, however many rows prove it.
+
+    s1  UNRELATED_DATA                        said first, counted
+    s1  ROLLED_BACK, "others hold more"       shown, not counted: overruled_by UNRELATED_DATA
+    s2  MISSED_CHANGE, found among equals     stays: another server
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from workbench.model import Finding
+
+_BY_POSITION = (
+    *(
+        "ROLLED_BACK",
+        "OWN_CHANGES_HIDDEN",
+        "MISSED_CHANGE",
+        "STRANDED_CHANGE",
+        "VECTOR_AHEAD_OF_LOG",
+        "PENDING_CHANGES",
+    ),
+    *("REINIT_REQUIRED", "STALLED_BUT_GREEN", "NEVER_CONTACTED", "ANCHOR_PURGED", "ANCHOR_MISSING", "ANCHOR_DISAGREES"),
+)
+"""Concluded from comparing the positions of two servers."""
+
+
+@dataclass(frozen=True)
+class Precedence:
+    """A root, the codes that it leaves without meaning, and in what both must be about the same for that.
+
+    Where the root names no server (or origin), it holds for every one of its suffix.
+    """
+
+    root: str
+    overrules: tuple[str, ...]
+    about: tuple[str, ...]
+
+
+PRECEDENCE = (
+    Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN", "VECTOR_AHEAD_OF_LOG"), ("suffix", "server")),
+    Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
+    Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
+)
+"""Gravest first: the order of the first line."""
+
+_PLACE = {one.root: place for place, one in enumerate(PRECEDENCE)}
+
+
+def in_precedence(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, roots with what they overrule, and the overruled ones as such: their severity falls to info."""
+    found = list(findings)
+    roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]
+    said: list[Finding] = []
+    for one in found:
+        rule = next((rule for rule, root in roots if root is not one and _void(rule, root, one)), None)
+        if rule:
+            one = replace(
+                one,
+                severity="info",
+                overruled_by=rule.root,
+                root="",
+                fix=(),
+                summary=f"not concluded, because of {rule.root}; by positions alone it would be: {one.summary}",
+            )
+        elif one.root and one.code in _PLACE:
+            one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
+        said.append(one)
+    return said
+
+
+def _void(rule: Precedence, root: Finding, one: Finding) -> bool:
+    """True if the root leaves the other finding without meaning."""
+    if one.code not in rule.overrules:
+        return False
+    for about in rule.about:
+        of_root, mine = getattr(root, about), getattr(one, about)
+        if of_root is not None and mine is not None and of_root != mine:
+            return False
+        if about == "origin" and mine is None:
+            return False  # about more than one origin
+    return True
+
+
+def roots_of(findings: Iterable[tuple[str, str]]) -> list[str]:
+    """The clauses of the first line: of (code, clause), the gravest first, each once."""
+    known = [(code, clause) for code, clause in findings if clause]
+    return list(dict.fromkeys(clause for _, clause in sorted(known, key=lambda one: _PLACE.get(one[0], len(_PLACE)))))
