@@ -366,13 +366,13 @@ def first_few(rows: Iterable[Mapping[str, Any]], total: int | None = None) -> tu
     return (*kept[:EVIDENCE_SHOWN], *([{"more": more}] if more > 0 else ()))
 
 
-def counted(count: int, what: str = "change") -> str:
+def counted(count: int, one: str = "change", several: str = "") -> str:
     """A number with its noun.
 
-    >>> counted(1), counted(2000, "file")
-    ('1 change', '2,000 files')
+    >>> counted(1), counted(2000, "file"), counted(2, "entry", "entries")
+    ('1 change', '2,000 files', '2 entries')
     """
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
 def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:

@@ -37,12 +37,21 @@ _READ = ["entry", "target", "attribute", "value", "position"]
 class Differing:
     """The entries in which two servers differ.
 
-    total   how many
-    first   the first of them by name: entry, target, one and other (values on each of the two servers; 0: it is not there)
+    total       how many
+    first       the first of them by name: entry, target, one and other (values on each of the two servers; 0: it is not there)
+    only_one    how many only the first server has
+    only_other  how many only the second one has
     """
 
     total: int
     first: list[dict[str, Any]]
+    only_one: int = 0
+    only_other: int = 0
+
+    @property
+    def unlike(self) -> int:
+        """How many both have, with other values."""
+        return self.total - self.only_one - self.only_other
 
 
 Progress = Callable[[int, int], None]
@@ -71,23 +80,27 @@ def differing(
             progress(total * number // _SLICES, total)
         slices.append(_by_spark(spark, here, there, named, limit, number))
     rows = sorted((row for some in slices for row in some.first), key=lambda row: (row["target"], row["entry"]))
-    return Differing(sum(some.total for some in slices), rows[:limit])
+    total, only_one, only_other = (
+        sum(getattr(some, name) for some in slices) for name in ("total", "only_one", "only_other")
+    )
+    return Differing(total, rows[:limit], only_one, only_other)
 
 
 def _here(one: Sequence[str], other: Sequence[str], named: str, limit: int) -> Differing:
     sums = pd.merge(*(_summed(paths) for paths in (one, other)), on="entry", how="outer", suffixes=("_one", "_other"))
-    for name in ("count_one", "count_other"):
-        sums[name] = sums[name].fillna(0).astype("int64")
-    same = (sums["sum_one"] == sums["sum_other"]) & (sums["count_one"] == sums["count_other"])
+    for end in ("one", "other"):
+        sums[end] = sums[f"count_{end}"].fillna(0).astype("int64")
+    same = (sums["sum_one"] == sums["sum_other"]) & (sums["one"] == sums["other"])
     found = sums[~same]
     found = found.assign(target=found["target_one"].fillna(found["target_other"]).fillna(""))
     if named:
         found = found[found["target"].str.lower().str.contains(named.lower(), regex=False)]
-    return Differing(len(found), _rows(found.sort_values(["target", "entry"]).head(limit)))
+    only_one, only_other = (int((found[name] == 0).sum()) for name in ("other", "one"))
+    return Differing(len(found), _rows(found.sort_values(["target", "entry"]).head(limit)), only_one, only_other)
 
 
 def _rows(found: pd.DataFrame) -> list[dict[str, Any]]:
-    columns = (found[name].tolist() for name in ("entry", "target", "count_one", "count_other"))
+    columns = (found[name].tolist() for name in ("entry", "target", "one", "other"))
     return [
         {"entry": entry, "target": target, "one": int(here), "other": int(there)}
         for entry, target, here, there in zip(*columns, strict=True)
@@ -136,13 +149,15 @@ def _by_spark(
     both = summed(one, "one").join(summed(other, "other"), "entry", "full_outer")
     same = f.col("sum_one").eqNullSafe(f.col("sum_other")) & f.col("count_one").eqNullSafe(f.col("count_other"))
     target = f.coalesce("target_one", "target_other", f.lit("")).alias("target")
-    counts = (f.coalesce(f"count_{end}", f.lit(0)).alias(f"count_{end}") for end in ("one", "other"))
+    counts = (f.coalesce(f"count_{end}", f.lit(0)).alias(end) for end in ("one", "other"))
     found = both.where(~same).select("entry", target, *counts)
     if named:
         found = found.where(f.contains(f.lower("target"), f.lit(named.lower())))
     found = found.cache()
     try:
         first = found.orderBy("target", "entry").limit(limit).toPandas()
-        return Differing(found.count(), _rows(first))
+        only_one, only_other = f.count_if(f.col("other") == 0), f.count_if(f.col("one") == 0)
+        (counts_,) = found.agg(f.count("*"), only_one, only_other).collect()
+        return Differing(counts_[0], _rows(first), counts_[1], counts_[2])
     finally:
         found.unpersist()

@@ -27,7 +27,7 @@ def plan_text(plan: Plan) -> str:
         parts.append("Nothing needs mending.")
     if plan.open:
         parts.append("Not mended by this plan:\n" + "\n".join(f"  {one_cell(one)}" for one in plan.open))
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def states_text(plan: Plan) -> str:
@@ -39,7 +39,9 @@ def states_text(plan: Plan) -> str:
         then = after[one["server"], one["suffix"]]
         numbers = (one["missing"], one["pending"], then["missing"], then["pending"])
         rows.append((one["server"], one["suffix"] or "", *(f"{number:,}" for number in numbers)))
-    return aligned([heads, *rows], right=(2, 3, 4, 5)) if rows else "No server with a vector was collected."
+    if not rows:
+        return "" if plan.servers else "No server with a vector was collected."
+    return aligned([heads, *rows], right=(2, 3, 4, 5))
 
 
 def _positions(plan: Plan) -> str:

@@ -19,6 +19,7 @@ from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.situation import Situation
 from workbench.model import Finding, Problem, System
+from workbench.repairs.choices import choices
 from workbench.repairs.plans import (
     DEAD,
     DISABLED,
@@ -126,6 +127,10 @@ class _Planned:
 
     def mend(self, suffix: str | None, only: Sequence[str]) -> None:
         """Plan for one suffix."""
+        if undecided := choices(self.situation, self.findings, suffix):
+            self.open += undecided
+            self.unmended += 1
+            return
         view = self.view_of(suffix)
         model = view.model
         self.before += _state(model, suffix)

@@ -1,0 +1,106 @@
+"""Where only a person can decide whose data is right: what each choice throws away, by content.
+
+No way is proven here, because positions are no proof: servers with data of different beginnings, or two that make changes as
+one origin. The plan takes no step in such a suffix. It says what each choice costs, and how it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.diagnosing.situation import Situation
+from workbench.diagnosing.verdicts import comparable
+from workbench.engine.entries import SUMMED_HERE, Differing, differing
+from workbench.engine.reading import Part
+from workbench.model import Finding, counted
+
+DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
+_NAMED, _READ = 3, 1000
+"""Entries that a sentence names, and how many are looked through for them."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whose data stays, whose goes, and what of the latter only they have; None: it was not collected."""
+
+    kept: tuple[str, ...]
+    filled: tuple[str, ...]
+    lost: Mapping[str, Differing | None]
+
+
+def choices(situation: Situation, findings: Sequence[Finding], suffix: str | None) -> list[str]:
+    """One sentence for each choice of the suffix; empty if nobody has to decide."""
+    mine = [one for one in findings if one.suffix == suffix and one.root and one.code in DECIDED_BY_A_PERSON]
+    if not mine:
+        return []
+    said = [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
+    for choice in _choices(situation, suffix, mine):
+        said.append(_told(choice, situation.topology.system.refill))
+    return said
+
+
+def _choices(situation: Situation, suffix: str | None, findings: Sequence[Finding]) -> Iterator[Choice]:
+    groups = [
+        tuple(one.server for one in alike.replicas)
+        for alike in comparable(situation.topology)
+        if alike.suffix == suffix
+    ]
+    if len(groups) > 1:
+        for kept in groups:
+            filled = tuple(name for group in groups if group is not kept for name in group)
+            yield Choice(kept, filled, {name: _only_there(situation, suffix, kept, name) for name in filled})
+        return
+    for one in findings:
+        users = [
+            each.server for each in situation.topology.replicas if (each.suffix, each.origin) == (suffix, one.origin)
+        ]
+        for name in users:
+            # Third servers hold what came to them first, of the one or of the other.
+            others = [
+                each.server for each in situation.topology.replicas if each.suffix == suffix and each.server != name
+            ]
+            lost = {other: _only_there(situation, suffix, (name,), other) for other in others}
+            lost = {other: found for other, found in lost.items() if other in users or found is None or found.total}
+            yield Choice((name,), tuple(lost), lost)
+
+
+def _only_there(situation: Situation, suffix: str | None, kept: Sequence[str], lost: str) -> Differing | None:
+    """In what a server that would be filled differs from one that would stay."""
+    there = _states(situation, suffix, lost)
+    here = next((found for name in kept if (found := _states(situation, suffix, name))), [])
+    if not (there and here):
+        return None
+    if sum(part["rows"] for part in (*there, *here)) <= SUMMED_HERE:
+        return differing(there, here, limit=_READ)
+    from workbench.engine.session import spark_session
+
+    return differing(there, here, limit=_READ, spark=spark_session())
+
+
+def _states(situation: Situation, suffix: str | None, server: str) -> list[Part]:
+    """The parts with the entries of a server in the last snapshot."""
+    return [
+        part
+        for one in situation.inputs
+        if one.server == server and one.suffix in (None, suffix)
+        for part in situation.case.parts("entry_states", one)
+    ]
+
+
+def _told(choice: Choice, refill: str) -> str:
+    losses = []
+    for name, lost in choice.lost.items():
+        if lost is None:
+            losses.append(f"what only {name} has is not known: collect with --entries, and plan anew")
+        elif not lost.only_one + lost.unlike:
+            losses.append(f"{name} has nothing that {choice.kept[0]} does not have")
+        else:
+            goes = lost.only_one + lost.unlike
+            some = [row["target"] for row in lost.first if row["one"]][:_NAMED]
+            names = f" ({', '.join(some)}{', …' if goes > len(some) else ''})" if some else ""
+            what = [f"{counted(lost.only_one, 'entry', 'entries')} that only it has"] if lost.only_one else []
+            what += [f"its values of {counted(lost.unlike, 'entry', 'entries')}"] if lost.unlike else []
+            losses.append(f"{name} loses {' and '.join(what)}{names}")
+    kept, filled = ", ".join(choice.kept), ", ".join(choice.filled)
+    return f"to keep the data of {kept}, {refill} {filled} from {choice.kept[0]}: {'; '.join(losses)}"
