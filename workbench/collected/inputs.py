@@ -274,17 +274,19 @@ def stores_of(inputs: Iterable[Input], server: str) -> dict[str, str]:
 def name_suffixes(known: list[Input], new: list[Input]) -> None:
     """Give each new input the suffix it is about: its server's only one, or the one that all its first changes lie below.
 
-    A log speaks of all suffixes of its server; its rows then go by their targets, and those without one stay unnamed.
+    A log speaks of all suffixes of its server; its rows then go by their targets, and those without one stay unnamed. Of a
+    server that did not answer nothing tells its suffixes: it may hold any of those that the others hold.
     """
     held: dict[str, set[str]] = {}
     for one in known:
         if one.kind and format_with(one.kind).tells_suffix:
             facts = one.facts or facts_of(Path(one.path))
             held.setdefault(one.server, set()).update(facts.get("suffixes", {}))
+    every = {suffix for mine in held.values() for suffix in mine}
     for one in new:
         if one.suffix:
             continue
-        suffixes = sorted(held.get(one.server, ()))
+        suffixes = sorted(held.get(one.server) or (every if len(every) > 1 else ()))
         if len(suffixes) == 1:
             (one.suffix,) = suffixes
         elif suffixes:

@@ -31,7 +31,8 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     title = f"{system.title}, snapshot {one_cell(labels[-1])}" + (
         f" (the last of {len(labels)})" if len(labels) > 1 else ""
     )
-    parts = [title, headline(found), findings_text(found["findings"]), _changes(found)]
+    several = len({one["suffix"] for one in found["servers"]}) > 1
+    parts = [title, headline(found), findings_text(found["findings"], several), _changes(found, several)]
     parts += [streams_text(found), tiers_text(found)]
     if found["trees"]:
         return "\n\n".join(filter(None, [*parts, outside_text(found) if matrix else ""]))  # the trees are the matrix
@@ -247,8 +248,10 @@ def _most(told: Row, cut: bool) -> tuple[int, str, str]:
     return told["count"], ", ".join(told["on"]), "at least " if cut else "" if told["same"] else "up to "
 
 
-def findings_text(findings: Iterable[Row]) -> str:
+def findings_text(findings: Iterable[Row], suffixes: bool = False) -> str:
     """The findings, worst first, one paragraph each: what was found, what to do, and what that may cost.
+
+    `suffixes`: name that of each, for there are several.
 
     Of those that another one leaves without meaning only the number is said.
     """
@@ -258,7 +261,8 @@ def findings_text(findings: Iterable[Row]) -> str:
         if root := one.get("overruled_by"):
             void[root, one["code"]] += 1
             continue
-        about = ", ".join(f"{word} {one[word]}" for word in ("server", "link", "origin") if one[word])
+        words = ("server", "link", "origin", *(["suffix"] if suffixes else []))
+        about = ", ".join(f"{word} {one[word]}" for word in words if one[word])
         lines = [f"{one['severity'].upper()} {one['code']}" + (f" ({one_cell(about)})" if about else "")]
         lines.append(f"    {one_cell(one['summary'])}")
         for number, fix in enumerate(one["fix"], 1):
@@ -277,7 +281,7 @@ def _gravest(finding: Row) -> tuple[bool, bool]:
     return finding["severity"] != "error", not finding.get("root")
 
 
-def _changes(found: Row) -> str:
+def _changes(found: Row, suffixes: bool) -> str:
     """What each server misses, waits for, and what nobody knows of it: numbers, and the first missing changes by name."""
     counts: dict[tuple[str, str, str], list[int]] = {}
     uncounted: set[tuple[str, str, str]] = set()
@@ -295,12 +299,16 @@ def _changes(found: Row) -> str:
             uncounted.add((row["suffix"] or "", row["server"], row["origin"]))
     if not counts:
         return ""
-    heads = ["SERVER", "ORIGIN", MISSING.upper(), "PENDING", UNKNOWN.upper()]
+    heads = [*(["SUFFIX"] if suffixes else []), "SERVER", "ORIGIN", MISSING.upper(), "PENDING", UNKNOWN.upper()]
     rows = [
-        [*key[1:], *(f"{number:,}" for number in numbers[:2]), "all" if key in uncounted else f"{numbers[2]:,}"]
+        [
+            *key[0 if suffixes else 1 :],
+            *(f"{number:,}" for number in numbers[:2]),
+            "all" if key in uncounted else f"{numbers[2]:,}",
+        ]
         for key, numbers in sorted(counts.items())
     ]
-    texts = [aligned([heads, *rows], right=(2, 3, 4))]
+    texts = [aligned([heads, *rows], right=tuple(range(len(heads) - 3, len(heads))))]
     if found["missing"]:
         total = found["run"].get("truncated", {}).get("missing", 0)
         texts.append("\n".join(_named(found["missing"], total)))

@@ -239,10 +239,13 @@ class Proofs:
             if name in marks:
                 # The log was made anew right then: what it says to know, came with the data. Times do not count here: a
                 # change may be of the very second in which the initialisation began.
-                mark = self.system.halves(marks[name])
-                inside |= mine & ((some.hi < mark[0]) | ((some.hi == mark[0]) & (some.lo <= mark[1])))
+                inside |= mine & self._up_to(some, marks[name])
             elif any(supplier.origin == name for supplier in self._initialisers):
                 inside |= mine & older
+        for supplier in self._initialisers if (older & ~inside).any() else ():
+            # What the supplier was itself initialised with, before it passed its data on.
+            for name, mark in self._came_with(supplier, reset.began).items():
+                inside |= older & (some.origin == self.evidence.numbers.get(name, -1)) & self._up_to(some, mark)
         left = older & ~inside
         for supplier in self._initialisers if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
@@ -253,6 +256,23 @@ class Proofs:
                 at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
                 inside[np.asarray(at.drop_null())] = True
         return inside
+
+    def _up_to(self, some: Positions, mark: str) -> Numbers:
+        hi, lo = self.system.halves(mark)
+        found: Numbers = (some.hi < hi) | ((some.hi == hi) & (some.lo <= lo))
+        return found
+
+    def _came_with(self, supplier: Replica, before: datetime) -> dict[str, str]:
+        """Origin -> up to where a server got what it has with data that came whole from another one, before that time."""
+        if supplier.log is None:
+            return {}
+        marks: dict[str, str] = {}
+        for mark in self.evidence.case.log(supplier.log).marks:
+            origin = self.system.origin_of(mark)
+            marks[origin] = max(mark, marks.get(origin, ""))
+        resets = resets_of(self.evidence, supplier, self.proving, marks)
+        last = next((reset for reset in reversed(resets) if reset.kind in (TOTAL, REPLACED)), None)
+        return marks if last and last.sure and last.kind == TOTAL and last.ended <= before else {}
 
     @cached_property
     def _initialisers(self) -> list[Replica]:
