@@ -480,6 +480,9 @@ class _Suffix:
                 self._unknown(server, origin, first, last, end - begin, RULES[rules[begin]].name)
 
     def _unknown(self, server: _Server, origin: str, first: str, last: str, count: int | None, why: str) -> None:
+        claimed = server.replica.vector.get(origin)
+        if first == last == (claimed and claimed.max) and origin in server.replica.later:
+            return  # its vector moved there as it was read, and on meanwhile: the line of its log came moments later
         self.found.totals["unknown"] += 1
         if len(self.found.unknown) < self.limits["unknown"]:
             row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}
