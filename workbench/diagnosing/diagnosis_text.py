@@ -213,8 +213,7 @@ def verdict_line(told: Row) -> str:
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        otherwise = " otherwise" if roots else ""
-        said.insert(0, f"No change is {'known to be ' if open_ or roots else ''}missing{otherwise}")
+        said.insert(0, f"{'no' if roots else 'No'} change is {'known to be ' if open_ or roots else ''}missing")
     line = one_cell("; ".join([*roots, *said, *open_]) + ".")
     return line[0].upper() + line[1:]
 

@@ -265,10 +265,13 @@ def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
 
 def pending_changes(situation: Situation) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
-    now = max(situation.newest().values(), default=None)
+    newest = situation.newest()
+    read = max((one.ended for one in situation.topology.readings), default=None)
     for row in situation.verdicts.pending:
         lacking = row.get("gone", row["count"] - row["available"])
         moment = _moment(situation, row["first"])
+        # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
+        now = read or newest.get(row["server"]) or max(newest.values(), default=None)
         age = (
             f", the oldest of {_span(now - moment)} before the servers were read"
             if now and moment and now > moment

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
+from workbench.systems.ds389.detectors.clocks import skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
@@ -70,6 +71,8 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
 
 def told_by_status(situation: Situation) -> Iterator[Finding]:
     """What the last session of an agreement ended with: the same replica ID on both sides, or clocks too far apart."""
+    ahead = {one.server for one in skews(situation)}
+    consumers = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
     origins = Counter((one.suffix, one.origin) for one in situation.topology.replicas if one.origin)
     for (server, suffix, name), row in sorted(situation.statuses().items(), key=str):
         code, replica = row.get("status_code"), situation.replica(server, suffix)
@@ -90,7 +93,7 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
-        elif code == _TIME_SKEW:
+        elif code == _TIME_SKEW and not ahead & {server, consumers.get((server, suffix, name))}:
             yield Finding(
                 "CLOCK_AHEAD",
                 "error",

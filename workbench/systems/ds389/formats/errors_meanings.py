@@ -374,7 +374,7 @@ MEANINGS: dict[str, Meaning] = {
         ("ime skew", "lock skew", "djustment limit exceeded"),
         _REQUEST + r"(?:Incremental protocol: )?(?:[Ff]atal error - |Warning - |Warning: )?"
         r"(?:[Tt]oo much time skew|[Ee]xcessive clock skew|[Aa]djustment limit exceeded)"
-        r"(?: \((?P<seconds>-?\d+) secs?\))?",
+        r"(?: \((?P<seconds>-?\d+) secs?\)|; value - (?P<value>-?\d+), limit - (?P<limit>\d+))?",
     ),
     "keep_alive_created": _meaning(
         "the keep-alive entry of this server had to be made anew",

@@ -1,0 +1,218 @@
+"""Servers whose clock is ahead, or was: by how much, who refuses them, and until when they refuse writes themselves.
+
+A CSN is never taken back. A server whose clock was ahead goes on making CSNs of that time when the clock is right again, as long
+as they lie no more than a day ahead; beyond that it makes none: every client write ends with `Operations error (1)`.
+
+    clock     its files are of a time after the moment at which they were read
+    positions its own last CSN lies ahead of the newest time in its files
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.model import Finding, first_few, step
+from workbench.systems.ds389.rules.clocks import FURTHEST, HEALTH_LEVELS
+
+if TYPE_CHECKING:
+    from workbench.collected.readings import Reading
+    from workbench.diagnosing.situation import Situation
+
+_TIME_SKEW, _NO_CSN = 2, 8
+"""Codes of the last session: the other side's CSNs are too far away; the supplier cannot make a CSN itself."""
+_LEAST = timedelta(seconds=HEALTH_LEVELS[-1][0])
+_CLOSE = timedelta(minutes=1)
+
+
+@dataclass
+class Skew:
+    """What is wrong with the clock of one server, or with the CSNs that it made by it.
+
+    clock      how far its clock is ahead of the moment of reading; None: not at all, or not known
+    positions  how far its own last CSN lies ahead of the newest time in its files
+    last       that CSN, and when it lies
+    refusing   the links over which sessions fail for it
+    stopped    when it said that it makes no more CSNs, and how far these would have to lie ahead, in seconds
+    """
+
+    server: str
+    clock: timedelta | None = None
+    positions: timedelta = timedelta(0)
+    last: tuple[str, datetime] | None = None
+    refusing: list[Mapping[str, Any]] = field(default_factory=list)
+    stopped: tuple[datetime, int] | None = None
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ahead(self) -> timedelta:
+        """By how much, whichever shows it."""
+        return max(self.clock or timedelta(0), self.positions)
+
+
+def server_clocks(situation: Situation) -> Iterator[Finding]:
+    """One finding for each server whose clock is, or was, hours ahead of the others."""
+    found = skews(situation)
+    most = max((one.ahead for one in found), default=timedelta(0))
+    for one in found:
+        # A clock that is ahead pulls the CSNs of all servers along that accept its changes: they are not to blame.
+        if one.clock is None and any(other.clock for other in found if other is not one):
+            continue
+        if one.ahead + timedelta(minutes=1) >= most:
+            yield _finding(situation, one, [other for other in found if other is not one and other.clock is None])
+
+
+def skews(situation: Situation) -> list[Skew]:
+    """The servers whose clock or whose own CSNs are ahead by hours."""
+    newest = situation.newest()
+    readings = {one.server: one for one in situation.topology.readings}
+    statuses = situation.statuses()
+    found = []
+    for server in sorted({one.server for one in situation.topology.replicas}):
+        at = newest.get(server)
+        if at is None:
+            continue
+        one = Skew(server)
+        if server in readings and _right_when_read(situation, readings[server]):
+            at = readings[server].ended  # later lines are of before its clock was set back
+        elif server in readings and at - readings[server].ended >= _LEAST:
+            one.clock = at - readings[server].ended
+            one.evidence.append(
+                {"server": server, "read_at": readings[server].ended.isoformat(), "its_time": at.isoformat()}
+            )
+        for replica in situation.topology.replicas:
+            own = replica.vector.get(replica.origin or "") if replica.server == server else None
+            last = max((own and own.max) or "", replica.later.get(replica.origin or "", "")) if own else ""
+            made = situation.topology.system.moment(last) if last else None
+            if made and made - at >= _LEAST and made - at > one.positions:
+                one.positions = made - at
+            if made and (one.last is None or made > one.last[1]):
+                one.last = last, made
+        if one.ahead < _LEAST or one.last is None:
+            continue
+        one.evidence.append({"server": server, "position": one.last[0], "position_at": one.last[1].isoformat()})
+        one.stopped = _stopped(situation, server)
+        ends = {
+            (link.supplier, link.suffix, link.name): (link.supplier, link.consumer) for link in situation.topology.links
+        }
+        one.refusing = [
+            {"link": key[2], "suffix": key[1], "server": key[0], "status": row.get("status")}
+            for key, row in sorted(statuses.items(), key=str)
+            if server in ends.get(key, (key[0],))
+            and (row.get("status_code") == _TIME_SKEW or (row.get("status_code") == _NO_CSN and key[0] == server))
+        ]
+        found.append(one)
+    return found
+
+
+def _right_when_read(situation: Situation, reading: Reading) -> bool:
+    """True if its log has lines of the very time at which it was read: reading a changelog makes it write some."""
+    began, ended = reading.began - _CLOSE, reading.ended + _CLOSE
+    where = (pc.field("at") >= pa.scalar(began)) & (pc.field("at") <= pa.scalar(ended))
+    rows = situation.rows("messages", ["at"], where, snapshot=situation.topology.snapshot, server=reading.server)
+    return any(len(batch) for batch in rows)
+
+
+def _stopped(situation: Situation, server: str) -> tuple[datetime, int] | None:
+    """The last time at which the server logged that the CSN it needs lies beyond the limit."""
+    where = (pc.field("code") == "time_skew") & pc.starts_with(pc.field("function"), "_csngen_adjust_local")
+    last: tuple[datetime, int] | None = None
+    shown = situation.topology.snapshot
+    for batch in situation.rows("messages", ["at", "numbers"], where, snapshot=shown, server=server):
+        for row in batch.to_pylist():
+            value = dict(row["numbers"] or ()).get("value", "")
+            if row["at"] and value.lstrip("-").isdecimal() and (last is None or row["at"] > last[0]):
+                last = row["at"], int(value)
+    return last
+
+
+def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
+    assert one.last is not None, "a server without own changes is not looked at"
+    much, server = _days(one.ahead), one.server
+    grade = next((grade for seconds, grade in HEALTH_LEVELS if one.ahead.total_seconds() >= seconds), "info")
+    # CSNs may lie a day ahead of the clock, no more.
+    opens = one.last[1] - FURTHEST
+    beyond = one.ahead > FURTHEST
+    told = [
+        f"the clock of {server} is {much} ahead of the moment at which it was read"
+        if one.clock
+        else f"the clock of {server} was {much} ahead when it made its last change {one.last[0]}, and is no longer"
+    ]
+    if one.refusing:
+        links = ", ".join(dict.fromkeys(str(row["link"]) for row in one.refusing))
+        told.append(f"the sessions of {links} are refused because of it")
+    if dragged:
+        told.append(f"the CSNs of {', '.join(other.server for other in dragged)} were pulled forward, too")
+    if beyond and one.clock is None:
+        said = "has refused every write" if one.stopped else "refuses every write"
+        told.append(
+            f"{server} {said} since its clock was set back, and will until {opens:%Y-%m-%d %H:%M} UTC, when its CSNs lie no "
+            "more than a day ahead"
+        )
+    elif beyond:
+        told.append(
+            f"once the clock is right, {server} will refuse every write until {opens:%Y-%m-%d %H:%M} UTC, when its CSNs lie no "
+            "more than a day ahead"
+        )
+    evidence = [*one.evidence, *one.refusing]
+    if one.stopped:
+        evidence.append({"server": server, "at": one.stopped[0].isoformat(), "seconds_ahead": one.stopped[1]})
+    return Finding(
+        "CLOCK_AHEAD",
+        grade,
+        "; ".join(told),
+        server=server,
+        evidence=first_few(evidence),
+        root=f"the clock of {server} {'is' if one.clock else 'was'} {much} ahead" if grade == "error" else "",
+        fix=(_CLOCK if one.clock else _RIGHT, *((_way_out(situation, server),) if beyond else ())),
+    )
+
+
+_CLOCK = step(
+    "set the clock right, and see that a time service keeps it so, before anything else",
+    "each new change carries its time to every server that accepts it",
+    "CSNs are never taken back: those that were made stay ahead until time has caught up",
+)
+_RIGHT = step(
+    "see that a time service keeps the clock right",
+    "the CSNs that were made stay ahead until time has caught up",
+)
+
+
+def _way_out(situation: Situation, server: str) -> dict[str, str | None]:
+    """How a server comes to a new CSN generator: its own replica entry holds the state of the old one."""
+    others = sorted(
+        {one.server for one in situation.topology.replicas if one.origin and one.server != server}
+        - {one.server for one in skews(situation)}
+    )
+    source = others[0] if others else "a supplier whose CSNs are not ahead"
+    suffixes = sorted({one.suffix or "" for one in situation.topology.replicas if one.server == server})
+    stranded = sum(
+        1
+        for row in situation.verdicts.pending
+        if row["origin"] in _origins(situation, server) and row["server"] != server
+    )
+    return step(
+        f"with the clock right, make a new replica of {server}: save what only it has; for each suffix ({', '.join(suffixes)}) "
+        f"`dsconf {server} replication disable --suffix SUFFIX`, restart it, `dsconf {server} replication enable` with the "
+        f"replica ID that it has, create its agreements again, initialise it from {source}; then disable and enable each "
+        "agreement that gave up",
+        "an initialisation alone is refused as well: the state of the CSN generator is in the replica's own entry",
+        f"it throws away the changes that {server} made and no other server accepted"
+        + (" (they are listed as pending on the others)" if stranded else "")
+        + "; nsslapd-ignore-time-skew on every server is the other way, and moves the CSNs of all servers ahead for good",
+    )
+
+
+def _origins(situation: Situation, server: str) -> set[str]:
+    return {one.origin for one in situation.topology.replicas if one.server == server and one.origin}
+
+
+def _days(much: timedelta) -> str:
+    hours = much.total_seconds() / 3600
+    return f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} hours"
