@@ -261,6 +261,8 @@ class System:
     words         word of this vocabulary -> what people of this system call it, for readers of a report
     refill        the verb for giving a server all data of another one
     milestones    codes of messages that a line of time shows -> what happened, in a few words
+    link_failures gives what finds links that are switched on and do not run: (case, topology) -> by supplier, suffix and name
+                  `workbench.rules.link_failures.LinkFailure`; None: no evidence of it is known
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
@@ -307,6 +309,7 @@ class System:
     refill: str = "initialise"
     milestones: Mapping[str, str] = field(default_factory=dict)
     naming: Callable[[], Naming] | None = None
+    link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None
 
 
 REMOVED = "[secret removed]"
@@ -335,6 +338,9 @@ class Finding:
     items     the positions it is about
     evidence  rows that prove it, each a flat mapping
     fix       what to do: `repair`, `why`, and `caution` or None
+    reason    of a link that fails: why, one of `workbench.rules.link_failures.REASONS`
+    since     of a link that fails: from when on, as ISO text
+    waiting   of a link that fails: how many changes its supplier would send over it
     """
 
     code: str
@@ -347,6 +353,9 @@ class Finding:
     items: tuple[str, ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
     fix: tuple[Mapping[str, Any], ...] = ()
+    reason: str | None = None
+    since: str | None = None
+    waiting: int | None = None
 
 
 EVIDENCE_SHOWN = 10

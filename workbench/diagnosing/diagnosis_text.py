@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.matrix_text import matrix_text, outside_text
 from workbench.diagnosing.streams_text import streams_text
@@ -67,8 +68,12 @@ def summed(found: Row) -> dict[str, Any]:
             "on": sorted(lacks),
             "same": len(set(lacks.values())) < 2,
         }
+    failing = failing_rows(found)
     return {
         **counted,
+        "failing": failing,
+        "stuck_behind_failing": bool(counted["stuck"]["on"])
+        and all_behind(counted["stuck"]["on"], failing, found["links"]),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
@@ -190,20 +195,29 @@ def verdict_line(told: Row) -> str:
         said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
     if count := stranded["count"]:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
+    fails, waits = failing_say(told["failing"]), []
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
-        said.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["stuck"]["count"]:
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
-        said.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
+        if told["stuck_behind_failing"]:
+            what = "change" if count == 1 else "changes"
+            said.append(f"{least}{count:,} {what} {has} not arrived at {on}: {fails}")
+        else:
+            waits.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
+    if fails and not told["stuck_behind_failing"]:
+        said.append(fails)
+    first = 0 if not fails else len(said)  # what fails is graver than that nothing is missing
+    said += waits
     open_ = list(open_questions(told))
     if reason := _not_compared(told["nothing_to_compare"]):
         said.insert(
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        said.insert(0, "No change is known to be missing" if open_ else "No change is missing")
+        said.insert(first, "no change is known to be missing" if open_ else "no change is missing")
     line = one_cell("; ".join([*said, *open_]) + ".")
     return line[0].upper() + line[1:]
 

@@ -36,6 +36,9 @@ KEYS: Mapping[str, str] = {
     "links[].enabled": "the link is switched on; null: not told, or nobody knows whether the consumer asks",
     "links[].why": "why it does not run although it is switched on; null: nothing is known against it",
     "links[].automatic": "a consumer that it cannot bring up to date takes all data anew without being told to; null: not told",
+    "links[].failing": "why its sessions fail although it is switched on: a reason, see LINK_FAILING; null: nothing shows that",
+    "links[].fails": "the same in two or three words, more precise where the evidence is; null: nothing shows that",
+    "links[].means": "the collected server that an address of none of them probably means; null: nothing suggests one",
     "not_collected": "servers that there are, and of which the last snapshot does not tell what they have seen",
     "not_collected[].server": "name of the server, or where a link leads",
     "not_collected[].suffix": "suffix or domain; null: all of them",
@@ -47,6 +50,7 @@ KEYS: Mapping[str, str] = {
     "pairs[].suffix": "suffix or domain",
     "pairs[].link": "name of the link between the two; null: there is none",
     "pairs[].link_enabled": "the link is switched on; null: not told, or no link",
+    "pairs[].link_failing": "the reason for which what waits behind the link is not on its way, see LINK_FAILING; null: none",
     "pairs[].rules": "rule set by which the row was computed",
     "pairs[].would_contact": "the supplier would open a session, by what it remembers of the consumer, or the consumer asks; "
     "null: no link",
@@ -140,6 +144,9 @@ KEYS: Mapping[str, str] = {
     "findings[].fix[].repair": "the step",
     "findings[].fix[].why": "why it helps",
     "findings[].fix[].caution": "what it may cost; null: nothing known",
+    "findings[].reason": "why a link fails: one of the reasons below; null: the finding is about something else",
+    "findings[].since": "from when on a link fails, as far as the evidence shows; null: it does not, or it is about something else",
+    "findings[].waiting": "changes that the supplier of a failing link would send over it; null: not known, or not about a link",
     "floors": "each origin, where servers remember what they have seen for some time: what all of them have seen, and what may "
     "be forgotten",
     "floors[].suffix": "suffix or domain",

@@ -114,7 +114,7 @@ def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str
         if row["consumer"] == consumer
         and origin in row["to_send"]
         and row.get("delivers", True)  # a consumer may refuse what it is sent
-        and (not linked or (row["link"] and row["link_enabled"] is not False))
+        and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
     )
 
 

@@ -146,6 +146,14 @@ MEANINGS: dict[str, Meaning] = {
         "Replication bind with",
         r"Replication bind with (?P<method>\S+) auth (?P<outcome>failed|resumed)",
     ),
+    "connect_failed": _meaning(
+        "an attempt of this server to connect to another one or to log in there failed",
+        ("ould not send bind request", "ould not bind id"),
+        r"(?:Error: )?[Cc]ould not (?:send bind request for|bind) id \[[^\]]*\] authentication mechanism \[[^\]]*\]: "
+        r"error (?P<error>-?\d{1,9}) \([^)]*\)(?:, system error -?\d+ \([^)]*\), network error (?P<network>-?\d{1,9}) "
+        r"\(.*, host \"(?P<address>[^\"]*)\"\))?",
+        "slapi_ldap_bind",
+    ),
     # --- the anchor is not in the changelog
     "anchor_not_located": _meaning(
         "the changelog has no record of this change, so the session cannot start or go on there",
