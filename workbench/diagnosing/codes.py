@@ -43,7 +43,7 @@ GENERAL: Mapping[str, Code] = {
     ),
     "LINK_DISABLED": Code("the link exists but does not run", (WARNING,)),
     "LINK_FAILING": Code(
-        "the link is switched on, and no session over it succeeds; a warning where it may end by itself, or waits for its schedule",
+        "the link is switched on, and no session over it succeeds; a warning where it may end by itself or is closed",
         (WARNING, ERROR),
     ),
     "STALLED_BUT_GREEN": Code("the status says success while the consumer does not advance", (WARNING,)),

@@ -14,6 +14,7 @@ from workbench.diagnosing.tiers_text import tiers_text
 from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 from workbench.model import System
 from workbench.plain import aligned, one_cell
+from workbench.rules.link_failures import REASONS
 from workbench.rules.verdicts import MISSING, UNKNOWN
 
 Row = Mapping[str, Any]
@@ -335,6 +336,7 @@ def story_text(told: Row) -> str:
         for row in one["suppliers"]:
             link = f" over {row['link']}" if row["link"] else " (no link)"
             off = ", the link is disabled" if row["link_enabled"] is False else ""
+            off = f", the link fails ({REASONS[row['link_failing']]})" if row.get("link_failing") else off
             does = row["outcome"] or "does not read it"
             lines.append(
                 one_cell(f"    {row['supplier']}{link}: {row['decision'].replace('_', ' ')}, {does}{off}: {row['why']}")

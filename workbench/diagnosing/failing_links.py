@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.model import Finding
+from workbench.model import Finding, step
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
 from workbench.rules.vectors import last
 
@@ -39,15 +39,14 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             continue
         if failure.reason in TRANSIENT and not (waiting and oldest and oldest >= _LONG):
             continue
-        consumer = link.consumer or "an unknown server"
-        at = f" at {link.address}" if link.address and not link.consumer else ""
+        consumer = link.consumer or link.address or "an unknown server"
         says = "is closed" if failure.reason == SCHEDULE_CLOSED else "fails"
         since = f"since {failure.since:%Y-%m-%d %H:%M:%S} UTC ({failure.since_is}) " if failure.since else ""
         tried = f"; its log shows {_times(failure.attempts)} since then" if failure.attempts and failure.since else ""
         yield Finding(
-            LINK_FAILING,
+            "LINK_FAILING",
             "warning" if failure.reason in TRANSIENT or failure.reason == SCHEDULE_CLOSED else "error",
-            f"the link {link.name} from {link.supplier} to {consumer}{at} {says}: {failure.says}; "
+            f"the link {link.name} from {link.supplier} to {consumer} {says}: {failure.says}; "
             f"{since}{_behind(situation, link, pair, waiting, oldest)}{tried}",
             server=link.supplier,
             link=link.name,
@@ -144,6 +143,7 @@ def failing_rows(found: Row) -> list[dict[str, Any]]:
             "supplier": one["supplier"],
             "consumer": one["consumer"] or one["means"],
             "suffix": one["suffix"],
+            "reason": one["failing"],
             "why": one["fails"],
         }
         for one in found["links"]
@@ -156,14 +156,15 @@ def failing_say(rows: Sequence[Row]) -> str:
     """`the link a-to-b fails (invalid credentials)`, or how many fail and the first of them; empty if none does."""
     if not rows:
         return ""
+    closed = any(row["reason"] == SCHEDULE_CLOSED for row in rows)
     if len(rows) == 1:
-        return f"the link {rows[0]['name']} fails ({rows[0]['why']})"
+        return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} ({rows[0]['why']})"
     by_why: dict[str, list[str]] = {}
     for row in rows[:_NAMED]:
         by_why.setdefault(row["why"], []).append(row["name"])
-    named = ", ".join(f"{' and '.join(names)} ({why})" for why, names in by_why.items())
-    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    return f"{len(rows)} links fail: {named}{more}"
+    named = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_why.items())
+    more = f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{more}"
 
 
 def all_behind(servers: Iterable[str], failing: Sequence[Row], links: Sequence[Row]) -> bool:
@@ -175,9 +176,56 @@ def all_behind(servers: Iterable[str], failing: Sequence[Row], links: Sequence[R
 
 
 def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[str]:
-    """The links to a server that fail, for a sentence about what it waits for."""
+    """The links to a server that fail and are a finding, for a sentence about what it waits for."""
+    if any(row["unrelated"] and (row["consumer"], row["suffix"]) == (server, suffix) for row in situation.pairs):
+        return []  # not the links are to be mended, but the data
     return [
         link.name
         for link in situation.topology.links
         if link.blocked and link.suffix == suffix and server in (link.consumer, link.failure and link.failure.means)
     ]
+
+
+def no_way_now(failing: Sequence[str]) -> str:
+    """Why no server would send what another one waits for."""
+    if not failing:
+        return "nobody would send them now"
+    links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"
+    return f"no session delivers them, because the {links} not run"
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    """`a, b and c`; of many the first few."""
+    named = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+    return f" {word} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+
+
+def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:
+    """What to do about changes that no session delivers as the servers are now."""
+    if failing:
+        return step(
+            f"do what LINK_FAILING says on {_listed(failing, 'or')}",
+            f"they arrive as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
+        )
+    if any(
+        one["unrelated"] and (one["consumer"], one["suffix"]) == (row["server"], row["suffix"])
+        for one in situation.pairs
+    ):
+        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
+    feeding = {
+        link.supplier
+        for link in situation.topology.links
+        if link.runs and link.suffix == row["suffix"] and link.consumer == row["server"]
+    }
+    waiting = {
+        one["server"]
+        for one in situation.verdicts.pending
+        if (one["suffix"], one["origin"]) == (row["suffix"], row["origin"])
+    }
+    if feeding and feeding <= waiting:
+        through = _listed(sorted(feeding), "and")
+        wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"
+        return step(
+            f"mend first what keeps them from {through}", f"{row['server']} gets them from {through}, which {wait}"
+        )
+    return step("see the findings on the links to this server", "as the servers are now, no session delivers them")

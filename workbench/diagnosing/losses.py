@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.failing_links import mend_first, no_way_now, waits_behind
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -279,7 +280,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         # A node that is stuck itself sends what it has, which is not all of them.
         them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
-        who = who if row["suppliers"] else "nobody would send them now"
+        failing = () if row["suppliers"] else waits_behind(situation, row["server"], row["suffix"])
+        who = who if row["suppliers"] else no_way_now(failing)
         gone = f"; {_some(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
@@ -291,7 +293,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             items=(row["first"], row["last"]),
             evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
             fix=(
-                _NO_SESSION
+                mend_first(situation, row, failing)
                 if not row["suppliers"]
                 else _NEXT_LOOK
                 if situation.topology.system.streaming or situation.topology.system.tiering
@@ -311,7 +313,6 @@ _NEXT_LOOK = step(
     "see that the server still fetches from one of them, and applies what it fetched",
     "they arrive as soon as it does: no transaction before them has to be waited for",
 )
-_NO_SESSION = step("see the findings on the links to this server", "as the servers are now, no session delivers them")
 
 
 def _span(passed: timedelta) -> str:

@@ -51,6 +51,7 @@ KEYS: Mapping[str, str] = {
     "pairs[].link": "name of the link between the two; null: there is none",
     "pairs[].link_enabled": "the link is switched on; null: not told, or no link",
     "pairs[].link_failing": "the reason for which what waits behind the link is not on its way, see LINK_FAILING; null: none",
+    "pairs[].link_opens": "when a link that is outside its schedule runs again; null: it is not, or nobody knows",
     "pairs[].rules": "rule set by which the row was computed",
     "pairs[].would_contact": "the supplier would open a session, by what it remembers of the consumer, or the consumer asks; "
     "null: no link",
@@ -145,7 +146,7 @@ KEYS: Mapping[str, str] = {
     "findings[].fix[].why": "why it helps",
     "findings[].fix[].caution": "what it may cost; null: nothing known",
     "findings[].reason": "why a link fails: one of the reasons below; null: the finding is about something else",
-    "findings[].since": "from when on a link fails, as far as the evidence shows; null: it does not, or it is about something else",
+    "findings[].since": "from when on a link fails, as ISO time; null: no evidence shows it, or it is about something else",
     "findings[].waiting": "changes that the supplier of a failing link would send over it; null: not known, or not about a link",
     "floors": "each origin, where servers remember what they have seen for some time: what all of them have seen, and what may "
     "be forgotten",

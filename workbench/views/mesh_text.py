@@ -47,6 +47,12 @@ def link_says(link: Row) -> dict[str, str]:
     if link["enabled"] is False:
         label = f"off, {waiting:,} wait" if waiting else "off"
         return {"label": label, "says": f"switched off; {what} would go over it{oldest}" if waiting else "switched off"}
+    if why := link.get("failing"):
+        label = f"{why}, {waiting:,} wait" if waiting else why
+        return {
+            "label": label,
+            "says": f"fails ({why}); {what} would go over it{oldest}" if waiting else f"fails ({why})",
+        }
     if never:
         lacks = f"{'' if over['exact'] else 'at least '}{_changes(never)}"
         wait = f"; {what} to send{oldest}" if waiting else ""

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from workbench.collected.links import not_deleted
@@ -30,6 +30,7 @@ from workbench.rules.link_failures import (
     SCHEDULE_CLOSED,
     TLS,
     UNREACHABLE,
+    TRANSIENT,
     WRONG_SUFFIX,
     LinkFailure,
 )
@@ -38,8 +39,8 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
-from workbench.systems.ds389.rules.ldap_results import in_words
-from workbench.systems.ds389.rules.link_reasons import NOTHING_LISTENS, Cause, cause_of, encrypted, opens_at
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
+from workbench.systems.ds389.rules.link_reasons import NO_TLS, NOTHING_LISTENS, Cause, cause_of, encrypted, opens_at
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -62,8 +63,8 @@ _LINES: Mapping[str, frozenset[str]] = {
 }
 """Reason -> codes of the lines that tell of an attempt which failed for it."""
 _RUNS = frozenset({"acquired", "released"})
-_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS)
-_REFUSES_ALL = 53
+_SWITCHED = "agreement_switched"
+_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | {_SWITCHED})
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
 
@@ -73,7 +74,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
     statuses = _statuses(case, shown.snapshot)
     found: dict[LinkKey, LinkFailure] = {}
     failing: dict[str, list[_Failing]] = {}
-    places = _Addresses(shown)
+    places = _Addresses(case, shown)
     for link in shown.links:
         key = link.supplier, link.suffix, link.name
         row = statuses.get(key, {})
@@ -112,11 +113,12 @@ class _Failing:
     row: Row
     cause: Cause
     counts: Counter[str] = field(default_factory=Counter)
-    first: datetime | None = None
+    firsts: dict[str, datetime] = field(default_factory=dict)
     last: datetime | None = None
     kept: list[dict[str, Any]] = field(default_factory=list)
     expired: bool = False
     network: int | None = None
+    switched: datetime | None = None
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     @property
@@ -130,7 +132,9 @@ class _Failing:
         if place.at and self.ended and place.at <= self.ended + timedelta(seconds=1):
             return
         self.counts[row["code"]] += 1
-        self.first, self.last = self.first or place.at, place.at or self.last
+        if place.at:
+            self.firsts.setdefault(row["code"], place.at)
+            self.last = place.at
         if len(self.kept) < EVIDENCE_SHOWN:
             self.kept.append(line_shown(row, place))
         numbers = dict(row["numbers"] or ())
@@ -146,8 +150,14 @@ class _Failing:
         self.counts.clear()
         self.kept.clear()
         self.refusals.clear()
-        self.first = self.last = self.network = None
+        self.firsts.clear()
+        self.last = self.network = None
         self.expired = False
+
+    @property
+    def first(self) -> datetime | None:
+        """The first failed attempt since the last session. A line with the address tells it apart from an older agreement's."""
+        return self.firsts.get("connect_failed") or min(self.firsts.values(), default=None)
 
     @property
     def attempts(self) -> int | None:
@@ -173,7 +183,9 @@ def _read(log: Any, failing: Iterable[_Failing]) -> None:
             one = addressed.get(address) if address else refused[0] if len(refused) == 1 else None
         if one is None:
             continue
-        if row["code"] in _RUNS and one.cause.reason != BACKING_OFF:
+        if row["code"] == _SWITCHED:
+            one.switched = place.at if numbers.get("state") == "enabled" else None
+        elif row["code"] in _RUNS and one.cause.reason != BACKING_OFF:
             one.forget()
         elif row["code"] == "bind" and numbers.get("outcome") == "resumed":
             if one.cause.reason in _CONNECTING:
@@ -185,12 +197,22 @@ def _read(log: Any, failing: Iterable[_Failing]) -> None:
 class _Addresses:
     """Where the collected servers listen, by their own vectors and by the links that lead to them."""
 
-    def __init__(self, shown: Topology) -> None:
+    def __init__(self, case: Case, shown: Topology) -> None:
         self.shown = shown
         self.of: dict[str, Counter[str]] = {}
+        self.silent: dict[str, str] = {}
+        """Address -> a server that did not answer, and whose log names the address as its own."""
         for link in shown.links:
             if link.consumer and link.address:
                 self.of.setdefault(link.consumer, Counter())[link.address] += 1
+        mine = {(one.suffix, one.origin): one.server for one in shown.replicas if one.origin}
+        for row in case.arrow("vectors").select(["snapshot", "suffix", "origin", "url", "kind"]).to_pylist():
+            server = mine.get((row["suffix"], row["origin"]))
+            if server and row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]:
+                self.of.setdefault(server, Counter())[row["url"].partition("://")[2].strip("/").lower()] += 1
+        for one in case.inputs:
+            if one.server in shown.down:
+                self.silent |= dict.fromkeys(one.facts.get("addresses", {}), one.server)
 
     def meant(self, link: Link) -> tuple[str, str] | None:
         """(server, address) of the consumer that a link probably means to reach at another address; None: nothing tells.
@@ -214,12 +236,18 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
     """The failure with all that the logs add to the status."""
     link, cause, meant = one.link, one.cause, None
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
-    down = link.consumer in shown.down
-    if cause.reason == BIND_REFUSED and one.expired:
-        says = f"the password of {one.row.get('login') or 'its login'} on the consumer has expired: {in_words(cause.code)}"
+    silent = places.silent.get((link.address or "").lower()) if link.consumer is None else None
+    down = bool(silent) or link.consumer in shown.down
+    if cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
+        says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
+        cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
+    elif cause.reason == BIND_REFUSED and one.expired:
+        says = (
+            f"the password of {one.row.get('login') or 'its login'} on the consumer has expired: {in_words(cause.code)}"
+        )
         cause = replace(cause, reason=PASSWORD_EXPIRED, says=says, short="password expired")
     elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
-        cause = _not_reached(one, down)
+        cause = _not_reached(one, silent or link.consumer if down else None)
         again = _started_again(one, logs) if cause.reason in (REFUSED, UNREACHABLE) and not down else None
         if again:
             says = f"{link.consumer} started again at {again:%Y-%m-%d %H:%M:%S}, and the supplier has not tried since"
@@ -233,17 +261,20 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
         if others and link.suffix not in others:
             says = f"{cause.says}: it has {', '.join(others)}"
             cause = replace(cause, reason=WRONG_SUFFIX, says=says, short="wrong suffix")
-    means = meant[0] if meant and meant[0] != link.consumer else None
+    means = silent or (meant[0] if meant and meant[0] != link.consumer else None)
     if meant and cause.reason == TLS:
         meant = None  # the encrypted port is another one, so the address may be right
         cause = replace(cause, says=cause.says + (f"; it probably means {means}" if means else ""))
     elif meant:
-        who = f"; it probably means {means}, which" if means else f"; {meant[0]}"
-        cause = replace(cause, says=f"{cause.says}{who} other links reach at {meant[1]}")
-    since, since_is = (one.ended, "its last session ended") if one.ended else (one.first, "its log first shows a failure")
+        who = f"; it probably means {means}: " if means else "; "
+        cause = replace(cause, says=f"{cause.says}{who}the other files name {meant[1]} as the address of {meant[0]}")
+    since, since_is = (
+        (one.ended, "its last session ended") if one.ended else (one.first, "its log first shows a failure")
+    )
     agreement = Agreement(
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
+        cause.short != NO_TLS,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
@@ -257,18 +288,22 @@ def _status(row: Row) -> dict[str, Any]:
     return shown | {"ended_at": row["ended_at"].isoformat() if row.get("ended_at") else None}
 
 
-def _not_reached(one: _Failing, down: bool) -> Cause:
-    """What kept the supplier from connecting, by the network error in its log."""
+def _not_reached(one: _Failing, down: str | None) -> Cause:
+    """What kept the supplier from connecting, by the network error in its log. `down`: the consumer did not answer."""
     address, code = one.link.address or "its address", one.cause.code
-    if one.network in NOTHING_LISTENS:
-        who = f": {one.link.consumer} did not answer when it was collected" if down else ""
-        says = f"connection refused, nothing listens at {address}{who} (code {code})"
+    if one.network in NOTHING_LISTENS or down:
+        what = (
+            f"connection refused, nothing listens at {address}" if one.network in NOTHING_LISTENS else "no connection"
+        )
+        says = f"{what}{f'; {down} did not answer when it was collected' if down else ''}: {in_words(code)}"
         return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else "connection refused")
     if encrypted(one.row.get("transport")) and one.network is not None:
-        says = f"{address} accepts connections, and no encrypted connection comes about (code {code})"
+        says = f"{address} accepts connections, and no encrypted connection comes about: {in_words(code)}"
         return Cause(TLS, code, says, "TLS fails")
-    who = f"{one.link.consumer} did not answer when it was collected, either" if down else f"no connection to {address}"
-    return Cause(UNREACHABLE, code, f"{who}: {in_words(code)}", "consumer down" if down else "no connection")
+    if encrypted(one.row.get("transport")) and one.link.consumer:
+        says = f"no encrypted connection to {address} comes about, and {one.link.consumer} runs: {in_words(code)}"
+        return Cause(TLS, code, says, "TLS fails")
+    return Cause(UNREACHABLE, code, f"no connection to {address}: {in_words(code)}", "no connection")
 
 
 def _started_again(one: _Failing, logs: Iterable[Any]) -> datetime | None:
@@ -292,8 +327,9 @@ def _refusing(one: _Failing, consumer: Any) -> Cause | None:
     if not looping:
         return None
     csn, error = min(looping)
+    one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
     what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
-    if error == _REFUSES_ALL:
+    if error == REFUSES_ALL:
         says = f"{what}, as a backend with nsslapd-readonly: on does"
         return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
     return Cause(REFUSED, error, what, f"change refused, {in_words(error)}")
@@ -307,13 +343,13 @@ def _closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | 
     if not schedule or read is None:
         return None
     zones = {zone for one in mine for zone in one.facts.get("zones", {})}
-    zone = _zone(next(iter(zones))) if len(zones) == 1 else timezone.utc
+    zone = _zone(next(iter(zones))) if len(zones) == 1 else UTC
     now = read.astimezone(zone).replace(tzinfo=None)
     opens = opens_at(schedule, now)
     if opens == now:
         return None
     assumed = "" if len(zones) == 1 else ", if the clock of the server runs in UTC"
-    until = opens.replace(tzinfo=zone).astimezone(timezone.utc) if opens else None
+    until = opens.replace(tzinfo=zone).astimezone(UTC) if opens else None
     when = f"it opens at {until:%Y-%m-%d %H:%M} UTC{assumed}" if until else "it never opens"
     agreement = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
     return LinkFailure(

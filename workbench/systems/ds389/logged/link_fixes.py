@@ -32,7 +32,9 @@ Fix = Mapping[str, str | None]
 class Agreement:
     """What the commands need of an agreement. `consumer` is the server, or the address if no file tells which server it is.
 
-    meant  the address at which the agreement should reach its consumer, where that is another one
+    meant       the address at which the agreement should reach its consumer, where that is another one
+    down        the consumer did not answer when it was collected
+    offers_tls  False: the consumer has no encryption
     """
 
     name: str
@@ -43,6 +45,7 @@ class Agreement:
     login: str = ""
     meant: str | None = None
     down: bool = False
+    offers_tls: bool = True
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -108,11 +111,22 @@ def _expired(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _encryption(link: Agreement) -> tuple[Fix, ...]:
+    if not link.offers_tls:
+        return (
+            step(
+                f"give {link.consumer} a certificate and switch encryption on, {_run(link.consumer, 'security', 'enable')}, then "
+                f"restart {link.consumer}; or let the agreement connect without it, {_set(link, '--conn-protocol', 'LDAP')}",
+                "the agreement asks for an encrypted connection, and its consumer offers none",
+                "without encryption the password of the login and all changes cross the network readable",
+            ),
+            _again(link),
+        )
     return (
         step(
             f"compare the certificate of {link.consumer}, {_run(link.consumer, 'security', 'certificate', 'list')}, with the "
             f"authorities that {link.supplier} trusts, {_run(link.supplier, 'security', 'ca-certificate', 'list')}",
-            "the supplier must trust the issuer, the certificate must be valid today, and its name must be the host in the agreement",
+            "the supplier must trust the issuer, the certificate must be valid today, and its name must be the host in the "
+            "agreement",
         ),
         step(
             "where the authority is missing, "
@@ -127,11 +141,15 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
 def _address(link: Agreement) -> tuple[Fix, ...]:
     host, _, port = (link.meant or "").rpartition(":")
     if link.meant:
+        old_host, _, old_port = link.address.rpartition(":")
+        words = [*(("--host", host) if host != old_host else ()), *(("--port", port) if port != old_port else ())]
+        again = f", and restart {link.supplier}: 2.3.1 was seen to use a damaged name after its host was changed"
         return (
             step(
-                f"correct the address of the agreement, {_set(link, '--host', host, '--port', port)}",
+                f"correct the address of the agreement, {_set(link, *words)}",
                 f"{link.meant} is where the other collected files say that its consumer listens",
-                "check first that this is the server that the agreement is meant for",
+                "check first that this is the server that the agreement is meant for"
+                + (again if "--host" in words else ""),
             ),
             _again(link),
         )
@@ -158,8 +176,8 @@ def _replica(link: Agreement) -> tuple[Fix, ...]:
             f"make {link.suffix} a replica there, "
             + _run(link.consumer, "replication", "enable", "--suffix", link.suffix, "--role", "ROLE"),
             "a consumer takes changes only for suffixes that it replicates",
-            "with the role that it had, and of a supplier with the replica ID that it had; or remove the agreement if this server is "
-            "no longer to get changes",
+            "with the role that it had, and of a supplier with the replica ID that it had; or remove the agreement if this "
+            "server is no longer to get changes",
         ),
         step(
             f"then initialise it, {_run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
@@ -217,7 +235,8 @@ def _read_only(link: Agreement) -> tuple[Fix, ...]:
             + _run(link.consumer, "backend", "suffix", "set", "--disable-readonly", link.suffix),
             "a backend with nsslapd-readonly: on refuses changes from suppliers, too; the supplier sends them again by itself "
             "once it is off",
-            "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in cn=config",
+            "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
+            "cn=config",
         ),
     )
 
@@ -236,7 +255,7 @@ def _clocks(link: Agreement) -> tuple[Fix, ...]:
 def _busy(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
-            f"see which supplier has {link.consumer}; if it has it for minutes, set nsds5ReplicaReleaseTimeout on {link.consumer}, "
+            f"see which supplier has {link.consumer}; if it has it for minutes, set nsds5ReplicaReleaseTimeout, "
             + _run(link.consumer, "replication", "set", "--suffix", link.suffix, "--repl-release-timeout", "60"),
             "a consumer takes one session at a time; with the time-out the supplier that has it yields",
         ),
@@ -246,8 +265,8 @@ def _busy(link: Agreement) -> tuple[Fix, ...]:
 def _wait(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
-            f"collect again in some minutes; if it still fails, read the errors logs of {link.supplier} and {link.consumer} at that "
-            "time",
+            f"collect again in some minutes; if it still fails, read the errors logs of {link.supplier} and {link.consumer} at "
+            "that time",
             "the supplier tries again by itself, at the latest every five minutes",
         ),
     )
@@ -256,7 +275,8 @@ def _wait(link: Agreement) -> tuple[Fix, ...]:
 def _look(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
-            f"read the errors logs of {link.supplier} and {link.consumer} at the time of the last attempt, mend what they say, and start "
+            f"read the errors logs of {link.supplier} and {link.consumer} at the time of the last attempt, mend what they say, "
+            "and start the agreement again, "
             + _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
             "the status names the failure, and no collected file its cause",
         ),

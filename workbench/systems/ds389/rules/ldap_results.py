@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 RESULTS: Mapping[int, str] = {
     1: "operations error",
+    2: "protocol error",
     3: "time limit exceeded",
     7: "authentication method not supported",
     8: "strong authentication required",
@@ -46,6 +47,10 @@ RESULTS: Mapping[int, str] = {
     91: "connect error",
 }
 """The codes of servers, and those with which a client library says that there was no answer."""
+
+
+REFUSES_ALL = 53
+"""What a server answers to every change while its backend is read-only."""
 
 
 def in_words(code: int) -> str:

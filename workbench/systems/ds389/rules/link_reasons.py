@@ -40,6 +40,9 @@ _NO_CONNECTION = frozenset({-1, -5, -11, 81, 85, 91, 52})
 _ENCRYPTED = frozenset({"ldaps", "ssl", "tls", "starttls"})
 """Values of nsDS5ReplicaTransportInfo, in lower case, with which the connection is encrypted."""
 
+NO_TLS = "no TLS at the consumer"
+"""In a few words, where the consumer has no encryption at all."""
+
 NOTHING_LISTENS = frozenset({107, 111})
 """Network errors of an attempt to connect to a port that nothing listens at, as the errors log of the supplier names them."""
 
@@ -57,7 +60,6 @@ _LOGIN = {
 }
 _SESSION: Mapping[int, tuple[str, str, str]] = {
     1: (BUSY, "another supplier has the consumer", "consumer busy"),
-    2: (CLOCK_REFUSED, "the clocks are too far apart", "clocks too far apart"),
     3: (PERMISSION, "the consumer does not allow the supplier's login to send changes", "no permission"),
     4: (REFUSED, "the consumer could not read the request", "request not understood"),
     6: (NO_SUCH_REPLICA, "the consumer does not replicate this suffix", "no such replica"),
@@ -68,7 +70,6 @@ _SESSION: Mapping[int, tuple[str, str, str]] = {
     16: (BACKING_OFF, "the consumer ended the session, or the connection broke", "session broken off"),
     17: (UNREACHABLE, "the consumer did not answer in time", "timeout"),
     18: (BACKING_OFF, "the last session broke off", "session broken off"),
-    19: (NOT_INITIALISED, "the consumer is not initialised", "not initialised"),
 }
 """The supplier's own codes of an attempt that reached the consumer."""
 
@@ -103,11 +104,9 @@ def _of_data(code: int, text: str) -> Cause:
     if "generation" in text:
         says = "supplier and consumer have data of different generations"
         return Cause(GENERATION_DIFFERS, code, f"{says} (code {code})", "different generations")
-    if "skew" in text:
+    if "skew" in text or code == 2:
         return Cause(CLOCK_REFUSED, code, f"the clocks are too far apart (code {code})", "clocks too far apart")
-    if code == 19:
-        return Cause(NOT_INITIALISED, code, f"the consumer is not initialised (code {code})", "not initialised")
-    return Cause(UNKNOWN, code, f"the session ended with a fatal error (code {code})", "fatal error")
+    return Cause(NOT_INITIALISED, code, f"the consumer is not initialised (code {code})", "not initialised")
 
 
 def _of_connection(code: int, transport: str | None) -> Cause:
@@ -115,6 +114,8 @@ def _of_connection(code: int, transport: str | None) -> Cause:
     words = in_words(code)
     if code == 13:
         return Cause(TLS, code, f"the consumer accepts logins over encrypted connections only: {words}", "needs TLS")
+    if code in (2, 52) and encrypted(transport):
+        return Cause(TLS, code, f"the consumer does not offer StartTLS: {words}", NO_TLS)
     if code in (-11, 91) and encrypted(transport):
         return Cause(TLS, code, f"the encrypted connection was not established: {words}", "TLS fails")
     if code in _NO_CONNECTION:
