@@ -60,7 +60,7 @@ def summed(found: Row) -> dict[str, Any]:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     for name, sent in (("waiting", True), ("stuck", False)):
-        rows = [row for row in found["pending"] if bool(row["suppliers"]) is sent]
+        rows = [row for row in found["pending"] if bool(row["suppliers"] or row.get("through")) is sent]
         lacks: dict[str, int] = {}
         for row in rows:
             lacks[row["server"]] = lacks.get(row["server"], 0) + row["count"]
@@ -74,7 +74,7 @@ def summed(found: Row) -> dict[str, Any]:
         **counted,
         "failing": failing,
         "stuck_behind_failing": bool(counted["stuck"]["on"])
-        and all_behind(counted["stuck"]["on"], failing, found["links"]),
+        and all_behind(counted["stuck"]["on"], failing, found.get("links", ())),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),

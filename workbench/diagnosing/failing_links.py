@@ -136,7 +136,9 @@ def _span(passed: timedelta) -> str:
 
 def failing_rows(found: Row) -> list[dict[str, Any]]:
     """The links of a diagnosis that fail, and of which a finding says so: name, supplier, consumer (None), suffix, why."""
-    told = {(one["server"], one["suffix"], one["link"]) for one in found["findings"] if one["code"] == LINK_FAILING}
+    told = {
+        (one["server"], one["suffix"], one["link"]) for one in found.get("findings", ()) if one["code"] == LINK_FAILING
+    }
     return [
         {
             "name": one["name"],
@@ -146,7 +148,7 @@ def failing_rows(found: Row) -> list[dict[str, Any]]:
             "reason": one["failing"],
             "why": one["fails"],
         }
-        for one in found["links"]
+        for one in found.get("links", ())
         if one.get("failing") and one["failing"] not in TRANSIENT
         and (one["supplier"], one["suffix"], one["name"]) in told
     ]  # fmt: skip
@@ -192,6 +194,12 @@ def no_way_now(failing: Sequence[str]) -> str:
         return "nobody would send them now"
     links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"
     return f"no session delivers them, because the {links} not run"
+
+
+def passed_on(through: Sequence[str]) -> str:
+    """How changes come that nobody would send now."""
+    waits = "waits for them itself" if len(through) == 1 else "wait for them themselves"
+    return f"they come through {_listed(through, 'or')}, which {waits}"
 
 
 def _listed(names: Sequence[str], word: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
-from workbench.diagnosing.failing_links import mend_first, no_way_now, waits_behind
+from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -280,8 +280,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         # A node that is stuck itself sends what it has, which is not all of them.
         them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
-        failing = () if row["suppliers"] else waits_behind(situation, row["server"], row["suffix"])
-        who = who if row["suppliers"] else no_way_now(failing)
+        coming = row["suppliers"] or row.get("through")
+        failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
+        who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(failing)
         gone = f"; {_some(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
@@ -294,7 +295,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
             fix=(
                 mend_first(situation, row, failing)
-                if not row["suppliers"]
+                if not coming
                 else _NEXT_LOOK
                 if situation.topology.system.streaming or situation.topology.system.tiering
                 else _NEXT_SESSION,

@@ -119,6 +119,7 @@ KEYS: Mapping[str, str] = {
     "pending[].last": "the last",
     "pending[].available": "how many of them are still in a supplier's present log",
     "pending[].suppliers": "who would send them now",
+    "pending[].through": "where nobody would send them now: servers that wait for them too, and pass them on over links that run",
     "pending[].counted": "false: only places that something names were counted, for the log between was not collected",
     "pending[].bytes": "of the log, where nodes pull a physical one; null: nobody knows",
     "unknown": "stretches of which nothing proves whether the server has the changes; never counted as missing",

@@ -17,6 +17,7 @@ import numpy as np
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
+from workbench.diagnosing.arriving import mark_what_comes_through
 from workbench.diagnosing.proofs import Proofs, resets_of
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
 from workbench.engine.logs import StoredLog
@@ -261,6 +262,7 @@ class _Suffix:
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
             self._pending(server)
+        mark_what_comes_through(self.found.pending, self.pairs, self.suffix)
         self._stranded()
 
     def _proofs(self, server: _Server) -> Proofs:

@@ -1,7 +1,7 @@
 """Why agreements that are switched on do not run: the status of the last attempt, made precise by the errors logs.
 
-The status is the last word: the first session that runs overwrites it. Logs are read only where a status tells of a failure,
-so a healthy mesh costs nothing.
+The status is the last word, for the first session that runs overwrites it; only a login that succeeds after a failed one may
+leave the old status, and stands in the log. Logs are read only where a status tells of a failure: a healthy mesh costs nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from workbench.rules.link_failures import (
     REFUSED,
     SCHEDULE_CLOSED,
     TLS,
-    UNREACHABLE,
     TRANSIENT,
+    UNREACHABLE,
     WRONG_SUFFIX,
     LinkFailure,
 )
@@ -40,7 +40,15 @@ from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
-from workbench.systems.ds389.rules.link_reasons import NO_TLS, NOTHING_LISTENS, Cause, cause_of, encrypted, opens_at
+from workbench.systems.ds389.rules.link_reasons import (
+    BROKEN,
+    NO_TLS,
+    NOTHING_LISTENS,
+    Cause,
+    cause_of,
+    encrypted,
+    opens_at,
+)
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -91,7 +99,9 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         _read(log, failing.get(log.server, ()))
     for one in (one for mine in failing.values() for one in mine):
         key = one.link.supplier, one.link.suffix, one.link.name
-        found[key] = _told(shown, one, places, logs)
+        # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
+        if not (one.healed and one.connecting):
+            found[key] = _told(shown, one, places, logs)
     return found
 
 
@@ -117,6 +127,7 @@ class _Failing:
     last: datetime | None = None
     kept: list[dict[str, Any]] = field(default_factory=list)
     expired: bool = False
+    healed: bool = False
     network: int | None = None
     switched: datetime | None = None
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -131,6 +142,7 @@ class _Failing:
         """One line that tells of a failed attempt since the last session."""
         if place.at and self.ended and place.at <= self.ended + timedelta(seconds=1):
             return
+        self.healed = False
         self.counts[row["code"]] += 1
         if place.at:
             self.firsts.setdefault(row["code"], place.at)
@@ -145,8 +157,14 @@ class _Failing:
         if row["code"] == "retry_later" and row["position"] and numbers.get("error"):
             self.refusals[row["position"], int(numbers["error"])] += 1
 
+    @property
+    def connecting(self) -> bool:
+        """True if it did not get as far as a session: a login that succeeds later is the end of that."""
+        return self.cause.reason in _CONNECTING or self.cause.short == BROKEN
+
     def forget(self) -> None:
-        """A session ran: what was before is healed."""
+        """A session ran, or the login that failed succeeded: what was before is healed."""
+        self.healed = True
         self.counts.clear()
         self.kept.clear()
         self.refusals.clear()
@@ -188,7 +206,7 @@ def _read(log: Any, failing: Iterable[_Failing]) -> None:
         elif row["code"] in _RUNS and one.cause.reason != BACKING_OFF:
             one.forget()
         elif row["code"] == "bind" and numbers.get("outcome") == "resumed":
-            if one.cause.reason in _CONNECTING:
+            if one.connecting and not (place.at and one.ended and place.at <= one.ended):
                 one.forget()
         elif row["code"] in _LINES.get(one.cause.reason, ()):
             one.add(row, place)

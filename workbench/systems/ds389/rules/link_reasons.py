@@ -40,8 +40,9 @@ _NO_CONNECTION = frozenset({-1, -5, -11, 81, 85, 91, 52})
 _ENCRYPTED = frozenset({"ldaps", "ssl", "tls", "starttls"})
 """Values of nsDS5ReplicaTransportInfo, in lower case, with which the connection is encrypted."""
 
+BROKEN = "connection broke"
 NO_TLS = "no TLS at the consumer"
-"""In a few words, where the consumer has no encryption at all."""
+"""In a few words: where an old connection was found broken, and where the consumer has no encryption at all."""
 
 NOTHING_LISTENS = frozenset({107, 111})
 """Network errors of an attempt to connect to a port that nothing listens at, as the errors log of the supplier names them."""
@@ -90,6 +91,9 @@ def cause_of(status: str | None, transport: str | None = None) -> Cause | None:
     if not found or not (code := int(found[1])):
         return None
     text = found[2].lower()
+    if "unable to receive the response" in text and code in _NO_CONNECTION:
+        # A consumer that restarted: its old connection is found broken, and the next attempt opens a new one.
+        return Cause(BACKING_OFF, code, f"the connection broke as the session began: {in_words(code)}", BROKEN)
     if "ldap error" in text or code < 0:
         return _of_connection(code, transport)
     if "password" in text and "expired" in text:
