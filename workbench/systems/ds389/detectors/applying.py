@@ -68,21 +68,26 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         for key, count in attempts.counts.items():
             if count >= _LOOPS_FROM and (key not in looping or count > looping[key].counts[key]):
                 looping[key] = attempts
+    alike: dict[tuple[str, str | None, int | None], list[Key]] = {}
     for key in sorted(looping, key=str):
-        server, suffix, csn = key
-        told = looping[key]
-        result = next((one.results[key] for one in (told, *sources) if key in one.results), None)
+        result = next((one.results[key] for one in (looping[key], *sources) if key in one.results), None)
+        alike.setdefault((key[0], key[1], result), []).append(key)
+    for (server, suffix, result), keys in alike.items():
+        most = max(keys, key=lambda key: looping[key].counts[key])
+        told, origins = looping[most], sorted({origin_of(csn) for _, _, csn in keys})
         answer = f" with {in_words(result)}" if result is not None else ""
+        changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
+        it = "it" if len(keys) == 1 else "them"
         yield Finding(
             "APPLY_RETRY_LOOP",
             "error",
-            f"{server} refuses the change {csn}{answer}, {told.counts[key]:,} times so far by {told.where}, and does not have "
-            "it: nothing behind it arrives on that link",
+            f"{server} refuses {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and does not have {it}: "
+            "nothing behind arrives on that link",
             server=server,
-            origin=origin_of(csn),
+            origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,
-            items=(csn,),
-            evidence=first_few(told.rows[key], told.counts[key]),
+            items=tuple(csn for _, _, csn in keys)[:ITEMS_SHOWN],
+            evidence=first_few(told.rows[most], told.counts[most]),
             fix=(_end_of_loop(server, suffix, result),),
         )
 

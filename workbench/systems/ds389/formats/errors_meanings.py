@@ -232,12 +232,12 @@ MEANINGS: dict[str, Meaning] = {
     "skipped_by_supplier": _meaning(
         "the consumer refused the change and the supplier goes on without it",
         ". Skipping.",
-        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>\d{1,9})\))?\. Skipping\.",
+        _REPLAY + r"(?P<result>.*?)(?: ?\((?P<error>\d{1,9})\))?\. Skipping\.",
     ),
     "retry_later": _meaning(
         "the consumer did not take the change; the supplier will send it again",
         ("Will retry later", "timed out to replay change"),
-        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>-?\d{1,9})\))?\.",
+        _REPLAY + r"(?P<result>.*?)(?: ?\((?P<error>-?\d{1,9})\))?\.",
     ),
     "pending_failed": _meaning(
         "the list of changes under way lost track of this one",

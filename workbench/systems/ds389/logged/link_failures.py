@@ -244,10 +244,17 @@ class _Addresses:
         known = []
         for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
             others = [one for one in self.of.get(server, Counter()).most_common() if one[0] != link.address]
-            if others and others[0][0].rpartition(":")[0] == host:
-                known.append((server, others[0][0]))
+            at = [address for address, _ in others if _one_machine(address.rpartition(":")[0], host)]
+            if at:
+                known.append((server, f"{host}:{at[0].rpartition(':')[2]}"))
         named = [one for one in known if re.search(rf"(?:^|[^0-9A-Za-z]){re.escape(one[0])}$", link.name)]
         return known[0] if len(known) == 1 else named[0] if len(named) == 1 else None
+
+
+def _one_machine(one: str, other: str) -> bool:
+    """True if two names may be of one machine: the same, or the short and the full name of it."""
+    short = {one.partition(".")[0], other.partition(".")[0]}
+    return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())
 
 
 def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any]) -> LinkFailure:
