@@ -356,3 +356,27 @@ def test_a_closed_schedule_in_the_time_zone_of_the_log(zone: str, opens: str, tm
     one = failing(tmp_path, files)
     assert (one["reason"], one["severity"], one["waiting"]) == ("schedule_closed", "warning", 5)
     assert f"it opens at {opens}" in one["summary"]
+
+
+# --- agreements that have stopped, and whose status does not say so
+
+
+def _about(second: float, text: str, function: str) -> str:
+    return line(second, f'ERR - NSMMReplicationPlugin - {function} - agmt="cn=to-s2" (localhost:38902): {text}')
+
+
+_SKEWED = (
+    "Unable to acquire replica: Excessive clock skew between the supplier and the consumer. Replication is aborting."
+)
+_STOPPED = "Incremental update failed and requires administrator action"
+
+
+def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_path: Path) -> None:
+    log = _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run")
+    one = failing(tmp_path / "stopped", mesh(NEVER_YET, log, ended=None))
+    assert (one["reason"], one["severity"], one["waiting"]) == ("clock_refused", "error", 5)
+    assert "has stopped until somebody acts" in one["summary"]
+    started = line(20, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38901 for LDAP requests")
+    assert not of("LINK_FAILING", findings(tmp_path / "restarted", mesh(NEVER_YET, log + started, ended=None)))
+    assert not of("LINK_FAILING", findings(tmp_path / "later", mesh(FINE, log, ended=12)))
+    assert not of("LINK_FAILING", findings(tmp_path / "poked", mesh(DISABLED_BEFORE, log)))

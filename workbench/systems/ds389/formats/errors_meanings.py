@@ -146,6 +146,11 @@ MEANINGS: dict[str, Meaning] = {
         "Replication bind with",
         r"Replication bind with (?P<method>\S+) auth (?P<outcome>failed|resumed)",
     ),
+    "session_fatal": _meaning(
+        "the agreement has stopped: it tries no more until somebody acts",
+        "requires administrator action",
+        r"(?:Incremental|Total) update failed and requires administrator action",
+    ),
     "connect_failed": _meaning(
         "an attempt of this server to connect to another one or to log in there failed",
         ("ould not send bind request", "ould not bind id"),

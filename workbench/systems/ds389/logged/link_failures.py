@@ -48,6 +48,7 @@ from workbench.systems.ds389.rules.link_reasons import (
     cause_of,
     encrypted,
     opens_at,
+    stopped_for,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ _LINES: Mapping[str, frozenset[str]] = {
 }
 """Reason -> codes of the lines that tell of an attempt which failed for it."""
 _RUNS = frozenset({"acquired", "released"})
-_SWITCHED = "agreement_switched"
+_SWITCHED, _FATAL = "agreement_switched", "session_fatal"
 _ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | {_SWITCHED})
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
@@ -92,11 +93,22 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
             found[key] = closed
         elif cause := cause_of(row.get("status"), row.get("transport")):
             failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
-    if not failing:
+    stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_FATAL)}
+    if not failing and not stopped:
         return found
     logs = session_logs(case.until(shown.snapshot))
+    for log in (log for log in logs if log.server in stopped):
+        # An agreement that was turned away at its first attempt stops, and its status goes on saying that it never tried.
+        quiet = [
+            (link, statuses.get((link.supplier, link.suffix, link.name), {}))
+            for link in shown.links
+            if link.supplier == log.server and link.enabled is not False
+            and (link.supplier, link.suffix, link.name) not in found
+            and all(one.link is not link for one in failing.get(log.server, ()))
+        ]  # fmt: skip
+        failing.setdefault(log.server, []).extend(_stopped(log, quiet))
     for log in logs:
-        _read(log, failing.get(log.server, ()))
+        _read(log, [one for one in failing.get(log.server, ()) if not one.counts])
     for one in (one for mine in failing.values() for one in mine):
         key = one.link.supplier, one.link.suffix, one.link.name
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
@@ -210,6 +222,37 @@ def _read(log: Any, failing: Iterable[_Failing]) -> None:
                 one.forget()
         elif row["code"] in _LINES.get(one.cause.reason, ()):
             one.add(row, place)
+
+
+def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
+    """The agreements that have stopped for good by the log of their supplier, whatever their status says."""
+    named = {link.name: (link, row) for link, row in quiet}
+    before: dict[str, list[tuple[Row, Place]]] = {}
+    stopped: dict[str, list[tuple[Row, Place]]] = {}
+    for row, place in log.lines((*_ALL, _FATAL, "started"), WITH_TEXT):
+        name, code = row["link"] or "", row["code"]
+        if code == "started":  # all agreements of a server begin anew with it
+            before.clear()
+            stopped.clear()
+        elif name not in named:
+            continue
+        elif code == _FATAL:
+            stopped[name] = [*before.pop(name, [])[-1:], (row, place)]
+        elif code in _RUNS or code == _SWITCHED or dict(row["numbers"] or ()).get("outcome") == "resumed":
+            stopped.pop(name, None)
+        else:
+            before.setdefault(name, []).append((row, place))
+            del before[name][:-1]
+    for name, lines in sorted(stopped.items()):
+        link, row = named[name]
+        at, ended = lines[-1][1].at, row.get("ended_at")
+        # Switched off and on again, or a session since: then the log is the older word.
+        if "agreement disabled" in (row.get("status") or "") or at is None or (ended and ended >= at):
+            continue
+        one = _Failing(link, row, stopped_for(lines[0][0]["text"]))
+        for told, place in lines[:1]:
+            one.add(told, place)
+        yield one
 
 
 class _Addresses:

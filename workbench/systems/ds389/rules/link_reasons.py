@@ -104,6 +104,23 @@ def cause_of(status: str | None, transport: str | None = None) -> Cause | None:
     return Cause(reason, code, f"{says} (code {code})", short)
 
 
+def stopped_for(line: str) -> Cause:
+    """Why an agreement has stopped until somebody acts, by the line of the errors log before it says so."""
+    text = line.lower()
+    for words, reason, code, short in (
+        ("skew", CLOCK_REFUSED, 2, "clocks too far apart"),
+        ("no replicated area", NO_SUCH_REPLICA, 6, "no such replica"),
+        ("same replica id", REFUSED, 11, "duplicate replica ID"),
+        ("permission denied", PERMISSION, 3, "no permission"),
+    ):
+        if words in text:
+            says = _SESSION[code][1] if code in _SESSION else "the clocks are too far apart"
+            return Cause(
+                reason, code, f"{says} (code {code}), and the agreement has stopped until somebody acts", short
+            )
+    return Cause(UNKNOWN, 0, "the agreement has stopped until somebody acts, and its log does not say why", "stopped")
+
+
 def _of_data(code: int, text: str) -> Cause:
     if "generation" in text:
         says = "supplier and consumer have data of different generations"
