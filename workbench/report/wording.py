@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.diagnosing.codes import all_codes
 from workbench.diagnosing.diagnosis_text import open_questions, verdict_line
-from workbench.diagnosing.failing_links import failing_say
+from workbench.diagnosing.failing_links import LINK_FAILING, failing_say
 from workbench.model import System
 from workbench.repairs.standing import FINISHED, GIVEN_UP, HALF_DONE
 from workbench.report.gathering import (
@@ -301,7 +301,8 @@ def _next(told: Row) -> Iterator[str]:
     else:
         first = next((one for one in told["findings"] if one["severity"] != "info" and one["fix"]), None)
         if first:
-            yield f"What to do next: {first['fix'][0]['repair']}. The command “workbench plan” makes the exact steps."
+            plans = "" if first["code"] == LINK_FAILING else " The command “workbench plan” makes the exact steps."
+            yield f"What to do next: {first['fix'][0]['repair']}.{plans}"
 
 
 _UNTOLD = {

@@ -36,6 +36,8 @@ def _counted(one: Row) -> str:
 def link_says(link: Row) -> dict[str, str]:
     """What goes over a link: some words for the picture (`label`), and a sentence (`says`)."""
     over = link["over"]
+    if over is None and (why := link.get("failing")):
+        return {"label": why, "says": f"fails ({why}); its consumer was not collected, or has no vector"}
     if over is None:
         return {"label": "", "says": "its consumer was not collected, or has no vector"}
     waiting, never = over["waiting"], over["never"]
