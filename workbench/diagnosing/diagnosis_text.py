@@ -73,8 +73,11 @@ def summed(found: Row) -> dict[str, Any]:
     return {
         **counted,
         "failing": failing,
-        "stuck_behind_failing": bool(counted["stuck"]["on"])
-        and all_behind(counted["stuck"]["on"], failing, found.get("links", ())),
+        "stuck_behind_failing": all_behind(
+            (row for row in found["pending"] if not (row["suppliers"] or row.get("through"))),
+            failing,
+            found.get("links", ()),
+        ),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),

@@ -169,12 +169,20 @@ def failing_say(rows: Sequence[Row]) -> str:
     return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{more}"
 
 
-def all_behind(servers: Iterable[str], failing: Sequence[Row], links: Sequence[Row]) -> bool:
-    """True if each of these servers is the consumer of a failing link, or is fed, over any number of links, by one that is."""
-    behind = {one["consumer"] for one in failing if one["consumer"]}
-    while more := {one["consumer"] for one in links if one["supplier"] in behind and one["consumer"]} - behind:
+def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
+    """True if each server of these rows is the consumer of a failing link, or fed, over any number of links, by one that is."""
+    behind = {(one["consumer"], one["suffix"]) for one in failing if one["consumer"]}
+    while (
+        more := {
+            (one["consumer"], one["suffix"])
+            for one in links
+            if (one["supplier"], one["suffix"]) in behind and one["consumer"]
+        }
+        - behind
+    ):
         behind |= more
-    return bool(failing) and set(servers) <= behind
+    waits = {(row["server"], row["suffix"]) for row in waiting}
+    return bool(waits) and waits <= behind
 
 
 def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[str]:

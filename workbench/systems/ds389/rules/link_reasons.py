@@ -91,6 +91,8 @@ def cause_of(status: str | None, transport: str | None = None) -> Cause | None:
     if not found or not (code := int(found[1])):
         return None
     text = found[2].lower()
+    if "administrator action" in text:
+        return Cause(UNKNOWN, code, f"the agreement has stopped until somebody acts (code {code})", "stopped")
     if "unable to receive the response" in text and code in _NO_CONNECTION:
         # A consumer that restarted: its old connection is found broken, and the next attempt opens a new one.
         return Cause(BACKING_OFF, code, f"the connection broke as the session began: {in_words(code)}", BROKEN)
