@@ -190,7 +190,7 @@ def test_who_is_ahead_sends_and_who_is_behind_has_nothing(tmp_path: Path) -> Non
     assert (other["decision"], other["anchor"], other["stop"]) == ("nothing_to_send", None, {})
     assert found["links"][0] == {
         "supplier": "s1", "suffix": SUFFIX, "name": "to-s2", "consumer": "s2", "address": "localhost:38902",
-        "enabled": True, "why": None, "automatic": None,
+        "enabled": True, "why": None, "automatic": None, "failing": None, "fails": None, "means": None,
     }  # fmt: skip
     assert found["run"]["truncated"] == {}
 

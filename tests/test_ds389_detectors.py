@@ -182,7 +182,7 @@ def test_the_status_of_an_agreement_tells_of_identity_and_clocks(number: int, co
     files = equal_servers() | {"s1.agreements.ldif": with_status(agreement("to-s2", 38902), told)}
     found = findings(tmp_path, files)
     assert [(one["code"], one["severity"], one["link"]) for one in found] == (
-        [(code, "error", "to-s2")] if code else []
+        [(code, "error", "to-s2"), ("LINK_FAILING", "error", "to-s2")] if code else []
     )
 
 

@@ -18,6 +18,7 @@ from workbench.diagnosing.detectors import DETECTORS
 from workbench.diagnosing.output_keys import KEYS
 from workbench.fleet.topology import EARLIER_SNAPSHOT, VECTOR
 from workbench.model import STAGES
+from workbench.rules.link_failures import REASONS
 from workbench.scenarios import kinds
 from workbench.systems import system_named, systems
 from workbench.tables import COLUMNS, SOURCE
@@ -48,6 +49,11 @@ def findings() -> str:
     ]
     for name, theirs in codes.items():
         parts += [f"### {system_named(name).title}", _codes(theirs)]
+    parts += [
+        "## Why a link fails",
+        "`findings[].reason` of LINK_FAILING, `links[].failing` and `pairs[].link_failing`:",
+        _table(("reason", "says"), [(f"`{reason}`", says) for reason, says in REASONS.items()]),
+    ]
     parts += [
         "## What is asked, and in which order",
         "What comes later may be the consequence of what comes before.",

@@ -261,6 +261,8 @@ class System:
     words         word of this vocabulary -> what people of this system call it, for readers of a report
     refill        the verb for giving a server all data of another one
     milestones    codes of messages that a line of time shows -> what happened, in a few words
+    link_failures gives what finds links that are switched on and do not run: (case, topology) -> by supplier, suffix and name
+                  `workbench.rules.link_failures.LinkFailure`; None: no evidence of it is known
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
@@ -307,6 +309,7 @@ class System:
     refill: str = "initialise"
     milestones: Mapping[str, str] = field(default_factory=dict)
     naming: Callable[[], Naming] | None = None
+    link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None
 
 
 REMOVED = "[secret removed]"
@@ -338,6 +341,9 @@ class Finding:
     root          a clause for the first line, where this is a cause that other findings follow from
     overrules     codes of findings that this one leaves without meaning
     overruled_by  the code of the finding that leaves this one without meaning: it is shown, and not counted
+    reason        of a link that fails: why, one of `workbench.rules.link_failures.REASONS`
+    since         of a link that fails: from when on, as ISO text
+    waiting       of a link that fails: how many changes its supplier would send over it
     """
 
     code: str
@@ -353,6 +359,9 @@ class Finding:
     root: str = ""
     overrules: tuple[str, ...] = ()
     overruled_by: str | None = None
+    reason: str | None = None
+    since: str | None = None
+    waiting: int | None = None
 
 
 EVIDENCE_SHOWN = 10

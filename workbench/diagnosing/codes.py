@@ -42,6 +42,10 @@ GENERAL: Mapping[str, Code] = {
         "lag: changes that are not delivered yet; a warning when no log can supply all of them", (INFO, WARNING)
     ),
     "LINK_DISABLED": Code("the link exists but does not run", (WARNING,)),
+    "LINK_FAILING": Code(
+        "the link is switched on, and no session over it succeeds; a warning where it may end by itself or is closed",
+        (WARNING, ERROR),
+    ),
     "STALLED_BUT_GREEN": Code("the status says success while the consumer does not advance", (WARNING,)),
     "UNREADABLE_INPUT": Code("input was rejected, enough of it to weaken the verdict", (WARNING,)),
 }

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing import losses
+from workbench.diagnosing.failing_links import link_failing
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
 from workbench.fleet.topology import Replica, Row, Topology
@@ -414,8 +415,8 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
         now = newest.get(row["supplier"])
         if row["decision"] != SEND or not row["to_send"] or row["link_enabled"] is False or not green or not now:
             continue
-        if status.get("busy"):
-            continue
+        if status.get("busy") or row.get("link_failing"):
+            continue  # one that fails is a finding of its own, which says why
         since = _stood(situation, row, before, then, now) or _never_begun(situation, row, status, now)
         if since and not _seen_meanwhile(situation, row):
             waiting = sum(one["count"] for one in row["to_send"].values())
@@ -524,6 +525,6 @@ DETECTORS: Detectors = {
     IDENTITY: (duplicate_origin, dead_origin, clock_ahead),
     ROLLBACK: (losses.rolled_back, losses.own_changes_hidden),
     HOLES: (losses.missed_change, losses.stranded_change, losses.vector_ahead_of_log, unreadable_input),
-    LAG: (losses.reinit_required, losses.pending_changes, link_disabled, stalled_but_green),
+    LAG: (losses.reinit_required, losses.pending_changes, link_disabled, link_failing, stalled_but_green),
 }
 """The detectors of every system, by stage. What is not listed here is not asked."""

@@ -245,6 +245,8 @@ def _row(shown: Topology, rules: Rules, others: Iterable[Rules], pair: Pair, log
         "suffix": supplier.suffix,
         "link": link.name if link else None,
         "link_enabled": link.enabled if link else None,
+        "link_failing": link.blocked if link else None,
+        "link_opens": link.failure.opens.isoformat() if link and link.failure and link.failure.opens else None,
         "rules": rules.name,
         "would_contact": shown.supplying.contacts(supplier.vector, link.remembered) if link else None,
         "unrelated": False,
@@ -485,7 +487,12 @@ def _coverage(one: Input) -> dict[str, Any]:
 
 def _link(link: Link) -> dict[str, Any]:
     keys = ("supplier", "suffix", "name", "consumer", "address", "enabled", "why", "automatic")
-    return {key: getattr(link, key) for key in keys}
+    failure = link.failure
+    about = {"failing": failure.reason, "fails": failure.short, "means": failure.means} if failure else _NO_FAILURE
+    return {**{key: getattr(link, key) for key in keys}, **about}
+
+
+_NO_FAILURE: Mapping[str, Any] = {"failing": None, "fails": None, "means": None}
 
 
 def _rejects(case: Case) -> Iterator[dict[str, Any]]:

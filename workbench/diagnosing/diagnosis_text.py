@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.matrix_text import matrix_text, outside_text
 from workbench.diagnosing.precedence import roots_of
@@ -15,6 +16,7 @@ from workbench.diagnosing.tiers_text import tiers_text
 from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
 from workbench.model import System
 from workbench.plain import aligned, one_cell
+from workbench.rules.link_failures import REASONS
 from workbench.rules.verdicts import MISSING, UNKNOWN
 
 Row = Mapping[str, Any]
@@ -64,7 +66,7 @@ def summed(found: Row) -> dict[str, Any]:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     for name, sent in (("waiting", True), ("stuck", False)):
-        rows = [row for row in found["pending"] if bool(row["suppliers"]) is sent]
+        rows = [row for row in found["pending"] if bool(row["suppliers"] or row.get("through")) is sent]
         lacks: dict[str, int] = {}
         for row in rows:
             lacks[row["server"]] = lacks.get(row["server"], 0) + row["count"]
@@ -73,9 +75,16 @@ def summed(found: Row) -> dict[str, Any]:
             "on": sorted(lacks),
             "same": len(set(lacks.values())) < 2,
         }
+    failing = failing_rows(found)
     return {
         **counted,
         "roots": roots_of((one["code"], one.get("root", "")) for one in found["findings"]),
+        "failing": failing,
+        "stuck_behind_failing": all_behind(
+            (row for row in found["pending"] if not (row["suppliers"] or row.get("through"))),
+            failing,
+            found.get("links", ()),
+        ),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
@@ -200,20 +209,29 @@ def verdict_line(told: Row) -> str:
         said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
     if count := stranded["count"]:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
+    fails, waits = failing_say(told["failing"]), []
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
-        said.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["stuck"]["count"]:
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
-        said.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
+        if told["stuck_behind_failing"]:
+            what = "change" if count == 1 else "changes"
+            said.append(f"{least}{count:,} {what} {has} not arrived at {on}: {fails}")
+        else:
+            waits.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
+    if fails and not told["stuck_behind_failing"]:
+        said.append(fails)
+    first = 0 if not fails else len(said)  # what fails is graver than that nothing is missing
+    said += waits
     open_ = list(open_questions(told))
     if reason := _not_compared(told["nothing_to_compare"]):
         said.insert(
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        said.insert(0, f"{'no' if roots else 'No'} change is {'known to be ' if open_ or roots else ''}missing")
+        said.insert(first, "no change is known to be missing" if open_ or roots else "no change is missing")
     line = one_cell("; ".join([*roots, *said, *open_]) + ".")
     return line[0].upper() + line[1:]
 
@@ -353,6 +371,7 @@ def story_text(told: Row) -> str:
         for row in one["suppliers"]:
             link = f" over {row['link']}" if row["link"] else " (no link)"
             off = ", the link is disabled" if row["link_enabled"] is False else ""
+            off = f", the link fails ({REASONS[row['link_failing']]})" if row.get("link_failing") else off
             does = row["outcome"] or "does not read it"
             lines.append(
                 one_cell(f"    {row['supplier']}{link}: {row['decision'].replace('_', ' ')}, {does}{off}: {row['why']}")

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
 from workbench.diagnosing.waiting import MOMENTS_APART
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
@@ -280,7 +281,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         # A node that is stuck itself sends what it has, which is not all of them.
         them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
-        who = who if row["suppliers"] else "nobody would send them now"
+        coming = row["suppliers"] or row.get("through")
+        failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
+        who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(failing)
         gone = f"; {counted(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
@@ -292,8 +295,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             items=(row["first"], row["last"]),
             evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
             fix=(
-                _NO_SESSION
-                if not row["suppliers"]
+                mend_first(situation, row, failing)
+                if not coming
                 else _NEXT_LOOK
                 if situation.topology.system.streaming or situation.topology.system.tiering
                 else _NEXT_SESSION,
@@ -312,7 +315,6 @@ _NEXT_LOOK = step(
     "see that the server still fetches from one of them, and applies what it fetched",
     "they arrive as soon as it does: no transaction before them has to be waited for",
 )
-_NO_SESSION = step("see the findings on the links to this server", "as the servers are now, no session delivers them")
 
 
 def _span(passed: timedelta) -> str:

@@ -10,6 +10,7 @@ from workbench.diagnosing.diagnosis import NO_LOG, NOT_WHOLE
 from workbench.model import System
 from workbench.plain import aligned, one_cell
 from workbench.rules.entries import ALL_SEEN, TURNED_DOWN
+from workbench.rules.link_failures import REASONS
 from workbench.rules.sending import ANCHOR_NOT_FOUND, DELIVERED, NOTHING, SEND
 from workbench.systems import system_named
 
@@ -83,7 +84,16 @@ def _cell(row: Row | None) -> str:
     word = decision_words(row)
     if not row["link"]:
         return f"({word})"
-    return f"{word}, DISABLED" if row["link_enabled"] is False and row["decision"] != NOTHING else word
+    if row["link_enabled"] is False and row["decision"] != NOTHING:
+        return f"{word}, DISABLED"
+    if opens := row.get("link_opens"):
+        return f"{word} from {opens_text(opens)} on"
+    return f"{word}, LINK FAILS" if row.get("link_failing") else word
+
+
+def opens_text(opens: str) -> str:
+    """When a link that is outside its schedule runs again."""
+    return f"{datetime.fromisoformat(opens):%Y-%m-%d %H:%M} UTC"
 
 
 def stuck_of(row: Row) -> bool:
@@ -153,6 +163,10 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
         yield f"    but {_reason(row, NOT_WHOLE)}"
     if row["link_enabled"] is False:
         yield "    but the link is disabled: it holds no session"
+    elif opens := row.get("link_opens"):
+        yield f"    but not before {opens_text(opens)}: the link is outside its schedule"
+    elif reason := row.get("link_failing"):
+        yield f"    but the link fails: {REASONS[reason]} (LINK_FAILING)"
     if row["would_contact"] is False:
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():

@@ -17,6 +17,8 @@ import numpy as np
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
+from workbench.diagnosing.arriving import mark_what_comes_through
+from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.proofs import Proofs, resets_of
 from workbench.diagnosing.waiting import Holder, Waiting
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
@@ -108,35 +110,6 @@ def verdicts(
     return found
 
 
-class Comparable(NamedTuple):
-    """Servers of one suffix whose positions mean the same: their data have one beginning.
-
-    whole     there are no others of the suffix
-    doubtful  origins that several of its servers use: one position may stand for several changes
-    """
-
-    suffix: str | None
-    replicas: tuple[Replica, ...]
-    whole: bool
-    doubtful: frozenset[str]
-
-
-def comparable(shown: Topology) -> list[Comparable]:
-    """The groups of servers that may be compared. One whose generation is not known counts to the largest group."""
-    found: list[Comparable] = []
-    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
-        mine = [one for one in shown.replicas if one.suffix == suffix]
-        used = Counter(one.origin for one in mine if one.origin)
-        doubtful = frozenset(origin for origin, times in used.items() if times > 1)
-        sizes = Counter(one.generation for one in mine if one.generation)
-        largest = max(sizes, key=lambda generation: (sizes[generation], generation), default=None)
-        generations: list[str | None] = [*sorted(sizes)] or [None]
-        for generation in generations:
-            alike = tuple(one for one in mine if (one.generation or largest) == generation)
-            found.append(Comparable(suffix, alike, len(sizes) < 2, doubtful))
-    return found
-
-
 def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
     """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
     linked = any(row["link"] for row in pairs)
@@ -146,7 +119,7 @@ def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str
         if row["consumer"] == consumer
         and origin in row["to_send"]
         and row.get("delivers", True)  # a consumer may refuse what it is sent
-        and (not linked or (row["link"] and row["link_enabled"] is not False))
+        and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
     )
 
 
@@ -298,6 +271,7 @@ class _Suffix:
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
             self._pending(waiting, server)
+        mark_what_comes_through(self.found.pending, self.pairs, self.suffix)
         self._stranded()
 
     def _proofs(self, server: _Server) -> Proofs:

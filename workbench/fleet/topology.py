@@ -7,7 +7,7 @@ person writes into case.yaml (`origin` of a server, `consumer` of a link), and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from workbench.collected.readings import Reading, readings_of
 from workbench.fleet.tiered import followed_source, source_databases, tiered_snapshot
 from workbench.model import Format, Problem, System
 from workbench.rules.entries import Pulling
+from workbench.rules.link_failures import LinkFailure
 from workbench.rules.sending import Supplying
 from workbench.rules.vectors import Span, Vector, last
 from workbench.rules.verdicts import Proving
@@ -119,6 +120,7 @@ class Link:
     unlike      collected servers that the address is not of
     why         why it does not run although it is switched on
     automatic   where it cannot bring the consumer up to date, that takes all data anew without being told to
+    failure     why its sessions fail although it is switched on, as the evidence of the snapshot shows
     """
 
     supplier: str
@@ -131,6 +133,17 @@ class Link:
     unlike: frozenset[str] = frozenset()
     why: str | None = None
     automatic: bool | None = None
+    failure: LinkFailure | None = None
+
+    @property
+    def runs(self) -> bool:
+        """False if it is switched off, or if nothing suggests that a session over it would succeed."""
+        return self.enabled is not False and not self.blocked
+
+    @property
+    def blocked(self) -> str | None:
+        """The reason for which what waits behind it is not on its way; None: there is none."""
+        return self.failure.reason if self.failure and self.failure.blocks else None
 
 
 @dataclass(frozen=True)
@@ -192,7 +205,7 @@ class Topology:
         Of several links between the two, one that runs goes before one that is disabled.
         """
         links: dict[tuple[str, str | None, str | None], Link] = {}
-        for link in sorted(self.links, key=lambda link: (link.enabled is False, link.name)):
+        for link in sorted(self.links, key=lambda link: (not link.runs, link.enabled is False, link.name)):
             links.setdefault((link.supplier, link.consumer, link.suffix), link)
         for supplier in self.replicas:
             for consumer in self.replicas:
@@ -274,7 +287,7 @@ def topology(case: Case, snapshot: str | None = None) -> Topology:
     ]
     links = _links(links_of(case.inputs, rows, vectors), of_replica, _said_consumers(about), _said_consumers(case.told))
     down = frozenset(one.server for one in case.inputs if one.snapshot == label and one.file.endswith(DOWN))
-    return Topology(system, label, replicas, links, down, readings)
+    return _with_failures(case, Topology(system, label, replicas, links, down, readings))
 
 
 def _later(readings: Iterable[Reading], system: System) -> dict[Key, dict[str, str]]:
@@ -285,6 +298,15 @@ def _later(readings: Iterable[Reading], system: System) -> dict[Key, dict[str, s
             keys = {origin: system.typed(position) for origin, position in vector.items()}
             found[reading.server, system.spelled(suffix)] = {origin: key for origin, key in keys.items() if key}
     return found
+
+
+def _with_failures(case: Case, shown: Topology) -> Topology:
+    """The same with what the evidence says of links that are switched on and do not run."""
+    found = shown.system.link_failures()(case, shown) if shown.system.link_failures else {}
+    if not found:
+        return shown
+    links = [replace(link, failure=found.get((link.supplier, link.suffix, link.name))) for link in shown.links]
+    return replace(shown, links=links)
 
 
 def _tiered(case: Case, label: str, system: System) -> Topology:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench.diagnosing.comparable import comparable
 from workbench.diagnosing.situation import Situation
-from workbench.diagnosing.verdicts import comparable
 from workbench.engine.entries import SUMMED_HERE, Differing, differing
 from workbench.engine.reading import Part
 from workbench.model import Finding, counted

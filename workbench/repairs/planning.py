@@ -9,7 +9,7 @@ Planning reads a case and nothing else. It has no way to write to a server.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
+from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.situation import Situation
 from workbench.model import Finding, Problem, System
 from workbench.repairs.choices import choices
@@ -134,7 +135,7 @@ class _Planned:
         view = self.view_of(suffix)
         model = view.model
         self.before += _state(model, suffix)
-        self._on_the_way(model)
+        self._on_the_way(model, suffix)
         passed: set[Need] = set()
         begun = len(self.steps)
         while need := next((one for one in self._needs(view) if _bare(one) not in passed and _wanted(one, only)), None):
@@ -176,6 +177,9 @@ class _Planned:
 
         Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
         """
+        if not effects and (failing := self._failing(suffix)):
+            model = model.copy()  # without steps nothing is promised but what comes over links that run
+            model.links = [x for x in model.links if (x.supplier, x.consumer) not in failing]
         whole, done = achieved(model, effects)
         if whole.unsaid:
             count = model.changes(whole.unsaid)
@@ -184,23 +188,67 @@ class _Planned:
         done.go_on()
         self.after += _state(done, suffix)
 
-    def _on_the_way(self, model: Model) -> None:
+    def _on_the_way(self, model: Model, suffix: str | None) -> None:
         """Say what needs no repair because links that run will bring it."""
         later = model.copy()
         later.settle()
+        running, failing = model.copy(), self._failing(suffix)
+        running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
+        running.settle()
         if lost := later.gone() - model.gone():
             count = sum(model.lots[number].changes for number in lost)
             self.open.append(
                 f"{count:,} changes are thrown away by servers that take all data anew without being told to: save them first"
             )
         coming: dict[str, list[Lack]] = {}
-        for lack in model.pending() & later.held():
+        for lack in model.pending() & running.held():
             coming.setdefault(lack.server, []).append(lack)
         for name, mine in sorted(coming.items()):
             count = model.changes(mine)
             self.open.append(
                 f"{count:,} changes are on their way to {name}, over links that run: if they do not arrive in some "
                 "minutes, collect again, load both snapshots and plan anew"
+            )
+
+        if failing:
+            self._say_what_fails(model, failing, (model.pending() & later.held()) - running.held())
+
+    def _failing(self, suffix: str | None) -> dict[tuple[str, str | None], list[str]]:
+        """(supplier, consumer) of links that fail, where no other link between the two runs -> the links, with the reason."""
+        links = [link for link in self.situation.topology.links if link.suffix == suffix]
+        run = {(link.supplier, link.consumer) for link in links if link.runs}
+        failing: dict[tuple[str, str | None], list[str]] = {}
+        for link in links:
+            if (
+                link.enabled is not False
+                and link.blocked
+                and link.failure
+                and (link.supplier, link.consumer) not in run
+            ):
+                says = f"{link.name} ({link.failure.short})"
+                failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append(says)
+        return failing
+
+    def _say_what_fails(
+        self, model: Model, failing: Mapping[tuple[str, str | None], Sequence[str]], behind: Collection[Lack]
+    ) -> None:
+        """Say which links no plan mends, and what waits until somebody has mended them."""
+        told = {one.link for one in self.findings if one.code == LINK_FAILING}
+        names = [says for mine in failing.values() for says in mine if says.rpartition(" (")[0] in told]
+        names = [says for says in names if says]
+        waits: dict[str, list[Lack]] = {}
+        for lack in behind:
+            waits.setdefault(lack.server, []).append(lack)
+        for name, mine in sorted(waits.items()):
+            count = model.changes(mine)
+            has = "change has" if count == 1 else "changes have"
+            self.open.append(f"{count:,} {has} not arrived at {name}, and no link that runs brings them")
+        if names:
+            what, them = ("link", "it") if len(names) == 1 else ("links", "them")
+            self.unmended += len(names)
+            self.open.append(
+                f"mend the {what} {', '.join(names)} first: LINK_FAILING has the commands. What waits behind {them} does not "
+                "arrive before, and no step of a plan gets round that"
             )
 
     def view_of(self, suffix: str | None) -> View:

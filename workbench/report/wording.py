@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.diagnosing.codes import all_codes
 from workbench.diagnosing.diagnosis_text import open_questions, verdict_line
+from workbench.diagnosing.failing_links import LINK_FAILING, failing_say
 from workbench.model import System
 from workbench.repairs.standing import FINISHED, GIVEN_UP, HALF_DONE
 from workbench.report.gathering import (
@@ -258,6 +259,8 @@ def _coming(counts: Row) -> Iterator[str]:
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
+        if name == "stuck" and counts["stuck_behind_failing"]:
+            then = f": {failing_say(counts['failing'])}"
         if count:
             what = _changes(count)
             each = " each" if len(on) > 1 and count > 1 else ""
@@ -298,7 +301,8 @@ def _next(told: Row) -> Iterator[str]:
     else:
         first = next((one for one in told["findings"] if one["severity"] != "info" and one["fix"]), None)
         if first:
-            yield f"What to do next: {first['fix'][0]['repair']}. The command “workbench plan” makes the exact steps."
+            plans = "" if first["code"] == LINK_FAILING else " The command “workbench plan” makes the exact steps."
+            yield f"What to do next: {first['fix'][0]['repair']}.{plans}"
 
 
 _UNTOLD = {

@@ -36,6 +36,8 @@ def _counted(one: Row) -> str:
 def link_says(link: Row) -> dict[str, str]:
     """What goes over a link: some words for the picture (`label`), and a sentence (`says`)."""
     over = link["over"]
+    if over is None and (why := link.get("failing")):
+        return {"label": why, "says": f"fails ({why}); its consumer was not collected, or has no vector"}
     if over is None:
         return {"label": "", "says": "its consumer was not collected, or has no vector"}
     waiting, never = over["waiting"], over["never"]
@@ -47,6 +49,12 @@ def link_says(link: Row) -> dict[str, str]:
     if link["enabled"] is False:
         label = f"off, {waiting:,} wait" if waiting else "off"
         return {"label": label, "says": f"switched off; {what} would go over it{oldest}" if waiting else "switched off"}
+    if why := link.get("failing"):
+        label = f"{why}, {waiting:,} wait" if waiting else why
+        return {
+            "label": label,
+            "says": f"fails ({why}); {what} would go over it{oldest}" if waiting else f"fails ({why})",
+        }
     if never:
         lacks = f"{'' if over['exact'] else 'at least '}{_changes(never)}"
         wait = f"; {what} to send{oldest}" if waiting else ""

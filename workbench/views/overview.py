@@ -12,6 +12,7 @@ from typing import Any
 from workbench.diagnosing.diagnosis_text import beyond_the_cut
 from workbench.diagnosing.incident import Incident
 from workbench.diagnosing.matrix_text import decision_words, stuck_of
+from workbench.rules.link_failures import TRANSIENT
 from workbench.views.look import MISSING, NOTHING, PENDING, PRESENT, STRANDED, UNKNOWN, worst
 from workbench.views.mesh_text import cell_says, link_says, server_says
 
@@ -56,6 +57,7 @@ def mesh_data(incident: Incident, suffix: str | None = None) -> dict[str, Any]:
             servers.setdefault(name, {"name": name, **absent})
         over = _over(incident, link, pairs.get((link["supplier"], link["consumer"])))
         about = {"supplier": link["supplier"], "consumer": consumer, "name": link["name"], "enabled": link["enabled"]}
+        about["failing"] = link["fails"] if link.get("failing") not in (None, *TRANSIENT) else None
         links.append({**about, **over})
     return {"suffix": suffix, "servers": sorted(servers.values(), key=lambda one: one["name"]), "links": links}
 
@@ -82,7 +84,7 @@ def _over(incident: Incident, link: Row, pair: Row | None) -> dict[str, Any]:
     stuck = stuck_of(pair)
     if stuck:
         verdict = UNKNOWN if pair["decision"] == UNKNOWN else MISSING
-    elif link["enabled"] is False:
+    elif link["enabled"] is False or link.get("failing") not in (None, *TRANSIENT):
         verdict = STRANDED if waiting else NOTHING
     else:
         verdict = MISSING if never else PENDING if waiting else PRESENT

@@ -77,6 +77,12 @@ def _naming() -> Naming:
     return NAMING
 
 
+def _link_failures() -> Callable[..., Any]:
+    from workbench.systems.ds389.logged.link_failures import link_failures  # readers of files need no logs
+
+    return link_failures
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -127,4 +133,5 @@ SYSTEM = System(
         "disorderly_shutdown": "the server had not stopped in good order",
     },
     naming=_naming,
+    link_failures=_link_failures,
 )

@@ -84,6 +84,7 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             if (one["consumer"], one["suffix"]) == (row["consumer"], row["suffix"])
             and one["link"]
             and one["link_enabled"] is not False
+            and not one.get("link_failing")
             and one["decision"] == SEND
         )
         yield Finding(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
 from workbench.systems.ds389.rules.applying import skipped_for_good
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -32,14 +35,19 @@ Key = tuple[str, str | None, str]
 
 
 class _Attempts:
-    """How often each change failed, and where the first failures stand."""
+    """How often each change failed, with which result, and where the first failures stand. `where`: the log that tells it."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: str) -> None:
+        self.where = where
         self.counts: Counter[Key] = Counter()
         self.rows: dict[Key, list[dict[str, Any]]] = {}
+        self.results: dict[Key, int] = {}
+        """The result of the last failure, where the log names it."""
 
-    def add(self, key: Key, row: dict[str, Any]) -> None:
+    def add(self, key: Key, row: dict[str, Any], result: int | None = None) -> None:
         self.counts[key] += 1
+        if result is not None:
+            self.results[key] = result
         kept = self.rows.setdefault(key, [])
         if len(kept) < EVIDENCE_SHOWN:
             kept.append(row)
@@ -60,27 +68,49 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         for key, count in attempts.counts.items():
             if count >= _LOOPS_FROM and (key not in looping or count > looping[key].counts[key]):
                 looping[key] = attempts
+    alike: dict[tuple[str, str | None, int | None], list[Key]] = {}
     for key in sorted(looping, key=str):
-        server, suffix, csn = key
-        count = looping[key].counts[key]
+        result = next((one.results[key] for one in (looping[key], *sources) if key in one.results), None)
+        alike.setdefault((key[0], key[1], result), []).append(key)
+    for (server, suffix, result), keys in alike.items():
+        most = max(keys, key=lambda key: looping[key].counts[key])
+        told, origins = looping[most], sorted({origin_of(csn) for _, _, csn in keys})
+        answer = f" with {in_words(result)}" if result is not None else ""
+        changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
+        it = "it" if len(keys) == 1 else "them"
         yield Finding(
             "APPLY_RETRY_LOOP",
             "error",
-            f"{server} failed {count:,} times on the change {csn} and does not have it: nothing behind it arrives on that link",
+            f"{server} refuses {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and does not have {it}: "
+            "nothing behind arrives on that link",
             server=server,
-            origin=origin_of(csn),
+            origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,
-            items=(csn,),
-            evidence=first_few(looping[key].rows[key], count),
-            fix=(
-                step(
-                    f"find the cause in the errors log of {server} (its line names the result), mend it there and let the "
-                    "session run again",
-                    "the supplier sends the same change first in every session until the consumer takes it",
-                    "do not skip it by editing a RUV: it would be missing for good",
-                ),
-            ),
+            items=tuple(csn for _, _, csn in keys)[:ITEMS_SHOWN],
+            evidence=first_few(told.rows[most], told.counts[most]),
+            fix=(_end_of_loop(server, suffix, result),),
         )
+
+
+def _end_of_loop(server: str, suffix: str | None, result: int | None) -> dict[str, str | None]:
+    """What ends the refusals, by their result."""
+    why = "the supplier sends the same change first in every session until the consumer takes it"
+    never = "do not skip it by editing a RUV: it would be missing for good"
+    if result == REFUSES_ALL:
+        command = f"dsconf INSTANCE backend suffix set --disable-readonly {shlex.quote(suffix or 'SUFFIX')}"
+        return step(
+            f"see whether the backend of {server} is read-only (nsslapd-readonly: on), and make it writable, on {server}: "
+            f"`{command}`",
+            f"a read-only backend answers every change with {in_words(result)}; {why}",
+            "find out first why it was set; if it is off, see nsslapd-readonly in cn=config",
+        )
+    where = f"RESULT err={result}" if result is not None else "the lines about this change"
+    return step(
+        f"find the cause on {server} ({where} in its access log, and what its errors log says at those times) and mend it "
+        "there; the next session sends the change again",
+        why,
+        never,
+    )
 
 
 def _lacking(situation: Situation, server: str | None, suffix: str | None, csn: str | None) -> bool:
@@ -89,33 +119,48 @@ def _lacking(situation: Situation, server: str | None, suffix: str | None, csn: 
     return bool(csn and one and one.claims and not covers(one.vector, origin_of(csn), csn))
 
 
+def _of_these_data(situation: Situation, server: str, suffix: str | None, at: datetime | None) -> bool:
+    """False for what a log tells of the time before the server's data was replaced."""
+    resets = situation.verdicts.resets.get((server, suffix), [])
+    ended = max((reset.ended for reset in resets), default=None)
+    return not (at and ended and at < ended)
+
+
 def _told_by_suppliers(situation: Situation) -> _Attempts:
     links: dict[tuple[str, str], list[Any]] = {}
     for link in situation.topology.links:
         links.setdefault((link.supplier, link.name), []).append(link)
-    attempts = _Attempts()
+    attempts = _Attempts("the errors logs of its suppliers")
     for log in session_logs(situation.case):
         for row, place in log.lines(("retry_later",), WITH_TEXT):
             mine = links.get((log.server, row["link"] or ""), [])
             if len(mine) == 1 and _lacking(situation, mine[0].consumer, mine[0].suffix, row["position"]):
                 key = (mine[0].consumer, mine[0].suffix, row["position"])
-                attempts.add(key, line_shown(row, place))
+                if _of_these_data(situation, key[0], key[1], place.at):
+                    attempts.add(key, line_shown(row, place), _result(row))
     return attempts
 
 
+def _result(row: Row) -> int | None:
+    """The result that a line of the errors log names."""
+    error = dict(row["numbers"] or ()).get("error")
+    return int(error) if error else None
+
+
 def _told_by_consumers(situation: Situation) -> _Attempts:
-    attempts = _Attempts()
+    attempts = _Attempts("its errors log")
     for log in session_logs(situation.case):
         suffix = only_suffix(situation, log.server)
         for row, place in log.lines(("apply_failed",), WITH_TEXT):
-            if _lacking(situation, log.server, suffix, row["position"]):
-                attempts.add((log.server, suffix, row["position"]), line_shown(row, place))
+            lacking = _lacking(situation, log.server, suffix, row["position"])
+            if lacking and _of_these_data(situation, log.server, suffix, place.at):
+                attempts.add((log.server, suffix, row["position"]), line_shown(row, place), _result(row))
     return attempts
 
 
 def _refused(situation: Situation) -> _Attempts:
     """Results in the access logs of the last snapshot that name a change and are neither success nor skipped for good."""
-    attempts = _Attempts()
+    attempts = _Attempts("its access log")
     columns = ["file", "offset", "at", "position", "code", "connection", "target"]
     for one in situation.topology.replicas:
         if not one.claims:
@@ -124,9 +169,10 @@ def _refused(situation: Situation) -> _Attempts:
         of = {"snapshot": situation.topology.snapshot, "server": one.server, "suffix": one.suffix}
         for batch in situation.rows("applied", columns, where, **of):
             for row in batch.to_pylist():
-                if row["code"] and not skipped_for_good(row["code"]):
+                fresh = _of_these_data(situation, one.server, one.suffix, row["at"])
+                if row["code"] and not skipped_for_good(row["code"]) and fresh:
                     about = {**row, "at": row["at"].isoformat() if row["at"] else None}
-                    attempts.add((one.server, one.suffix, row["position"]), about)
+                    attempts.add((one.server, one.suffix, row["position"]), about, row["code"])
     return attempts
 
 

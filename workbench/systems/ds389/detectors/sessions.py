@@ -37,7 +37,7 @@ def never_contacted(situation: Situation) -> Iterator[Finding]:
     before = situation.earlier
     for row in situation.pairs:
         due = row["decision"] in (SEND, ANCHOR_NOT_FOUND)
-        if not due or row["would_contact"] is not False or row["link_enabled"] is False:
+        if not due or row["would_contact"] is not False or row["link_enabled"] is False or row.get("link_failing"):
             continue
         supplier, consumer = (situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer"))
         remembered = _remembered(situation.topology, row)
@@ -111,6 +111,7 @@ def fractional_silence(situation: Situation) -> Iterator[Finding]:
         if row["decision"] == SEND
         and row["to_send"]
         and row["link_enabled"] is not False
+        and not row.get("link_failing")
         and statuses.get((row["supplier"], row["suffix"], row["link"]), {}).get("excluded")
     }
     if not waiting:

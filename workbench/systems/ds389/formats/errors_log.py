@@ -45,6 +45,11 @@ _SEVERITIES = {
 _TITLES = 2000
 """The title lines are the first of a file, and short."""
 
+_TIME_ZONE = re.compile(
+    rb"(?:\[\d\d/[A-Z][a-z]{2}/\d{4}:|\d{4}-\d\d-\d\dT)\d\d:\d\d:\d\d(?:\.\d{1,9})? ([+-]\d{4})", re.ASCII
+)
+"""Of the first line with a time: the zone of the server's clock."""
+
 _BAD = {"warning", "error", "critical"}
 
 # `DEBUG - NSMMReplicationPlugin - changelog program - agmt="cn=a" (host:389): CSN ...`; before 1.3.6 without the level.
@@ -103,6 +108,8 @@ class ErrorsLogReader:
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
         if piece.offset == 0 and (address := address_in(piece.data[:_TITLES])):
             facts["addresses"] = {address: 1}
+        if piece.offset == 0 and (zone := _TIME_ZONE.search(piece.data[: _TITLES * 4])):
+            facts["zones"] = {zone[1].decode(): 1}
         return Parsed(len(lines), lines.rejects, rows.tables(), {**facts, **time_facts(times)})
 
     def _read_json(self, lines: Lines, ended: bool, rows: _Rows) -> Column:

@@ -146,6 +146,19 @@ MEANINGS: dict[str, Meaning] = {
         "Replication bind with",
         r"Replication bind with (?P<method>\S+) auth (?P<outcome>failed|resumed)",
     ),
+    "session_fatal": _meaning(
+        "the agreement has stopped: it tries no more until somebody acts",
+        "requires administrator action",
+        r"(?:Incremental|Total) update failed and requires administrator action",
+    ),
+    "connect_failed": _meaning(
+        "an attempt of this server to connect to another one or to log in there failed",
+        ("ould not send bind request", "ould not bind id"),
+        r"(?:Error: )?[Cc]ould not (?:send bind request for|bind) id \[[^\]]*\] authentication mechanism \[[^\]]*\]: "
+        r"error (?P<error>-?\d{1,9}) \([^)]*\)(?:, system error -?\d+ \([^)]*\), network error (?P<network>-?\d{1,9}) "
+        r"\(.*, host \"(?P<address>[^\"]*)\"\))?",
+        "slapi_ldap_bind",
+    ),
     # --- the anchor is not in the changelog
     "anchor_not_located": _meaning(
         "the changelog has no record of this change, so the session cannot start or go on there",
@@ -224,12 +237,12 @@ MEANINGS: dict[str, Meaning] = {
     "skipped_by_supplier": _meaning(
         "the consumer refused the change and the supplier goes on without it",
         ". Skipping.",
-        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>\d{1,9})\))?\. Skipping\.",
+        _REPLAY + r"(?P<result>.*?)(?: ?\((?P<error>\d{1,9})\))?\. Skipping\.",
     ),
     "retry_later": _meaning(
         "the consumer did not take the change; the supplier will send it again",
         ("Will retry later", "timed out to replay change"),
-        _REPLAY + r"(?P<result>.*?)(?: \((?P<error>-?\d{1,9})\))?\.",
+        _REPLAY + r"(?P<result>.*?)(?: ?\((?P<error>-?\d{1,9})\))?\.",
     ),
     "pending_failed": _meaning(
         "the list of changes under way lost track of this one",

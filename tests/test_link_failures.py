@@ -1,0 +1,385 @@
+"""Links that are switched on and do not run. Statuses and log lines are those of real servers, at the times of the mesh."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import findings, of, stamp, with_status, zulu
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+
+from workbench.diagnosing.arriving import mark_what_comes_through
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.matrix_text import matrix_text
+from workbench.repairs.plan_text import plan_text
+from workbench.repairs.planning import plan
+from workbench.systems import system_named
+from workbench.systems.ds389.rules.link_reasons import cause_of, opens_at
+from workbench.views.mesh_text import link_says
+
+REFUSED_LOGIN = "Error (49) Problem connecting to replica - LDAP error: Invalid credentials (connection error)"
+NO_CONNECTION = "Error (-1) Problem connecting to replica - LDAP error: Can't contact LDAP server (connection error)"
+NO_PERMISSION = (
+    "Error (3) Replication error acquiring replica: Unable to acquire replica: permission denied. The bind dn does not have "
+    "permission to supply replication updates to the replica. Will retry later. (permission denied)"
+)
+NO_REPLICA = (
+    "Error (6) Replication error acquiring replica: Unable to acquire replica: there is no replicated area on the consumer "
+    "server. Replication is aborting. (no such replica)"
+)
+OTHER_GENERATION = (
+    "Error (19) Replication error acquiring replica: Replica has different database generation ID, remote replica may need to "
+    "be initialized (RUV error)"
+)
+BROKEN_OFF = (
+    "Error (16) Replication error acquiring replica: Incremental update connection error.  Backing off, will retry update later. "
+    "(connection error)"
+)
+BUSY = (
+    "Error (1) Can't acquire busy replica (Unable to acquire replica: the replica is currently being updated by another "
+    "supplier.)"
+)
+NO_STARTTLS = "Error (2) Problem connecting to replica - LDAP error: Protocol error (connection error)"
+OLD_CONNECTION = (
+    "Error (-1) Unable to receive the response for a startReplication extended operation to consumer. Will retry later. - LDAP "
+    "error: Can't contact LDAP server (connection error)"
+)
+FINE = "Error (0) Replica acquired successfully: Incremental update succeeded"
+DISABLED_BEFORE = "Error (0) Replica acquired successfully: agreement disabled"
+NEVER_YET = "Error (0) No replication sessions started since server startup"
+
+MANAGER = "cn=replication manager,cn=config"
+Files = dict[str, Any]
+
+
+def line(second: float, text: str) -> str:
+    return f"{stamp(second)} - {text}\n"
+
+
+def bind_failed(second: float, error: str, more: str = "") -> str:
+    text = f"Replication bind with SIMPLE auth failed: LDAP error {error} ({more})"
+    return line(
+        second, f'ERR - NSMMReplicationPlugin - bind_and_check_pwp - agmt="cn=to-s2" (localhost:38902) - {text}'
+    )
+
+
+def bind_resumed(second: float) -> str:
+    text = "Replication bind with SIMPLE auth resumed"
+    return line(
+        second, f'INFO - NSMMReplicationPlugin - bind_and_check_pwp - agmt="cn=to-s2" (localhost:38902): {text}'
+    )
+
+
+def login_refused(second: float) -> str:
+    how = f"could not bind id [{MANAGER}] authentication mechanism [SIMPLE]: error 49 (Invalid credentials)"
+    return line(second, f"ERR - slapi_ldap_bind - Error: {how}")
+
+
+def not_connected(second: float, address: str, network: str = "107 (Transport endpoint is not connected") -> str:
+    how = f"Could not send bind request for id [{MANAGER}] authentication mechanism [SIMPLE]: error -1 (Can't contact LDAP "
+    how += "server)"
+    where = f'system error -5987 (Invalid function argument.), network error {network}, host "{address}")'
+    return line(second, f"ERR - slapi_ldap_bind - {how}, {where}")
+
+
+def refused_change(second: float, position: str, answer: str = "Server is unwilling to perform (53)") -> str:
+    text = f"Receiver failed to replay change (uniqueid 732df886-e8a011f1-a14a8447-655bff93, CSN {position}): {answer}."
+    text += " Will retry later."
+    head = 'WARN - NSMMReplicationPlugin - repl5_inc_update_from_op_result - agmt="cn=to-s2" (localhost:38902)'
+    return line(second, f"{head}: {text}")
+
+
+def told(sentence: str, ended: float | None = 4, more: str = "") -> str:
+    times = f"nsds5replicaLastUpdateEnd: {zulu(ended)}\n" if ended is not None else ""
+    return f"nsDS5ReplicaBindDN: {MANAGER}\n{more}nsds5replicaLastUpdateStatus: {sentence}\n{times}"
+
+
+def mesh(sentence: str, log: str = "", more: str = "", **about: Any) -> Files:
+    """s2 lacks five changes that s1 has; the agreement of s1 has this status, and its errors log these lines."""
+    entry = agreement("to-s2", about.pop("port", 38902), host=about.pop("host", "localhost"))
+    files: Files = pair_of_servers() | {"s1.agreements.ldif": with_status(entry, told(sentence, more=more, **about))}
+    return files | ({"s1.errors.log": log} if log else {})
+
+
+def failing(tmp_path: Path, *snapshots: Files) -> dict[str, Any]:
+    (found,) = of("LINK_FAILING", findings(tmp_path, *snapshots))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "transport", "reason"),
+    [
+        (REFUSED_LOGIN, "LDAP", "bind_refused"),
+        (NO_CONNECTION, "LDAP", "unreachable"),
+        (NO_PERMISSION, "LDAP", "permission"),
+        (NO_REPLICA, "LDAP", "no_such_replica"),
+        (OTHER_GENERATION, "LDAP", "generation_differs"),
+        (BROKEN_OFF, "LDAP", "backing_off"),
+        (BUSY, "LDAP", "busy"),
+        (NO_STARTTLS, "StartTLS", "tls"),
+        (OLD_CONNECTION, "LDAP", "backing_off"),
+        ("Error (2) Replication error acquiring replica: x (excessive clock skew)", "LDAP", "clock_refused"),
+        ("Error (99) something new", "LDAP", "unknown"),
+        ("-1 Incremental update has failed and requires administrator action", "LDAP", "unknown"),
+        ("1 Replication error acquiring replica: replica busy", "LDAP", "busy"),
+        ("0 Replica acquired successfully: Incremental update succeeded", "LDAP", None),
+        (FINE, "LDAP", None),
+        (DISABLED_BEFORE, "LDAP", None),
+        (NEVER_YET, "LDAP", None),
+        (None, None, None),
+    ],
+)
+def test_what_a_status_means(sentence: str | None, transport: str | None, reason: str | None) -> None:
+    cause = cause_of(sentence, transport)
+    assert (cause and cause.reason) == reason
+
+
+def test_a_wrong_password_is_the_first_line(tmp_path: Path) -> None:
+    log = bind_failed(3, "49 (Invalid credentials)") + bind_failed(9, "49 (Invalid credentials)")
+    log += "".join(map(login_refused, (3, 9, 12, 18)))
+    case = case_of(tmp_path, mesh(REFUSED_LOGIN, log))
+    found = diagnose(case)
+    (one,) = of("LINK_FAILING", found["findings"])
+    assert (one["severity"], one["reason"], one["waiting"], one["server"]) == ("error", "bind_refused", 5, "s1")
+    assert one["since"] == "2024-03-24T10:27:16+00:00"
+    assert "49 (invalid credentials)" in one["summary"] and "3 failed attempts since then" in one["summary"]
+    assert (
+        "dsconf INSTANCE repl-agmt set --suffix dc=example,dc=com --bind-passwd PASSWORD to-s2"
+        in one["fix"][0]["repair"]
+    )
+    assert headline(found).startswith(
+        "5 changes have not arrived at s2: the link to-s2 fails (invalid credentials); no change"
+    )
+    assert [row["suppliers"] for row in found["pending"]] == [[]]
+    (waits,) = of("PENDING_CHANGES", found["findings"])
+    assert (
+        "because the link to-s2 does not run" in waits["summary"]
+        and "LINK_FAILING says on to-s2" in waits["fix"][0]["repair"]
+    )
+    assert [(row["name"], row["failing"]) for row in found["links"]] == [("to-s2", "bind_refused"), ("to-s1", None)]
+    assert "LINK FAILS" in matrix_text(system_named("ds389"), found["pairs"])
+    said = plan_text(plan(case))
+    assert "mend the link to-s2 (invalid credentials) first" in said
+    assert "on their way" not in said and "Nothing needs mending" not in said
+
+
+def test_an_expired_password_is_told_by_the_log(tmp_path: Path) -> None:
+    log = bind_failed(9, "49 (Invalid credentials)", "password expired!")
+    assert failing(tmp_path, mesh(REFUSED_LOGIN, log))["reason"] == "password_expired"
+
+
+def test_a_wrong_port_is_refused_and_the_consumer_guessed(tmp_path: Path) -> None:
+    log = "".join(not_connected(second, "localhost.localdomain:39503") for second in (9, 12))
+    one = failing(tmp_path, mesh(NO_CONNECTION, log, host="localhost.localdomain", port=39503))
+    assert one["reason"] == "refused"
+    assert "nothing listens at localhost.localdomain:39503" in one["summary"]
+    assert "probably means s2" in one["summary"] and "localhost.localdomain:38902" in one["summary"]
+    assert one["waiting"] == 5
+    assert "--port 38902 to-s2" in one["fix"][0]["repair"] and "--host" not in one["fix"][0]["repair"]
+
+
+def test_a_consumer_that_is_down(tmp_path: Path) -> None:
+    files = mesh(NO_CONNECTION, not_connected(9, "localhost:38902")) | {"s2.DOWN": ""}
+    one = failing(tmp_path, files)
+    assert one["reason"] == "unreachable" and "s2 did not answer when it was collected" in one["summary"]
+    assert "dsctl INSTANCE start" in one["fix"][0]["repair"]
+
+
+def test_a_port_that_answers_without_encryption_coming_about(tmp_path: Path) -> None:
+    log = not_connected(9, "localhost:38902", "11 (Resource temporarily unavailable")
+    assert failing(tmp_path / "a", mesh(NO_CONNECTION, log, "nsDS5ReplicaTransportInfo: LDAPS\n"))["reason"] == "tls"
+    assert (
+        failing(tmp_path / "b", mesh(NO_CONNECTION, log, "nsDS5ReplicaTransportInfo: LDAP\n"))["reason"]
+        == "unreachable"
+    )
+
+
+def test_no_permission(tmp_path: Path) -> None:
+    one = failing(tmp_path, mesh(NO_PERMISSION))
+    assert one["reason"] == "permission" and one["waiting"] == 5
+    assert f"--repl-add-bind-dn '{MANAGER}'" in one["fix"][0]["repair"]
+
+
+def test_a_read_only_consumer(tmp_path: Path) -> None:
+    log = "".join(bind_resumed(second) + refused_change(second, csn(5, 1)) for second in (9, 12, 15))
+    found = findings(tmp_path, mesh(BROKEN_OFF, log, ended=None))
+    (one,), (loop,) = of("LINK_FAILING", found), of("APPLY_RETRY_LOOP", found)
+    assert (one["reason"], one["severity"]) == ("consumer_read_only", "error")
+    assert "its log shows 3 failed attempts" in one["summary"]
+    for finding in (one, loop):
+        assert "53 (unwilling to perform)" in finding["summary"]
+        assert "dsconf INSTANCE backend suffix set --disable-readonly dc=example,dc=com" in finding["fix"][0]["repair"]
+    assert "errors logs of its suppliers" in loop["summary"]
+
+
+def test_another_result_that_is_tried_again_is_named(tmp_path: Path) -> None:
+    log = "".join(refused_change(second, csn(5, 1), "Operations error (1)") for second in (9, 12, 15))
+    found = findings(tmp_path, mesh(BROKEN_OFF, log, ended=None))
+    assert of("LINK_FAILING", found)[0]["reason"] == "refused"
+    assert "1 (operations error)" in of("APPLY_RETRY_LOOP", found)[0]["summary"]
+
+
+def test_what_was_refused_before_the_data_was_replaced_is_no_loop(tmp_path: Path) -> None:
+    log = "".join(refused_change(second, csn(5, 1)) for second in (5, 6, 7))
+    imported = line(20, "INFO - bdb_public_bdb_import_main - import userroot: Beginning import job...")
+    imported += line(
+        30, "INFO - bdb_public_bdb_import_main - import userroot: Import complete.  Processed 4 entries in 3 seconds."
+    )
+    files = mesh(FINE, log) | {"s2.errors.log": imported}
+    assert not of("APPLY_RETRY_LOOP", findings(tmp_path, files))
+
+
+# --- what ends by itself, and what is healed
+
+
+@pytest.mark.parametrize("sentence", [BUSY, BROKEN_OFF, OLD_CONNECTION])
+def test_what_ends_by_itself_is_found_only_after_minutes(sentence: str, tmp_path: Path) -> None:
+    young = mesh(sentence, line(60, "INFO - main - x"))
+    assert not of("LINK_FAILING", findings(tmp_path / "young", young))
+    old = mesh(sentence, line(900, "INFO - main - x"))
+    case = case_of(tmp_path / "old", old)
+    found = diagnose(case)
+    assert [one["severity"] for one in of("LINK_FAILING", found["findings"])] == ["warning"]
+    assert [row["suppliers"] for row in found["pending"]] == [["s1"]]
+    assert "on the way to s2" in headline(found)
+
+
+def test_a_login_that_succeeds_later_heals_the_link(tmp_path: Path) -> None:
+    healed = mesh(NO_CONNECTION, bind_failed(9, "-1 (Can't contact LDAP server)") + bind_resumed(12))
+    assert not of("LINK_FAILING", findings(tmp_path / "healed", healed))
+    again = mesh(NO_CONNECTION, bind_resumed(9) + bind_failed(12, "-1 (Can't contact LDAP server)"))
+    assert of("LINK_FAILING", findings(tmp_path / "again", again))
+
+
+def test_a_consumer_that_started_after_the_last_attempt(tmp_path: Path) -> None:
+    started = line(15, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38902 for LDAP requests")
+    files = mesh(NO_CONNECTION, not_connected(12, "localhost:38902")) | {"s2.errors.log": started}
+    assert not of("LINK_FAILING", findings(tmp_path / "started", files))
+    late = mesh(NO_CONNECTION, not_connected(18, "localhost:38902")) | {"s2.errors.log": started}
+    assert of("LINK_FAILING", findings(tmp_path / "before", late))
+
+
+@pytest.mark.parametrize("sentence", [FINE, DISABLED_BEFORE, NEVER_YET])
+def test_a_healthy_status_is_no_finding(sentence: str, tmp_path: Path) -> None:
+    log = bind_failed(2, "49 (Invalid credentials)") + not_connected(3, "localhost:38902")
+    assert not of("LINK_FAILING", findings(tmp_path, mesh(sentence, log)))
+
+
+# --- other ways
+
+
+def test_a_link_that_fails_beside_one_that_runs(tmp_path: Path) -> None:
+    files = mesh(REFUSED_LOGIN)
+    log, ruv = (
+        [csn(second, 1) for second in range(10)] + [csn(1, 2), csn(2, 2)],
+        claims(r1=(0, 9), r2=(1, 2), r3=(0, 0)),
+    )
+    files["s3.changelog.ldif"] = changelog([csn(0, 3), *log])
+    files["s3.replica.ldif"] = replica(3, elements(ruv))
+    files["s3.agreements.ldif"] = agreement("s3-to-s2", 38902)
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    (one,) = of("LINK_FAILING", found["findings"])
+    assert "s3 can deliver them over links that run" in one["summary"] and one["waiting"] == 5
+    assert {tuple(row["suppliers"]) for row in found["pending"] if row["server"] == "s2"} == {("s3",)}
+    assert "are on the way to" in headline(found) and headline(found).startswith(
+        "The link to-s2 fails (invalid credentials); no change"
+    )
+
+
+def test_what_waits_grows_between_two_snapshots(tmp_path: Path) -> None:
+    assert (
+        "more have come since"
+        in failing(tmp_path, mesh(REFUSED_LOGIN) | _ahead(7), mesh(REFUSED_LOGIN) | _ahead(9))["summary"]
+    )
+
+
+def _ahead(last: int) -> Files:
+    files = pair_of_servers(last)
+    return {name: files[name] for name in ("s1.changelog.ldif", "s1.replica.ldif")}
+
+
+def _waits(server: str, *suppliers: str) -> dict[str, Any]:
+    return {"server": server, "suffix": SUFFIX, "origin": "3", "suppliers": [*suppliers]}
+
+
+def _link(supplier: str, consumer: str, failing: str | None = None) -> dict[str, Any]:
+    about = {"link": "x", "link_enabled": True, "link_failing": failing, "decision": "send"}
+    return {"supplier": supplier, "consumer": consumer, "suffix": SUFFIX, **about}
+
+
+def test_what_comes_through_a_server_that_waits_itself() -> None:
+    pending = [_waits("r"), _waits("h"), _waits("a", "c")]
+    mark_what_comes_through(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], SUFFIX)
+    assert [row["through"] for row in pending] == [["h"], ["a"], []]
+    mark_what_comes_through(pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], SUFFIX)
+    assert [row["through"] for row in pending] == [[], [], []]
+
+
+def test_a_failing_link_on_the_map() -> None:
+    over = {"stuck": "", "why": "", "waiting": 5, "oldest": None, "never": 0, "exact": True}
+    link = {"supplier": "s1", "consumer": "s2", "enabled": True, "failing": "no permission", "over": over}
+    assert link_says(link) == {
+        "label": "no permission, 5 wait",
+        "says": "fails (no permission); 5 changes would go over it",
+    }
+
+
+# --- schedules
+
+_WEDNESDAY = "2026-11-25 06:30"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "opens"),
+    [
+        (None, _WEDNESDAY),
+        ("*", _WEDNESDAY),
+        ("0000-2359 0123456", _WEDNESDAY),
+        ("0600-0630 3", _WEDNESDAY),
+        ("0600-0629 3", "2026-12-02 06:00"),
+        ("0700-0800 0123456", "2026-11-25 07:00"),
+        ("0300-0305 0", "2026-11-29 03:00"),
+        ("0300-0305 0; 2200-2300 3", "2026-11-25 22:00"),
+        ("at night", _WEDNESDAY),
+    ],
+)
+def test_when_a_schedule_opens(schedule: str | None, opens: str) -> None:
+    assert opens_at(schedule, datetime.fromisoformat(_WEDNESDAY)) == datetime.fromisoformat(opens)
+
+
+@pytest.mark.parametrize(("zone", "opens"), [("+0000", "2024-03-24 23:00 UTC"), ("+0530", "2024-03-24 17:30 UTC")])
+def test_a_closed_schedule_in_the_time_zone_of_the_log(zone: str, opens: str, tmp_path: Path) -> None:
+    files = mesh(
+        FINE, line(9, "INFO - main - x").replace("+0000", zone), "nsds5replicaupdateschedule: 2300-2330 0123456\n"
+    )
+    one = failing(tmp_path, files)
+    assert (one["reason"], one["severity"], one["waiting"]) == ("schedule_closed", "warning", 5)
+    assert f"it opens at {opens}" in one["summary"]
+
+
+# --- agreements that have stopped, and whose status does not say so
+
+
+def _about(second: float, text: str, function: str) -> str:
+    return line(second, f'ERR - NSMMReplicationPlugin - {function} - agmt="cn=to-s2" (localhost:38902): {text}')
+
+
+_SKEWED = (
+    "Unable to acquire replica: Excessive clock skew between the supplier and the consumer. Replication is aborting."
+)
+_STOPPED = "Incremental update failed and requires administrator action"
+
+
+def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_path: Path) -> None:
+    log = _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run")
+    one = failing(tmp_path / "stopped", mesh(NEVER_YET, log, ended=None))
+    assert (one["reason"], one["severity"], one["waiting"]) == ("clock_refused", "error", 5)
+    assert "has stopped until somebody acts" in one["summary"]
+    started = line(20, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38901 for LDAP requests")
+    assert not of("LINK_FAILING", findings(tmp_path / "restarted", mesh(NEVER_YET, log + started, ended=None)))
+    assert not of("LINK_FAILING", findings(tmp_path / "later", mesh(FINE, log, ended=12)))
+    assert not of("LINK_FAILING", findings(tmp_path / "poked", mesh(DISABLED_BEFORE, log)))

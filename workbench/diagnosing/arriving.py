@@ -1,0 +1,38 @@
+"""Changes that reach a server through another one which waits for them itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.rules.sending import NOTHING, SEND
+
+Row = Mapping[str, Any]
+
+
+def mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:
+    """Give each row of `pending` of the suffix `through`: the servers that pass the changes on when they have them.
+
+    Only where nobody would send them now, and over links that run. Three servers, c has made a change, r is behind h:
+
+        r lacks it, h lacks it, c sends to h    ->  r gets it through h
+        r lacks it, h lacks it, c-to-h fails    ->  r does not get it
+    """
+    feeding: dict[str, list[str]] = {}
+    for row in pairs:
+        runs = row["link"] and row["link_enabled"] is not False and not row.get("link_failing")
+        if runs and row["decision"] in (SEND, NOTHING):
+            feeding.setdefault(row["consumer"], []).append(row["supplier"])
+    mine = [row for row in pending if row["suffix"] == suffix]
+    coming = {(row["server"], row["origin"]) for row in mine if row["suppliers"]}
+    for row in mine:
+        row["through"] = []
+    more = True
+    while more:
+        more = False
+        for row in mine:
+            if (row["server"], row["origin"]) not in coming:
+                through = [name for name in feeding.get(row["server"], ()) if (name, row["origin"]) in coming]
+                if through:
+                    row["through"], more = sorted(through), True
+                    coming.add((row["server"], row["origin"]))

@@ -1,0 +1,37 @@
+"""Which servers may be compared by position: those of one suffix whose data have one beginning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from workbench.fleet.topology import Replica, Topology
+
+
+class Comparable(NamedTuple):
+    """Servers of one suffix whose positions mean the same: their data have one beginning.
+
+    whole     there are no others of the suffix
+    doubtful  origins that several of its servers use: one position may stand for several changes
+    """
+
+    suffix: str | None
+    replicas: tuple[Replica, ...]
+    whole: bool
+    doubtful: frozenset[str]
+
+
+def comparable(shown: Topology) -> list[Comparable]:
+    """The groups of servers that may be compared. One whose generation is not known counts to the largest group."""
+    found: list[Comparable] = []
+    for suffix in dict.fromkeys(replica.suffix for replica in shown.replicas):
+        mine = [one for one in shown.replicas if one.suffix == suffix]
+        used = Counter(one.origin for one in mine if one.origin)
+        doubtful = frozenset(origin for origin, times in used.items() if times > 1)
+        sizes = Counter(one.generation for one in mine if one.generation)
+        largest = max(sizes, key=lambda generation: (sizes[generation], generation), default=None)
+        generations: list[str | None] = [*sorted(sizes)] or [None]
+        for generation in generations:
+            alike = tuple(one for one in mine if (one.generation or largest) == generation)
+            found.append(Comparable(suffix, alike, len(sizes) < 2, doubtful))
+    return found

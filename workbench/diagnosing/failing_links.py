@@ -1,0 +1,247 @@
+"""Links that are switched on and do not run: the finding, and what a headline and the other findings say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import Finding, step
+from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
+from workbench.rules.vectors import last
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Link
+
+Row = Mapping[str, Any]
+
+LINK_FAILING = "LINK_FAILING"
+_LONG = timedelta(seconds=300)
+"""A supplier waits that long at most before it tries again: what ends by itself has ended by then."""
+_NAMED = 3
+"""Failing links that a headline names."""
+
+
+def link_failing(situation: Situation) -> Iterator[Finding]:
+    """Links over which sessions fail, each with the cause, since when, what waits behind it, and what mends it."""
+    newest = situation.newest()
+    for link in situation.topology.links:
+        failure = link.failure
+        if failure is None:
+            continue
+        pair = _pair(situation, link)
+        if pair and pair["unrelated"]:
+            continue  # UNRELATED_DATA says it of both servers
+        waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
+        oldest = _oldest(situation, pair, newest.get(link.supplier))
+        if failure.reason == SCHEDULE_CLOSED and waiting == 0:
+            continue
+        if failure.reason in TRANSIENT and not (waiting and oldest and oldest >= _LONG):
+            continue
+        consumer = link.consumer or link.address or "an unknown server"
+        says = "is closed" if failure.reason == SCHEDULE_CLOSED else "fails"
+        since = f"since {failure.since:%Y-%m-%d %H:%M:%S} UTC ({failure.since_is}) " if failure.since else ""
+        tried = f"; its log shows {_times(failure.attempts)} since then" if failure.attempts and failure.since else ""
+        yield Finding(
+            "LINK_FAILING",
+            "warning" if failure.reason in TRANSIENT or failure.reason == SCHEDULE_CLOSED else "error",
+            f"the link {link.name} from {link.supplier} to {consumer} {says}: {failure.says}; "
+            f"{since}{_behind(situation, link, pair, waiting, oldest)}{tried}",
+            server=link.supplier,
+            link=link.name,
+            suffix=link.suffix,
+            items=tuple(sorted(one["first"] for one in pair["to_send"].values())) if pair else (),
+            evidence=failure.evidence,
+            fix=failure.fix,
+            reason=failure.reason,
+            since=failure.since.isoformat() if failure.since else None,
+            waiting=waiting,
+        )
+
+
+def _times(attempts: int) -> str:
+    return f"{attempts:,} failed {'attempt' if attempts == 1 else 'attempts'}"
+
+
+def _pair(situation: Situation, link: Link) -> Row | None:
+    """The row of the pair matrix of a link; None: of one end it is not known what it has seen."""
+    consumer = link.consumer or (link.failure.means if link.failure else None)
+    wanted = link.supplier, consumer, link.suffix
+    return next((one for one in situation.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
+
+
+def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> timedelta | None:
+    """How old the oldest change that waits was when the supplier was read."""
+    system = situation.topology.system
+    made = [
+        moment
+        for one in (pair["to_send"].values() if pair else ())
+        if (moment := system.moment(system.typed(one["first"]) or ""))
+    ]
+    return max(read - min(made), timedelta()) if made and read else None
+
+
+def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None) -> str:
+    """What waits behind a link, in words."""
+    if pair is None or waiting is None:
+        return "how much waits behind it is not known, for one of its ends was not collected"
+    if not waiting:
+        return "nothing waits behind it yet"
+    many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
+    age = f", the oldest for {_span(oldest)}" if oldest else ""
+    growing = ", and more have come since the snapshot before" if _grows(situation, link, pair) else ""
+    others = _on_other_ways(situation, pair)
+    way = f"; {others} can deliver {'it' if waiting == 1 else 'them'} over links that run" if others else ""
+    return f"{many}{age}{growing}{way}"
+
+
+def _grows(situation: Situation, link: Link, pair: Row) -> bool:
+    """True if it failed in the snapshot before, and the supplier has got changes since that the consumer has not."""
+    before = situation.earlier
+    if before is None or not any(
+        (one.supplier, one.suffix, one.name) == (link.supplier, link.suffix, link.name) and one.failure
+        for one in before.links
+    ):
+        return False
+    then = next((one for one in before.replicas if (one.server, one.suffix) == (link.supplier, link.suffix)), None)
+    now = situation.replica(link.supplier, link.suffix)
+    return bool(then and now) and any(
+        (last(now.vector, origin) or "") > (last(then.vector, origin) or "")  # type: ignore[union-attr]
+        for origin in pair["to_send"]
+    )
+
+
+def _on_other_ways(situation: Situation, pair: Row) -> str:
+    """The servers that would send all of what waits, over links that run; empty if some of it has no other way."""
+    rows = {
+        row["origin"]: row["suppliers"]
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+    }
+    ways = [rows.get(origin, []) for origin in pair["to_send"]]
+    return " and ".join(sorted({name for way in ways for name in way})) if ways and all(ways) else ""
+
+
+def _span(passed: timedelta) -> str:
+    seconds = int(passed.total_seconds())
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+# --- in a headline, and in other findings
+
+
+def failing_rows(found: Row) -> list[dict[str, Any]]:
+    """The links of a diagnosis that fail, and of which a finding says so: name, supplier, consumer (None), suffix, why."""
+    told = {
+        (one["server"], one["suffix"], one["link"]) for one in found.get("findings", ()) if one["code"] == LINK_FAILING
+    }
+    return [
+        {
+            "name": one["name"],
+            "supplier": one["supplier"],
+            "consumer": one["consumer"] or one["means"],
+            "suffix": one["suffix"],
+            "reason": one["failing"],
+            "why": one["fails"],
+        }
+        for one in found.get("links", ())
+        if one.get("failing") and one["failing"] not in TRANSIENT
+        and (one["supplier"], one["suffix"], one["name"]) in told
+    ]  # fmt: skip
+
+
+def failing_say(rows: Sequence[Row]) -> str:
+    """`the link a-to-b fails (invalid credentials)`, or how many fail and the first of them; empty if none does."""
+    if not rows:
+        return ""
+    closed = any(row["reason"] == SCHEDULE_CLOSED for row in rows)
+    if len(rows) == 1:
+        return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} ({rows[0]['why']})"
+    by_why: dict[str, list[str]] = {}
+    for row in rows[:_NAMED]:
+        by_why.setdefault(row["why"], []).append(row["name"])
+    named = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_why.items())
+    more = f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{more}"
+
+
+def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
+    """True if each server of these rows is the consumer of a failing link, or fed, over any number of links, by one that is."""
+    behind = {(one["consumer"], one["suffix"]) for one in failing if one["consumer"]}
+    while (
+        more := {
+            (one["consumer"], one["suffix"])
+            for one in links
+            if (one["supplier"], one["suffix"]) in behind and one["consumer"]
+        }
+        - behind
+    ):
+        behind |= more
+    waits = {(row["server"], row["suffix"]) for row in waiting}
+    return bool(waits) and waits <= behind
+
+
+def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """The links to a server that fail and are a finding, for a sentence about what it waits for."""
+    if any(row["unrelated"] and (row["consumer"], row["suffix"]) == (server, suffix) for row in situation.pairs):
+        return []  # not the links are to be mended, but the data
+    return [
+        link.name
+        for link in situation.topology.links
+        if link.blocked and link.suffix == suffix and server in (link.consumer, link.failure and link.failure.means)
+    ]
+
+
+def no_way_now(failing: Sequence[str]) -> str:
+    """Why no server would send what another one waits for."""
+    if not failing:
+        return "nobody would send them now"
+    links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"
+    return f"no session delivers them, because the {links} not run"
+
+
+def passed_on(through: Sequence[str]) -> str:
+    """How changes come that nobody would send now."""
+    waits = "waits for them itself" if len(through) == 1 else "wait for them themselves"
+    return f"they come through {_listed(through, 'or')}, which {waits}"
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    """`a, b and c`; of many the first few."""
+    named = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+    return f" {word} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+
+
+def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:
+    """What to do about changes that no session delivers as the servers are now."""
+    if failing:
+        return step(
+            f"do what LINK_FAILING says on {_listed(failing, 'or')}",
+            f"they arrive as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
+        )
+    if any(
+        one["unrelated"] and (one["consumer"], one["suffix"]) == (row["server"], row["suffix"])
+        for one in situation.pairs
+    ):
+        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
+    feeding = {
+        link.supplier
+        for link in situation.topology.links
+        if link.runs and link.suffix == row["suffix"] and link.consumer == row["server"]
+    }
+    waiting = {
+        one["server"]
+        for one in situation.verdicts.pending
+        if (one["suffix"], one["origin"]) == (row["suffix"], row["origin"])
+    }
+    if feeding and feeding <= waiting:
+        through = _listed(sorted(feeding), "and")
+        wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"
+        return step(
+            f"mend first what keeps them from {through}", f"{row['server']} gets them from {through}, which {wait}"
+        )
+    return step("see the findings on the links to this server", "as the servers are now, no session delivers them")

@@ -1,0 +1,440 @@
+"""Why agreements that are switched on do not run: the status of the last attempt, made precise by the errors logs.
+
+The status is the last word, for the first session that runs overwrites it; only a login that succeeds after a failed one may
+leave the old status, and stands in the log. Logs are read only where a status tells of a failure: a healthy mesh costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from workbench.collected.links import not_deleted
+from workbench.model import EVIDENCE_SHOWN, first_few
+from workbench.rules.link_failures import (
+    BACKING_OFF,
+    BIND_REFUSED,
+    BUSY,
+    CLOCK_REFUSED,
+    CONSUMER_READ_ONLY,
+    GENERATION_DIFFERS,
+    NO_SUCH_REPLICA,
+    NOT_INITIALISED,
+    PASSWORD_EXPIRED,
+    PERMISSION,
+    REFUSED,
+    SCHEDULE_CLOSED,
+    TLS,
+    TRANSIENT,
+    UNREACHABLE,
+    WRONG_SUFFIX,
+    LinkFailure,
+)
+from workbench.rules.vectors import covers
+from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.detectors.shown import line_shown
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
+from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
+from workbench.systems.ds389.rules.link_reasons import (
+    BROKEN,
+    NO_TLS,
+    NOTHING_LISTENS,
+    Cause,
+    cause_of,
+    encrypted,
+    opens_at,
+    stopped_for,
+)
+
+if TYPE_CHECKING:
+    from workbench.cases.case import Case
+    from workbench.fleet.topology import Link, Topology
+
+Row = Mapping[str, Any]
+LinkKey = tuple[str, str | None, str]
+"""Supplier, suffix and name."""
+
+_CONNECTING = frozenset({BIND_REFUSED, TLS, UNREACHABLE, REFUSED})
+_LINES: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_CONNECTING, frozenset({"bind", "connect_failed"})),
+    PERMISSION: frozenset({"acquire_failed"}),
+    NO_SUCH_REPLICA: frozenset({"acquire_failed"}),
+    BUSY: frozenset({"busy"}),
+    GENERATION_DIFFERS: frozenset({"generation_differs"}),
+    NOT_INITIALISED: frozenset({"not_initialised"}),
+    CLOCK_REFUSED: frozenset({"time_skew", "acquire_failed"}),
+    BACKING_OFF: frozenset({"retry_later"}),
+}
+"""Reason -> codes of the lines that tell of an attempt which failed for it."""
+_RUNS = frozenset({"acquired", "released"})
+_SWITCHED, _FATAL = "agreement_switched", "session_fatal"
+_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | {_SWITCHED})
+_LOOPS_FROM = 3
+"""Refusals of one change: a second one is how a session goes on that broke for another reason."""
+
+
+def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
+    """The links of the snapshot that are switched on and do not run, each with the reason."""
+    statuses = _statuses(case, shown.snapshot)
+    found: dict[LinkKey, LinkFailure] = {}
+    failing: dict[str, list[_Failing]] = {}
+    places = _Addresses(case, shown)
+    for link in shown.links:
+        key = link.supplier, link.suffix, link.name
+        row = statuses.get(key, {})
+        if link.enabled is False:
+            continue
+        if closed := _closed(case, shown, link, row):
+            found[key] = closed
+        elif cause := cause_of(row.get("status"), row.get("transport")):
+            failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
+    stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_FATAL)}
+    if not failing and not stopped:
+        return found
+    logs = session_logs(case.until(shown.snapshot))
+    for log in (log for log in logs if log.server in stopped):
+        # An agreement that was turned away at its first attempt stops, and its status goes on saying that it never tried.
+        quiet = [
+            (link, statuses.get((link.supplier, link.suffix, link.name), {}))
+            for link in shown.links
+            if link.supplier == log.server and link.enabled is not False
+            and (link.supplier, link.suffix, link.name) not in found
+            and all(one.link is not link for one in failing.get(log.server, ()))
+        ]  # fmt: skip
+        failing.setdefault(log.server, []).extend(_stopped(log, quiet))
+    for log in logs:
+        _read(log, [one for one in failing.get(log.server, ()) if not one.counts])
+    for one in (one for mine in failing.values() for one in mine):
+        key = one.link.supplier, one.link.suffix, one.link.name
+        # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
+        if not (one.healed and one.connecting):
+            found[key] = _told(shown, one, places, logs)
+    return found
+
+
+def _statuses(case: Case, snapshot: str) -> dict[LinkKey, dict[str, Any]]:
+    """What the files of a snapshot say together of each agreement: the columns of the table `links`."""
+    found: dict[LinkKey, dict[str, Any]] = {}
+    for row in not_deleted(case.inputs, case.arrow("links").to_pylist()):
+        if row["snapshot"] == snapshot:
+            mine = found.setdefault((row["server"], row["suffix"], row["name"]), {})
+            mine |= {key: value for key, value in row.items() if value is not None}
+    return found
+
+
+@dataclass
+class _Failing:
+    """An agreement whose last attempt failed, and the lines of the supplier's log that tell of it."""
+
+    link: Link
+    row: Row
+    cause: Cause
+    counts: Counter[str] = field(default_factory=Counter)
+    firsts: dict[str, datetime] = field(default_factory=dict)
+    last: datetime | None = None
+    kept: list[dict[str, Any]] = field(default_factory=list)
+    expired: bool = False
+    healed: bool = False
+    network: int | None = None
+    switched: datetime | None = None
+    refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When its last session ended; a failure leaves that as it was."""
+        ended: datetime | None = self.row.get("ended_at")
+        return ended
+
+    def add(self, row: Row, place: Place) -> None:
+        """One line that tells of a failed attempt since the last session."""
+        if place.at and self.ended and place.at <= self.ended + timedelta(seconds=1):
+            return
+        self.healed = False
+        self.counts[row["code"]] += 1
+        if place.at:
+            self.firsts.setdefault(row["code"], place.at)
+            self.last = place.at
+        if len(self.kept) < EVIDENCE_SHOWN:
+            self.kept.append(line_shown(row, place))
+        numbers = dict(row["numbers"] or ())
+        if row["code"] == "bind":
+            self.expired = "password expired" in row["text"]
+        if row["code"] == "connect_failed" and numbers.get("network"):
+            self.network = int(numbers["network"])
+        if row["code"] == "retry_later" and row["position"] and numbers.get("error"):
+            self.refusals[row["position"], int(numbers["error"])] += 1
+
+    @property
+    def connecting(self) -> bool:
+        """True if it did not get as far as a session: a login that succeeds later is the end of that."""
+        return self.cause.reason in _CONNECTING or self.cause.short == BROKEN
+
+    def forget(self) -> None:
+        """A session ran, or the login that failed succeeded: what was before is healed."""
+        self.healed = True
+        self.counts.clear()
+        self.kept.clear()
+        self.refusals.clear()
+        self.firsts.clear()
+        self.last = self.network = None
+        self.expired = False
+
+    @property
+    def first(self) -> datetime | None:
+        """The first failed attempt since the last session. A line with the address tells it apart from an older agreement's."""
+        return self.firsts.get("connect_failed") or min(self.firsts.values(), default=None)
+
+    @property
+    def attempts(self) -> int | None:
+        """How often it failed, as far as the log shows; each attempt to connect writes one line, each bind the first only."""
+        return self.counts["connect_failed"] or sum(self.counts.values()) or None
+
+
+def _read(log: Any, failing: Iterable[_Failing]) -> None:
+    """Read the log of a supplier for its failing agreements."""
+    by_name = Counter(one.link.name for one in failing)
+    # Lines about agreements of one name in two suffixes tell of neither.
+    named = {one.link.name: one for one in failing if by_name[one.link.name] == 1}
+    addressed = {one.link.address: one for one in failing if one.cause.reason in _CONNECTING}
+    refused = [one for one in failing if one.cause.reason == BIND_REFUSED]
+    if not named:
+        return
+    for row, place in log.lines(_ALL, WITH_TEXT):
+        numbers = dict(row["numbers"] or ())
+        one = named.get(row["link"] or "")
+        if row["code"] == "connect_failed":
+            # A line about a login that was refused does not say where: it is known if there is one such agreement.
+            address = numbers.get("address")
+            one = addressed.get(address) if address else refused[0] if len(refused) == 1 else None
+        if one is None:
+            continue
+        if row["code"] == _SWITCHED:
+            one.switched = place.at if numbers.get("state") == "enabled" else None
+        elif row["code"] in _RUNS and one.cause.reason != BACKING_OFF:
+            one.forget()
+        elif row["code"] == "bind" and numbers.get("outcome") == "resumed":
+            if one.connecting and not (place.at and one.ended and place.at <= one.ended):
+                one.forget()
+        elif row["code"] in _LINES.get(one.cause.reason, ()):
+            one.add(row, place)
+
+
+def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
+    """The agreements that have stopped for good by the log of their supplier, whatever their status says."""
+    named = {link.name: (link, row) for link, row in quiet}
+    before: dict[str, list[tuple[Row, Place]]] = {}
+    stopped: dict[str, list[tuple[Row, Place]]] = {}
+    for row, place in log.lines((*_ALL, _FATAL, "started"), WITH_TEXT):
+        name, code = row["link"] or "", row["code"]
+        if code == "started":  # all agreements of a server begin anew with it
+            before.clear()
+            stopped.clear()
+        elif name not in named:
+            continue
+        elif code == _FATAL:
+            stopped[name] = [*before.pop(name, [])[-1:], (row, place)]
+        elif code in _RUNS or code == _SWITCHED or dict(row["numbers"] or ()).get("outcome") == "resumed":
+            stopped.pop(name, None)
+        else:
+            before.setdefault(name, []).append((row, place))
+            del before[name][:-1]
+    for name, lines in sorted(stopped.items()):
+        link, row = named[name]
+        at, ended = lines[-1][1].at, row.get("ended_at")
+        # Switched off and on again, or a session since: then the log is the older word.
+        if "agreement disabled" in (row.get("status") or "") or at is None or (ended and ended >= at):
+            continue
+        one = _Failing(link, row, stopped_for(lines[0][0]["text"]))
+        for told, place in lines[:1]:
+            one.add(told, place)
+        yield one
+
+
+class _Addresses:
+    """Where the collected servers listen, by their own vectors and by the links that lead to them."""
+
+    def __init__(self, case: Case, shown: Topology) -> None:
+        self.shown = shown
+        self.of: dict[str, Counter[str]] = {}
+        self.silent: dict[str, str] = {}
+        """Address -> a server that did not answer, and whose log names the address as its own."""
+        for link in shown.links:
+            if link.consumer and link.address:
+                self.of.setdefault(link.consumer, Counter())[link.address] += 1
+        mine = {(one.suffix, one.origin): one.server for one in shown.replicas if one.origin}
+        for row in case.arrow("vectors").select(["snapshot", "suffix", "origin", "url", "kind"]).to_pylist():
+            server = mine.get((row["suffix"], row["origin"]))
+            if server and row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]:
+                self.of.setdefault(server, Counter())[row["url"].partition("://")[2].strip("/").lower()] += 1
+        for one in case.inputs:
+            if one.server in shown.down:
+                self.silent |= dict.fromkeys(one.facts.get("addresses", {}), one.server)
+
+    def meant(self, link: Link) -> tuple[str, str] | None:
+        """(server, address) of the consumer that a link probably means to reach at another address; None: nothing tells.
+
+        Where the consumer is not known, it is the only server of the suffix on the same host that no other link of the supplier
+        leads to; of several, the one whose name the name of the link ends in.
+        """
+        mine = {one.consumer for one in self.shown.links if one.supplier == link.supplier and one.suffix == link.suffix}
+        host = (link.address or "").rpartition(":")[0]
+        there = {one.server for one in self.shown.replicas if one.suffix == link.suffix} - {link.supplier}
+        known = []
+        for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
+            others = [one for one in self.of.get(server, Counter()).most_common() if one[0] != link.address]
+            at = [address for address, _ in others if _one_machine(address.rpartition(":")[0], host)]
+            if at:
+                known.append((server, f"{host}:{at[0].rpartition(':')[2]}"))
+        named = [one for one in known if re.search(rf"(?:^|[^0-9A-Za-z]){re.escape(one[0])}$", link.name)]
+        return known[0] if len(known) == 1 else named[0] if len(named) == 1 else None
+
+
+def _one_machine(one: str, other: str) -> bool:
+    """True if two names may be of one machine: the same, or the short and the full name of it."""
+    short = {one.partition(".")[0], other.partition(".")[0]}
+    return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())
+
+
+def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any]) -> LinkFailure:
+    """The failure with all that the logs add to the status."""
+    link, cause, meant = one.link, one.cause, None
+    consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
+    silent = places.silent.get((link.address or "").lower()) if link.consumer is None else None
+    down = bool(silent) or link.consumer in shown.down
+    if cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
+        says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
+        cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
+    elif cause.reason == BIND_REFUSED and one.expired:
+        says = (
+            f"the password of {one.row.get('login') or 'its login'} on the consumer has expired: {in_words(cause.code)}"
+        )
+        cause = replace(cause, reason=PASSWORD_EXPIRED, says=says, short="password expired")
+    elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
+        cause = _not_reached(one, silent or link.consumer if down else None)
+        again = _started_again(one, logs) if cause.reason in (REFUSED, UNREACHABLE) and not down else None
+        if again:
+            says = f"{link.consumer} started again at {again:%Y-%m-%d %H:%M:%S}, and the supplier has not tried since"
+            cause = Cause(BACKING_OFF, cause.code, says, "consumer just started")
+        elif not down:
+            meant = places.meant(link)
+    elif cause.reason == BACKING_OFF:
+        cause = _refusing(one, consumer) or cause
+    elif cause.reason == NO_SUCH_REPLICA:
+        others = sorted({x.suffix for x in shown.replicas if x.server == link.consumer and x.suffix and x.claims})
+        if others and link.suffix not in others:
+            says = f"{cause.says}: it has {', '.join(others)}"
+            cause = replace(cause, reason=WRONG_SUFFIX, says=says, short="wrong suffix")
+    means = silent or (meant[0] if meant and meant[0] != link.consumer else None)
+    if meant and cause.reason == TLS:
+        meant = None  # the encrypted port is another one, so the address may be right
+        cause = replace(cause, says=cause.says + (f"; it probably means {means}" if means else ""))
+    elif meant:
+        who = f"; it probably means {means}: " if means else "; "
+        cause = replace(cause, says=f"{cause.says}{who}the other files name {meant[1]} as the address of {meant[0]}")
+    since, since_is = (
+        (one.ended, "its last session ended") if one.ended else (one.first, "its log first shows a failure")
+    )
+    agreement = Agreement(
+        link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
+        link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
+        cause.short != NO_TLS,
+    )  # fmt: skip
+    return LinkFailure(
+        cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
+        evidence=(_status(one.row), *first_few(one.kept, sum(one.counts.values()))),
+        fix=fixes_of(cause.reason, agreement),
+    )  # fmt: skip
+
+
+def _status(row: Row) -> dict[str, Any]:
+    shown = {key: row.get(key) for key in ("file", "offset", "name", "status")}
+    return shown | {"ended_at": row["ended_at"].isoformat() if row.get("ended_at") else None}
+
+
+def _not_reached(one: _Failing, down: str | None) -> Cause:
+    """What kept the supplier from connecting, by the network error in its log. `down`: the consumer did not answer."""
+    address, code = one.link.address or "its address", one.cause.code
+    if one.network in NOTHING_LISTENS or down:
+        what = (
+            f"connection refused, nothing listens at {address}" if one.network in NOTHING_LISTENS else "no connection"
+        )
+        says = f"{what}{f'; {down} did not answer when it was collected' if down else ''}: {in_words(code)}"
+        return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else "connection refused")
+    if encrypted(one.row.get("transport")) and one.network is not None:
+        says = f"{address} accepts connections, and no encrypted connection comes about: {in_words(code)}"
+        return Cause(TLS, code, says, "TLS fails")
+    if encrypted(one.row.get("transport")) and one.link.consumer:
+        says = f"no encrypted connection to {address} comes about, and {one.link.consumer} runs: {in_words(code)}"
+        return Cause(TLS, code, says, "TLS fails")
+    return Cause(UNREACHABLE, code, f"no connection to {address}: {in_words(code)}", "no connection")
+
+
+def _started_again(one: _Failing, logs: Iterable[Any]) -> datetime | None:
+    """When the consumer last started, if that was after the last attempt that the supplier's log shows."""
+    if one.last is None:
+        return None
+    for log in logs:
+        if log.server == one.link.consumer:
+            starts = [place.at for _, place in log.lines(("started",), WITH_TEXT) if place.at]
+            return max(starts, default=None) if starts and max(starts) > one.last else None
+    return None
+
+
+def _refusing(one: _Failing, consumer: Any) -> Cause | None:
+    """What the consumer answers to the change with which each session begins, if it does so again and again."""
+    looping = {
+        (csn, error): count
+        for (csn, error), count in one.refusals.items()
+        if count >= _LOOPS_FROM and not (consumer and covers(consumer.vector, origin_of(csn), csn))
+    }
+    if not looping:
+        return None
+    csn, error = min(looping)
+    one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
+    what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
+    if error == REFUSES_ALL:
+        says = f"{what}, as a backend with nsslapd-readonly: on does"
+        return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
+    return Cause(REFUSED, error, what, f"change refused, {in_words(error)}")
+
+
+def _closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
+    """The failure of an agreement that was outside its schedule when its server was read."""
+    schedule = row.get("schedule")
+    mine = [one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier)]
+    read = max(filter(None, _times(mine, row)), default=None)
+    if not schedule or read is None:
+        return None
+    zones = {zone for one in mine for zone in one.facts.get("zones", {})}
+    zone = _zone(next(iter(zones))) if len(zones) == 1 else UTC
+    now = read.astimezone(zone).replace(tzinfo=None)
+    opens = opens_at(schedule, now)
+    if opens == now:
+        return None
+    assumed = "" if len(zones) == 1 else ", if the clock of the server runs in UTC"
+    until = opens.replace(tzinfo=zone).astimezone(UTC) if opens else None
+    when = f"it opens at {until:%Y-%m-%d %H:%M} UTC{assumed}" if until else "it never opens"
+    agreement = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
+    return LinkFailure(
+        SCHEDULE_CLOSED, f"outside its schedule ({schedule}): {when}", "outside its schedule", row.get("ended_at"),
+        "its last session ended" if row.get("ended_at") else "", opens=until,
+        evidence=({**_status(row), "schedule": schedule},), fix=fixes_of(SCHEDULE_CLOSED, agreement),
+    )  # fmt: skip
+
+
+def _times(inputs: Iterable[Any], row: Row) -> Iterator[datetime | None]:
+    """Times that the files of a server show: it was read then, or later."""
+    yield from (row.get("started_at"), row.get("ended_at"))
+    for one in inputs:
+        if text := one.facts.get("time", {}).get("max"):
+            yield datetime.fromisoformat(str(text))
+
+
+def _zone(text: str) -> timezone:
+    minutes = int(text[1:3]) * 60 + int(text[3:5])
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

@@ -1,0 +1,283 @@
+"""What mends an agreement that does not run: the commands by reason, without any secret."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workbench.model import step
+from workbench.rules.link_failures import (
+    BACKING_OFF,
+    BIND_REFUSED,
+    BUSY,
+    CLOCK_REFUSED,
+    CONSUMER_READ_ONLY,
+    GENERATION_DIFFERS,
+    NO_SUCH_REPLICA,
+    NOT_INITIALISED,
+    PASSWORD_EXPIRED,
+    PERMISSION,
+    REFUSED,
+    SCHEDULE_CLOSED,
+    TLS,
+    UNREACHABLE,
+    WRONG_SUFFIX,
+)
+
+Fix = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What the commands need of an agreement. `consumer` is the server, or the address if no file tells which server it is.
+
+    meant       the address at which the agreement should reach its consumer, where that is another one
+    down        the consumer did not answer when it was collected
+    offers_tls  False: the consumer has no encryption
+    """
+
+    name: str
+    supplier: str
+    consumer: str
+    suffix: str
+    address: str
+    login: str = ""
+    meant: str | None = None
+    down: bool = False
+    offers_tls: bool = True
+
+
+def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
+    """The steps that end a failure for this reason."""
+    made = {
+        BIND_REFUSED: _login,
+        PASSWORD_EXPIRED: _expired,
+        TLS: _encryption,
+        UNREACHABLE: _address,
+        REFUSED: _address,
+        NO_SUCH_REPLICA: _replica,
+        WRONG_SUFFIX: _replica,
+        PERMISSION: _permission,
+        SCHEDULE_CLOSED: _schedule,
+        GENERATION_DIFFERS: _generation,
+        NOT_INITIALISED: _initialise,
+        CONSUMER_READ_ONLY: _read_only,
+        CLOCK_REFUSED: _clocks,
+        BUSY: _busy,
+        BACKING_OFF: _wait,
+    }.get(reason, _look)
+    return made(link)
+
+
+def _run(server: str, *words: str) -> str:
+    """A command of the server's own tool, as a person types it there. The instance is theirs to fill in."""
+    return f"on {server}: `dsconf INSTANCE {shlex.join(words)}`"
+
+
+def _set(link: Agreement, *words: str) -> str:
+    return _run(link.supplier, "repl-agmt", "set", "--suffix", link.suffix, *words, link.name)
+
+
+def _again(link: Agreement) -> Fix:
+    return step(
+        f"then start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
+        "the supplier has stopped trying or waits up to five minutes before it tries again",
+    )
+
+
+def _login(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"give the agreement the password that {link.consumer} has for {link.login or 'its login'}, "
+            + _set(link, "--bind-passwd", "PASSWORD"),
+            "the login and its password have to be those of an entry on the consumer",
+            "type the password in place of PASSWORD yourself; it stays in the history of the shell",
+        ),
+        _again(link),
+    )
+
+
+def _expired(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"set a new password for {link.login or 'the login of the agreement'} on {link.consumer}, and in the agreement, "
+            + _set(link, "--bind-passwd", "PASSWORD"),
+            f"with the password policy of {link.consumer} an expired password lets nobody in, whatever the agreement has",
+            "as long as the policy covers this login its password expires again",
+        ),
+        _again(link),
+    )
+
+
+def _encryption(link: Agreement) -> tuple[Fix, ...]:
+    if not link.offers_tls:
+        return (
+            step(
+                f"give {link.consumer} a certificate and switch encryption on, {_run(link.consumer, 'security', 'enable')}, then "
+                f"restart {link.consumer}; or let the agreement connect without it, {_set(link, '--conn-protocol', 'LDAP')}",
+                "the agreement asks for an encrypted connection, and its consumer offers none",
+                "without encryption the password of the login and all changes cross the network readable",
+            ),
+            _again(link),
+        )
+    return (
+        step(
+            f"compare the certificate of {link.consumer}, {_run(link.consumer, 'security', 'certificate', 'list')}, with the "
+            f"authorities that {link.supplier} trusts, {_run(link.supplier, 'security', 'ca-certificate', 'list')}",
+            "the supplier must trust the issuer, the certificate must be valid today, and its name must be the host in the "
+            "agreement",
+        ),
+        step(
+            "where the authority is missing, "
+            + _run(link.supplier, "security", "ca-certificate", "add", "--file", "CA.pem", "--name", "NAME")
+            + f", then restart {link.supplier}",
+            "a server reads the authorities that it trusts at its start",
+            "do not switch the check of certificates off: whoever answers at that address would be sent all changes",
+        ),
+    )
+
+
+def _address(link: Agreement) -> tuple[Fix, ...]:
+    host, _, port = (link.meant or "").rpartition(":")
+    if link.meant:
+        old_host, _, old_port = link.address.rpartition(":")
+        words = [*(("--host", host) if host != old_host else ()), *(("--port", port) if port != old_port else ())]
+        again = f", and restart {link.supplier}: 2.3.1 was seen to use a damaged name after its host was changed"
+        return (
+            step(
+                f"correct the address of the agreement, {_set(link, *words)}",
+                f"{link.meant} is where the other collected files say that its consumer listens",
+                "check first that this is the server that the agreement is meant for"
+                + (again if "--host" in words else ""),
+            ),
+            _again(link),
+        )
+    if link.down:
+        return (
+            step(
+                f"start {link.consumer}: `dsctl INSTANCE start` there",
+                "the supplier tries again by itself, at the latest every five minutes, and then delivers what waits",
+            ),
+        )
+    return (
+        step(
+            f"see that {link.consumer} runs, and that {link.supplier} reaches {link.address}; if the address is wrong, "
+            + _set(link, "--host", "HOST", "--port", "PORT"),
+            "no session begins before a connection is made",
+        ),
+        _again(link),
+    )
+
+
+def _replica(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"make {link.suffix} a replica there, "
+            + _run(link.consumer, "replication", "enable", "--suffix", link.suffix, "--role", "ROLE"),
+            "a consumer takes changes only for suffixes that it replicates",
+            "with the role that it had, and of a supplier with the replica ID that it had; or remove the agreement if this "
+            "server is no longer to get changes",
+        ),
+        step(
+            f"then initialise it, {_run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
+            "a replica that is new has no data to which changes could be applied",
+            f"an initialisation replaces all data of {link.suffix} on {link.consumer}",
+        ),
+    )
+
+
+def _permission(link: Agreement) -> tuple[Fix, ...]:
+    words = ("replication", "set", "--suffix", link.suffix, "--repl-add-bind-dn", link.login or "DN")
+    return (
+        step(
+            f"allow the login of the agreement to send changes, {_run(link.consumer, *words)}",
+            "the consumer takes changes only from the logins that its replica names (nsDS5ReplicaBindDN or a bind group)",
+        ),
+    )
+
+
+def _schedule(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"wait for the schedule to open, or open it, {_set(link, '--schedule', '0000-2359 0123456')}",
+            "outside its schedule an agreement holds no session",
+            "find out first why there is a schedule",
+        ),
+    )
+
+
+def _generation(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"decide which of the two data sets is the right one; if it is that of {link.supplier}, "
+            + _run(link.supplier, "repl-agmt", "init", "--suffix", link.suffix, link.name),
+            "data of different generations exchange nothing until one side is initialised from the other",
+            f"an initialisation throws away everything that only {link.consumer} holds",
+        ),
+    )
+
+
+def _initialise(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"initialise {link.consumer}, {_run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
+            "a replica that was never initialised takes no changes",
+            f"an initialisation replaces all data of {link.suffix} on {link.consumer}",
+        ),
+    )
+
+
+def _read_only(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"make the data of {link.consumer} writable again, "
+            + _run(link.consumer, "backend", "suffix", "set", "--disable-readonly", link.suffix),
+            "a backend with nsslapd-readonly: on refuses changes from suppliers, too; the supplier sends them again by itself "
+            "once it is off",
+            "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
+            "cn=config",
+        ),
+    )
+
+
+def _clocks(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"compare the clocks of {link.supplier} and {link.consumer} with a third one, and set right the one that is wrong",
+            "a server takes part in no session that would move its own positions too far into the future",
+            "setting a clock back does not take back positions that were made in the future: see CLOCK_AHEAD",
+        ),
+        _again(link),
+    )
+
+
+def _busy(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"see which supplier has {link.consumer}; if it has it for minutes, set nsds5ReplicaReleaseTimeout, "
+            + _run(link.consumer, "replication", "set", "--suffix", link.suffix, "--repl-release-timeout", "60"),
+            "a consumer takes one session at a time; with the time-out the supplier that has it yields",
+        ),
+    )
+
+
+def _wait(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"collect again in some minutes; if it still fails, read the errors logs of {link.supplier} and {link.consumer} at "
+            "that time",
+            "the supplier tries again by itself, at the latest every five minutes",
+        ),
+    )
+
+
+def _look(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"read the errors logs of {link.supplier} and {link.consumer} at the time of the last attempt, mend what they say, "
+            "and start the agreement again, "
+            + _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
+            "the status names the failure, and no collected file its cause",
+        ),
+    )

@@ -1,0 +1,180 @@
+"""Why sessions of an agreement fail: what the status of its last attempt means, and when its schedule opens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from workbench.rules.link_failures import (
+    BACKING_OFF,
+    BIND_REFUSED,
+    BUSY,
+    CLOCK_REFUSED,
+    GENERATION_DIFFERS,
+    NO_SUCH_REPLICA,
+    NOT_INITIALISED,
+    PASSWORD_EXPIRED,
+    PERMISSION,
+    REFUSED,
+    TLS,
+    UNKNOWN,
+    UNREACHABLE,
+)
+from workbench.systems.ds389.rules.ldap_results import RESULTS, in_words
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What an agreement's status says: the reason, the code, the cause as the end of a sentence, and in a few words."""
+
+    reason: str
+    code: int
+    says: str
+    short: str
+
+
+_STATUS = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? (.*)", re.DOTALL)
+_NO_CONNECTION = frozenset({-1, -5, -11, 81, 85, 91, 52})
+_ENCRYPTED = frozenset({"ldaps", "ssl", "tls", "starttls"})
+"""Values of nsDS5ReplicaTransportInfo, in lower case, with which the connection is encrypted."""
+
+BROKEN = "connection broke"
+NO_TLS = "no TLS at the consumer"
+"""In a few words: where an old connection was found broken, and where the consumer has no encryption at all."""
+
+NOTHING_LISTENS = frozenset({107, 111})
+"""Network errors of an attempt to connect to a port that nothing listens at, as the errors log of the supplier names them."""
+
+_LOGIN = {
+    49: "invalid credentials",
+    48: "inappropriate authentication",
+    19: "the account is locked",
+    53: "the account is inactive or locked",
+    32: "no such account",
+    7: "login method not supported",
+    8: "strong authentication required",
+    -2: "the login could not be prepared",
+    -6: "unknown login method",
+    50: "insufficient access",
+}
+_SESSION: Mapping[int, tuple[str, str, str]] = {
+    1: (BUSY, "another supplier has the consumer", "consumer busy"),
+    3: (PERMISSION, "the consumer does not allow the supplier's login to send changes", "no permission"),
+    4: (REFUSED, "the consumer could not read the request", "request not understood"),
+    6: (NO_SUCH_REPLICA, "the consumer does not replicate this suffix", "no such replica"),
+    8: (REFUSED, "the consumer has an internal error", "internal error of the consumer"),
+    11: (REFUSED, "the consumer has the replica ID of the supplier", "duplicate replica ID"),
+    14: (BACKING_OFF, "the supplier waits before it tries again", "backing off"),
+    15: (UNKNOWN, "the changelog of the supplier cannot be read", "changelog not readable"),
+    16: (BACKING_OFF, "the consumer ended the session, or the connection broke", "session broken off"),
+    17: (UNREACHABLE, "the consumer did not answer in time", "timeout"),
+    18: (BACKING_OFF, "the last session broke off", "session broken off"),
+}
+"""The supplier's own codes of an attempt that reached the consumer."""
+
+
+def encrypted(transport: str | None) -> bool:
+    """True if an agreement with this nsDS5ReplicaTransportInfo encrypts its connection."""
+    return (transport or "").lower() in _ENCRYPTED
+
+
+def cause_of(status: str | None, transport: str | None = None) -> Cause | None:
+    """What the status of the last attempt says against the agreement; None: it went well, or there is no status.
+
+    >>> cause_of("Error (49) Problem connecting to replica - LDAP error: Invalid credentials (connection error)").reason
+    'bind_refused'
+    >>> cause_of("Error (0) Replica acquired successfully: agreement disabled")
+    """
+    found = _STATUS.match(status or "")
+    if not found or not (code := int(found[1])):
+        return None
+    text = found[2].lower()
+    if "administrator action" in text:
+        return Cause(UNKNOWN, code, f"the agreement has stopped until somebody acts (code {code})", "stopped")
+    if "unable to receive the response" in text and code in _NO_CONNECTION:
+        # A consumer that restarted: its old connection is found broken, and the next attempt opens a new one.
+        return Cause(BACKING_OFF, code, f"the connection broke as the session began: {in_words(code)}", BROKEN)
+    if "ldap error" in text or code < 0:
+        return _of_connection(code, transport)
+    if "password" in text and "expired" in text:
+        return Cause(PASSWORD_EXPIRED, code, "the password of its login has expired", "password expired")
+    if code in (2, 19) or "generation" in text or "skew" in text:
+        return _of_data(code, text)
+    reason, says, short = _SESSION.get(code, (UNKNOWN, "the session failed", "session failed"))
+    return Cause(reason, code, f"{says} (code {code})", short)
+
+
+def stopped_for(line: str) -> Cause:
+    """Why an agreement has stopped until somebody acts, by the line of the errors log before it says so."""
+    text = line.lower()
+    for words, reason, code, short in (
+        ("skew", CLOCK_REFUSED, 2, "clocks too far apart"),
+        ("no replicated area", NO_SUCH_REPLICA, 6, "no such replica"),
+        ("same replica id", REFUSED, 11, "duplicate replica ID"),
+        ("permission denied", PERMISSION, 3, "no permission"),
+    ):
+        if words in text:
+            says = _SESSION[code][1] if code in _SESSION else "the clocks are too far apart"
+            return Cause(
+                reason, code, f"{says} (code {code}), and the agreement has stopped until somebody acts", short
+            )
+    return Cause(UNKNOWN, 0, "the agreement has stopped until somebody acts, and its log does not say why", "stopped")
+
+
+def _of_data(code: int, text: str) -> Cause:
+    if "generation" in text:
+        says = "supplier and consumer have data of different generations"
+        return Cause(GENERATION_DIFFERS, code, f"{says} (code {code})", "different generations")
+    if "skew" in text or code == 2:
+        return Cause(CLOCK_REFUSED, code, f"the clocks are too far apart (code {code})", "clocks too far apart")
+    return Cause(NOT_INITIALISED, code, f"the consumer is not initialised (code {code})", "not initialised")
+
+
+def _of_connection(code: int, transport: str | None) -> Cause:
+    """A failure before the session: no connection, no encryption, no login."""
+    words = in_words(code)
+    if code == 13:
+        return Cause(TLS, code, f"the consumer accepts logins over encrypted connections only: {words}", "needs TLS")
+    if code in (2, 52) and encrypted(transport):
+        return Cause(TLS, code, f"the consumer does not offer StartTLS: {words}", NO_TLS)
+    if code in (-11, 91) and encrypted(transport):
+        return Cause(TLS, code, f"the encrypted connection was not established: {words}", "TLS fails")
+    if code in _NO_CONNECTION:
+        return Cause(UNREACHABLE, code, f"no connection to the consumer: {words}", RESULTS.get(code, "unreachable"))
+    if code in _LOGIN:
+        return Cause(BIND_REFUSED, code, f"the consumer refuses the login: {words}", _LOGIN[code])
+    return Cause(UNKNOWN, code, f"the login fails: {words}", RESULTS.get(code, f"error {code}"))
+
+
+# --- schedules
+
+_WINDOW = re.compile(r"(\d{2})(\d{2})-(\d{2})(\d{2}) +([0-6]+)")
+
+
+def opens_at(schedule: str | None, now: datetime) -> datetime | None:
+    """When the schedule opens next, in the time of the server's clock; `now` itself if it is open, or is no schedule.
+
+    `schedule` is `HHMM-HHMM DDDDDDD`, several of them separated by `;`. 0 is Sunday. None: it never opens.
+
+    >>> opens_at("0700-0800 0123456", datetime(2026, 11, 25, 6, 0))
+    datetime.datetime(2026, 11, 25, 7, 0)
+    """
+    windows = [_WINDOW.fullmatch(one.strip()) for one in (schedule or "").split(";")]
+    known = [one for one in windows if one]
+    if len(known) < len(windows):
+        return now  # none, `*`, or one that cannot be read: nothing is said against the agreement
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    openings = []
+    for day in range(8):
+        date = midnight + timedelta(days=day)
+        for one in known:
+            if str((date.weekday() + 1) % 7) not in one[5]:
+                continue
+            begin, end = (date + timedelta(hours=int(one[n]), minutes=int(one[n + 1])) for n in (1, 3))
+            if begin <= now < end + timedelta(minutes=1):
+                return now
+            if begin > now:
+                openings.append(begin)
+    return min(openings, default=None)
