@@ -24,7 +24,9 @@ from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Modification, Prov
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
-_APPLIED = ("position", "outcome", "at", "code", "replicated")
+_APPLIED = ("position", "outcome", "at", "code", "replicated", "origin")
+_HAD = ["applied", "received"]
+"""Outcomes of a change that a server has."""
 _SLACK = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
 _AHEAD = timedelta(seconds=5)
@@ -138,7 +140,7 @@ class Proofs:
             before = pc.fill_null(pc.less(rows["at"], pa.scalar(self.perhaps, rows["at"].type)), False)
             found[np.asarray(rows.filter(before)["number"])] |= int(Ground.UNCLEAR)
             rows = rows.filter(pc.invert(before))
-        kinds = [name for name in ("outcome", "code", "replicated") if name in rows.column_names]
+        kinds = [name for name in ("outcome", "code", "replicated", "origin") if name in rows.column_names]
         for row in rows.group_by([*kinds]).aggregate([("number", "list")]).to_pylist():
             found[np.array(row["number_list"])] |= int(meaning(row))
 
@@ -147,9 +149,10 @@ class Proofs:
         if outcome == "refused":
             # What a client asked for and was refused is no change: it can stand here only by its position's twin elsewhere.
             return Ground.SKIPPED if row["code"] is not None and self.proving.goes_on(row["code"]) else Ground.REFUSED
-        return {"applied": Ground.APPLIED, "dropped": Ground.DROPPED, "cancelled": Ground.CANCELLED}.get(
-            outcome, Ground(0)
-        )
+        # The log does not show its own changes: one of them may have been newer, and then it took this one for known.
+        received = Ground(0) if row["origin"] == self.replica.origin else Ground.APPLIED
+        grounds = {"applied": Ground.APPLIED, "dropped": Ground.DROPPED, "cancelled": Ground.CANCELLED}
+        return {**grounds, "received": received}.get(outcome, Ground(0))
 
     # --- what entries carry
 
@@ -246,7 +249,7 @@ class Proofs:
         left = older & ~inside
         for supplier in self._initialisers if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
-            where = self.evidence.between(some[left]) & (pc.field("outcome") == "applied")
+            where = self.evidence.between(some[left]) & pc.field("outcome").isin(_HAD)
             where &= pc.field("at") < pa.scalar(reset.began)
             rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
             if len(rows):
@@ -276,7 +279,7 @@ class Proofs:
         came = [reset.ended for reset in self.resets if reset.kind == TOTAL]
         for one in self.evidence.inputs:
             span = one.facts.get("time", {})
-            counts = one.facts.get("results_with_csn", 1)
+            counts = one.facts.get("results_with_csn", 1) and not one.facts.get("results_without_position")
             if one.server != self.replica.server or format_with(one.kind).evidence != "access_log" or not counts:
                 continue
             if not span.get("min"):
@@ -305,7 +308,7 @@ class Proofs:
                 continue
             chosen = np.unique(after)
             wanted = theirs[chosen].keys(self.system, self.names)
-            where = pc.field("position").isin(wanted) & (pc.field("outcome") == "applied")
+            where = pc.field("position").isin(wanted) & pc.field("outcome").isin(_HAD)
             rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=one)
             first: dict[str, datetime] = {}
             for row in rows.to_pylist():
@@ -348,7 +351,7 @@ class Proofs:
         told = {(row["at"], row["operation"], (row["target"] or "").lower()) for row in rows.to_pylist()}
         since = self.perhaps or self.since  # the later one
         lines = Counter((operation, target) for at, operation, target in told if since is None or (at and at >= since))
-        where_has = (pc.field("outcome") == "applied") & here
+        where_has = pc.field("outcome").isin(_HAD) & here
         present = rows
         if len(rows):
             present = self.evidence.told("applied", ["operation", "target"], where_has, server)

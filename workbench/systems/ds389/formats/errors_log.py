@@ -19,7 +19,7 @@ from workbench.model import LINES, REMOVED, Format, Parsed, Piece
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Meaning
 from workbench.systems.ds389.formats.log_kinds import address_in, is_pretty, kind_of
-from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json
+from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
 from workbench.systems.ds389.formats.values import SUSPECT, suffix_named
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
@@ -96,10 +96,12 @@ class ErrorsLogReader:
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
         rows = _Rows()
-        if self._objects.open or is_json(lines):
+        times = np.zeros(0, np.int64)
+        if self._objects.any_in(lines):
             times = self._read_json(lines, piece.ended, rows)
-        else:
-            times = _read_text(lines, rows)
+            lines.usable &= self._objects.text
+        if lines.usable.any():
+            times = np.concatenate((times, _read_text(lines, rows)))
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
         if piece.offset == 0 and (address := address_in(piece.data[:_TITLES])):
             facts["addresses"] = {address: 1}
