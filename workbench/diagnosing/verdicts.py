@@ -207,15 +207,35 @@ class _Suffix:
             for mark in source.log.marks if isinstance(source, Source) else ():
                 origin = self.system.origin_of(mark)
                 marks[origin] = max(mark, marks.get(origin, ""))
-        # A log shows an origin up to where it claims to hold it, as far as it was written: an export may have been cut.
-        end = max(last.values(), default="")
-        for origin, claimed in replica.log_claims.items():
-            if claimed.max and (origin in last or origin in marks):
-                last[origin] = max(last.get(origin, marks.get(origin, "")), min(claimed.max, end))
+        if own := replica.origin:
+            last.update(self._shown_to_its_claim(replica, own, last, marks))
         resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.resets[replica.server, replica.suffix] = resets
         self.found.marks[replica.server, replica.suffix] = marks
         return _Server(replica, number, seen, marks, first, last, resets)
+
+    def _shown_to_its_claim(
+        self, replica: Replica, own: str, last: Mapping[str, str], marks: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Up to where a log shows the server's own changes, if that is further than its last record of them.
+
+        The claims of a log are written before its records, and may be ahead of them: a record that was not yet committed when
+        reading began is not among them. So a claim alone shows nothing. But a server gives its own changes positions of the
+        time of making, so one that is older than the newest record of the log by more than a moment would be there:
+
+            claim 11: 6b0678750005000b0000   newest records 6b0678740000000b0000, 6b06787500030fb50000   not shown
+            claim 11: 6b0678750005000b0000   newest records 6b0678740000000b0000, 6b0679a900030fb50000   shown: it is not there
+
+        How long a change of another server was on its way nobody knows.
+        """
+        claimed, known = replica.log_claims.get(own), own in last or own in marks
+        end = max(last.values(), default="")
+        top = min(claimed.max, end) if claimed and claimed.max and known else ""
+        made, newest = self.system.moment(top) if top else None, self.system.moment(end) if end else None
+        before = last.get(own, marks.get(own, ""))
+        if top <= before or made is None or newest is None or newest - made < MOMENTS_APART:
+            return {}
+        return {own: top}
 
     def _spans(self, server: _Server, origin: str) -> tuple[Span, Span, Span]:
         """Of what the server has seen: before what its log shows, what it shows, and behind that."""

@@ -45,14 +45,17 @@ _SEVERITIES = {
 _TITLES = 2000
 """The title lines are the first of a file, and short."""
 
+_LMDB_VERSION = re.compile(rb"389-Directory\\?/(?:[3-9]|[1-9]\d)\.")
+"""In the title lines: a version that keeps its data in LMDB unless told otherwise."""
+
 _BAD = {"warning", "error", "critical"}
 
 # `DEBUG - NSMMReplicationPlugin - changelog program - agmt="cn=a" (host:389): CSN ...`; before 1.3.6 without the level.
-# A part is one word or a known phrase: a text may hold ` - ` too.
+# A part is one word or a known phrase: a text may hold ` - ` too. Since 3.2 lines of a session name it: `sid="BceaQup4UPe   3"`.
 _AGREEMENT = r'\(?agmt="(?:[^"\\]|\\.)*" \([^)]*\)\)?'
 _PARTS = re.compile(
     rf"(?:- (?P<level>[A-Z]+) - )?"
-    rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}) - "
+    rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}|sid=\"[^\"]*\") - "
     rf"|{_AGREEMENT}(?: - |: ))*(?:(?=\w{{0,80}}_)\w{{1,80}}(?:: | (?={_AGREEMENT})))?(?:{_AGREEMENT}: )?)(?P<text>.*)",
     re.DOTALL,
 )
@@ -103,6 +106,8 @@ class ErrorsLogReader:
         if lines.usable.any():
             times = np.concatenate((times, _read_text(lines, rows)))
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
+        if b"dbmdb_" in piece.data or (piece.offset == 0 and _LMDB_VERSION.search(piece.data[:_TITLES])):
+            facts["storage"] = {"lmdb": 1}
         if piece.offset == 0 and (address := address_in(piece.data[:_TITLES])):
             facts["addresses"] = {address: 1}
         return Parsed(len(lines), lines.rejects, rows.tables(), {**facts, **time_facts(times)})
