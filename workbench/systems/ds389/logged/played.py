@@ -121,6 +121,7 @@ class Played:
         self.differs: tuple[Load, str | None] | None = None
         self._session, self._talk, self._late = session, talk, late
         self._ignored = consumer_origin if talk.about["consumer_rid_ignored"] else None
+        self._marks = frozenset(changelog.marks)  # handed on without a line of the log
         self._held: dict[str, str | None] = {}
         self._play(changelog, firsts)
 
@@ -158,8 +159,9 @@ class Played:
             within = stop is not None and csn <= stop
             behind = then is None and csn > shown
             told = csn in named or csn in own
-            if within and not told and self._late and rid != self._ignored and csn > (self._held.get(rid) or ""):
-                continue  # it was due, and the log does not say that it was handed on: it was not to be seen yet
+            due = within and rid != self._ignored and csn > (self._held.get(rid) or "")
+            if self._late and due and not told and csn not in self._marks:
+                continue  # the log does not say that it was handed on: it was not to be seen yet
             if not told and not within:
                 self.perhaps[self._beyond(csn, rid, stop)] += 1
                 continue
