@@ -228,6 +228,42 @@ class Proofs:
             lacking[number] = bool(asked[number]) and any(carried.get(key, []))
         return lacking
 
+    def shown_above(self, origin: str, seen: str) -> Positions:
+        """Changes of the origin above what vector and log claim that its own later lines and entries show to be there.
+
+        Its files are read one after the other: what a server applied in between stands in the last ones alone. What was logged
+        before its last start proves nothing: it may have been started with older data.
+        """
+        started = self._started
+        if started is None:
+            return NONE
+        newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
+        had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
+        lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)
+        after = max(filter(None, (started, self.since, self.perhaps)))
+        lines &= pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))
+        found = [self.evidence.told("applied", ["position"], lines, server)]
+        if self._exports_count(self.since) and self._exports_count(self.perhaps):
+            found.append(self.evidence.told("entry_states", ["position"], pc.field("position") > seen, server))
+        keys = {
+            key for rows in found if len(rows) for key in pc.unique(_changes(self.system, rows["position"])).to_pylist()
+        }
+        known = [key for key in sorted(keys) if key > seen and self.system.origin_of(key) == origin]
+        return of_keys(self.system, known, self.evidence.numbers)
+
+    @cached_property
+    def _started(self) -> datetime | None:
+        """When the server last started, or the first time that its messages tell; None: nothing tells."""
+        parts = self.evidence.parts("messages", self.replica.server) if self.proving.started else []
+        rows = rows_where(parts, ["at"], pc.field("at").is_valid() & (pc.field("code") == self.proving.started))
+        if len(rows):
+            found: datetime = pc.max(rows["at"]).as_py()
+            return found
+        mine = [one for one in self.evidence.inputs if one.server == self.replica.server]
+        logs = [one for one in mine if parts and self.evidence.parts_of("messages", one)]
+        begins = [one.facts["time"]["min"] for one in logs if one.facts.get("time", {}).get("min")]
+        return min((datetime.fromisoformat(begin).astimezone(UTC) for begin in begins), default=None)
+
     # --- initialised from another server
 
     def _initialised(self, some: Positions, keys: pa.Array, marks: Mapping[str, str]) -> Numbers:

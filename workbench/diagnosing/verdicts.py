@@ -18,6 +18,7 @@ import numpy as np
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.proofs import Proofs, resets_of
+from workbench.diagnosing.waiting import pending_of
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
@@ -26,7 +27,18 @@ from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import System
 from workbench.rules.sending import SEND, Bound
-from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
+from workbench.rules.verdicts import (
+    LOG_REPLACED,
+    MISSING,
+    RULES,
+    TABLE,
+    TOTAL,
+    UNKNOWN,
+    Ground,
+    Proving,
+    Reset,
+    shown_up_to,
+)
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
@@ -103,19 +115,6 @@ def verdicts(
     for name in ("missing", "stranded"):
         getattr(found, name).sort(key=lambda row: (row["suffix"] or "", row["server"], row["position"]))
     return found
-
-
-def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
-    """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
-    linked = any(row["link"] for row in pairs)
-    return sorted(
-        row["supplier"]
-        for row in pairs
-        if row["consumer"] == consumer
-        and origin in row["to_send"]
-        and row.get("delivers", True)  # a consumer may refuse what it is sent
-        and (not linked or (row["link"] and row["link_enabled"] is not False))
-    )
 
 
 PENDING = "pending"
@@ -207,42 +206,22 @@ class _Suffix:
             for mark in source.log.marks if isinstance(source, Source) else ():
                 origin = self.system.origin_of(mark)
                 marks[origin] = max(mark, marks.get(origin, ""))
-        if own := replica.origin:
-            last.update(self._shown_to_its_claim(replica, own, last, marks))
+        own = replica.origin or ""
+        claimed = replica.log_claims.get(own)
+        if claimed and claimed.max and (own in last or own in marks):
+            end = max(last.values(), default="")
+            last[own] = shown_up_to(last.get(own, marks.get(own, "")), claimed.max, end, self.system.moment)
         resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.resets[replica.server, replica.suffix] = resets
         self.found.marks[replica.server, replica.suffix] = marks
         return _Server(replica, number, seen, marks, first, last, resets)
 
-    def _shown_to_its_claim(
-        self, replica: Replica, own: str, last: Mapping[str, str], marks: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Up to where a log shows the server's own changes, if that is further than its last record of them.
-
-        The claims of a log are written before its records, and may be ahead of them: a record that was not yet committed when
-        reading began is not among them. So a claim alone shows nothing. But a server gives its own changes positions of the
-        time of making, so one that is older than the newest record of the log by more than a moment would be there:
-
-            claim 11: 6b0678750005000b0000   newest records 6b0678740000000b0000, 6b06787500030fb50000   not shown
-            claim 11: 6b0678750005000b0000   newest records 6b0678740000000b0000, 6b0679a900030fb50000   shown: it is not there
-
-        How long a change of another server was on its way nobody knows.
-        """
-        claimed, known = replica.log_claims.get(own), own in last or own in marks
-        end = max(last.values(), default="")
-        top = min(claimed.max, end) if claimed and claimed.max and known else ""
-        made, newest = self.system.moment(top) if top else None, self.system.moment(end) if end else None
-        before = last.get(own, marks.get(own, ""))
-        if top <= before or made is None or newest is None or newest - made < MOMENTS_APART:
-            return {}
-        return {own: top}
-
     def _spans(self, server: _Server, origin: str) -> tuple[Span, Span, Span]:
         """Of what the server has seen: before what its log shows, what it shows, and behind that."""
-        seen = self._pair(server.seen.get(origin))
+        seen = self.pair(server.seen.get(origin))
         if seen is None:
             return Span(LOWEST, LOWEST), Span(LOWEST, LOWEST), Span(LOWEST, LOWEST)
-        mark, first, last = (self._pair(kind.get(origin)) for kind in (server.marks, server.first, server.last))
+        mark, first, last = (self.pair(kind.get(origin)) for kind in (server.marks, server.first, server.last))
         low = mark if mark is not None else (first[0], first[1] - 1) if first is not None else None
         if server.source is None or low is None:
             return Span(LOWEST, seen), Span(seen, seen), Span(seen, seen)
@@ -253,14 +232,14 @@ class _Suffix:
                 # Own changes that the initialising server lacked went with the old data: they were never skipped.
                 low = max(low, (self.system.instant(reset.began), -1))
         # A mark is as old as the log, and whoever trims need not take it away.
-        trimmed = self._pair((server.replica.purged or {}).get(origin)) if mark is not None else None
+        trimmed = self.pair((server.replica.purged or {}).get(origin)) if mark is not None else None
         low = min(max(low, trimmed or low), seen)
         end = max(low, min(last, seen)) if last is not None else low
         if mark is not None and last is None:
             end = low
         return Span(LOWEST, low), Span(low, end), Span(end, seen)
 
-    def _pair(self, position: str | None) -> Pair | None:
+    def pair(self, position: str | None) -> Pair | None:
         return None if position is None else self.system.halves(position)
 
     # --- judging
@@ -280,10 +259,10 @@ class _Suffix:
             own = server.replica.origin or ""
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
-            self._pending(server)
+            self.found.pending.extend(pending_of(self, server))
         self._stranded()
 
-    def _proofs(self, server: _Server) -> Proofs:
+    def proofs(self, server: _Server) -> Proofs:
         earlier = [
             source
             for one, source in zip(self.earlier, self.known.sources[len(self.inputs) :], strict=False)
@@ -303,12 +282,12 @@ class _Suffix:
         else:
             _, inside, _ = self._spans(server, origin)
             shown = bool(len(inside.of(some))) and not _in_holes(some, self._holes(server))[0]
-            rules, _ = self._rules(server, self._proofs(server), some, np.array([not shown]))
+            rules, _ = self._rules(server, self.proofs(server), some, np.array([not shown]))
             rule = RULES[int(rules[0])]
         return Verdict(name, self.suffix, rule.verdict, rule.name, rule.says)
 
     def _judge(self, server: _Server) -> None:
-        proofs = self._proofs(server)
+        proofs = self.proofs(server)
         within: list[Positions] = []
         for origin in self.names:
             before, inside, behind = self._spans(server, origin)
@@ -482,46 +461,6 @@ class _Suffix:
         only = frozenset(left.keys(self.system, self.names))
         self.found.own_near[server.replica.server, self.suffix, origin] = tuple(held), only, below
 
-    # --- still to come
-
-    def _pending(self, server: _Server) -> None:
-        claimed = {origin for one in self.servers for origin in one.replica.vector or one.seen}
-        for origin in self.names:
-            if origin not in claimed:
-                continue  # cleaned away everywhere: nobody will send it, and nobody waits for it
-            above = Span(self._pair(server.seen.get(origin)) or LOWEST, HIGHEST)
-            count, first, last = self.known.tally(origin, above)
-            order_key = self.system.order_key
-            ends = [order_key(origin, *end) for end in (first, last) if end is not None]
-            only_claimed = self._only_claimed(origin, server.seen.get(origin, ""))
-            if not count and not only_claimed:
-                continue
-            ends += sorted(only_claimed)
-            present = [one.source for one in self.servers if one.source is not None and one is not server]
-            self.found.pending.append(
-                {
-                    "server": server.replica.server,
-                    "suffix": self.suffix,
-                    "origin": origin,
-                    "count": count + len(only_claimed),
-                    "first": self.system.show(min(ends)),
-                    "last": self.system.show(max(ends)),
-                    "available": self.known.tally(origin, above, present)[0],
-                    "suppliers": who_would_send(self.pairs, server.replica.server, origin),
-                }
-            )
-
-    def _only_claimed(self, origin: str, above: str) -> set[str]:
-        """The last changes of the origin that vectors claim and nothing else names: they were made all the same."""
-        tops = {one.replica.vector[origin].max or "" for one in self.servers if origin in one.replica.vector}
-        tops = {top for top in tops if top > above}
-        if not tops:
-            return set()
-        some = of_keys(self.system, tops, self.evidence.numbers)
-        for source in self.known.sources:
-            some = some[~source.contains(some)] if len(some) else some
-        return set(some.keys(self.system, self.names))
-
     # --- held by one, delivered by nobody
 
     def _stranded(self) -> None:
@@ -535,7 +474,7 @@ class _Suffix:
     def _stranded_of(self, holder: _Server, others: Sequence[_Server], origin: str) -> None:
         log = self.known.sources[holder.source or 0]
         nearest = max(others, key=lambda one: one.seen.get(origin, ""))
-        top = self._pair(nearest.seen.get(origin)) or LOWEST
+        top = self.pair(nearest.seen.get(origin)) or LOWEST
         above = Span(top, HIGHEST)
         if self._delivered(holder, origin):
             above = Span(HIGHEST, HIGHEST)
@@ -544,7 +483,7 @@ class _Suffix:
         for one in others:
             if not len(some):
                 return
-            hi, lo = self._pair(one.seen.get(origin)) or LOWEST
+            hi, lo = self.pair(one.seen.get(origin)) or LOWEST
             waits = (some.hi > hi) | ((some.hi == hi) & (some.lo > lo))
             if waits.any() and self._sends(holder, one, origin):
                 some, waits = some[~waits], waits[~waits]

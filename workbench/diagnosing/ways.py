@@ -166,7 +166,11 @@ def _arrival(
         return Arrival(server, suffix, outcome, row.get("at") or row.get("logged_at"), *where)
 
     for row in mine:
-        if row.get("outcome") == "applied" or (row.get("outcome") == "received" and not own) or row.get("step") in ("commit", "rolled_up"):
+        if (
+            row.get("outcome") == "applied"
+            or (row.get("outcome") == "received" and not own)
+            or row.get("step") in ("commit", "rolled_up")
+        ):
             return shown(MADE if own and not row.get("replicated") else APPLIED, row)
     if place in held:
         begun = next((row for row in mine if row.get("step") == "begin"), None)

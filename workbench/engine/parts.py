@@ -221,7 +221,9 @@ def named_by(name: str) -> pc.Expression:
         return pc.field("position").is_valid()
     outcome = pc.field("outcome")
     sent = (outcome == "refused") & pc.field("replicated")
-    return pc.field("position").is_valid() & (outcome.isin(["applied", "received", "acknowledged", "dropped", "skipped"]) | sent)
+    return pc.field("position").is_valid() & (
+        outcome.isin(["applied", "received", "acknowledged", "dropped", "skipped"]) | sent
+    )
 
 
 def _ends(hi: np.ndarray, lo: np.ndarray) -> list[tuple[int, int]]:

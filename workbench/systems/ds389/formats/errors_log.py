@@ -55,7 +55,8 @@ _BAD = {"warning", "error", "critical"}
 _AGREEMENT = r'\(?agmt="(?:[^"\\]|\\.)*" \([^)]*\)\)?'
 _PARTS = re.compile(
     rf"(?:- (?P<level>[A-Z]+) - )?"
-    rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}|sid=\"[^\"]*\") - "
+    rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}"
+    rf"|sid=\"[^\"]*\") - "
     rf"|{_AGREEMENT}(?: - |: ))*(?:(?=\w{{0,80}}_)\w{{1,80}}(?:: | (?={_AGREEMENT})))?(?:{_AGREEMENT}: )?)(?P<text>.*)",
     re.DOTALL,
 )

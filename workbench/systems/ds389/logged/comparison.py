@@ -6,8 +6,9 @@ changelog of that time, each session is also played record by record between the
 
 A record that the changelog holds now may have been written after the session had passed its place. None of those lies at
 or below the stops of its load, for a supplier's vector never moves over a change that it has not logged. So all that lies
-at or below was certainly read - from Berkeley DB. LMDB shows a session what was committed when its reading began, so there only
-the log itself tells what was read; and it reads the last record once more at the end, which counts it twice. Of what lies beyond nobody knows: there a counter is compared with the smallest and the
+at or below was certainly read - from Berkeley DB. LMDB shows a session what was committed when its reading began, so there
+only the log itself tells what was read; and it reads the last record once more at the end, which counts it twice. Of what
+lies beyond nobody knows: there a counter is compared with the smallest and the
 greatest value that it can have, and `exact` counts the sessions in which the two were the same: of `sent` in all
 that ended because nothing more was due.
 """

@@ -112,7 +112,13 @@ class Played:
     """
 
     def __init__(
-        self, session: Session, talk: Talk, changelog: StoredLog, consumer_origin: str, firsts: Firsts, late: bool = False
+        self,
+        session: Session,
+        talk: Talk,
+        changelog: StoredLog,
+        consumer_origin: str,
+        firsts: Firsts,
+        late: bool = False,
     ) -> None:
         self.certain: Counter[str] = Counter()
         self.perhaps: Counter[str] = Counter()

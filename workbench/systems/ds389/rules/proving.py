@@ -209,6 +209,7 @@ PROVING = Proving(
     causes=causes,
     passed_over="alternative_start",
     cleaned="clean_done",
+    started="starting",
     log_written="changelog_task",
     beginning=beginning,
     beginnings=beginnings,
