@@ -269,7 +269,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
     now = max(situation.newest().values(), default=None)
     for row in situation.verdicts.pending:
-        lacking = row["count"] - row["available"]
+        lacking = row["count"] - row["available"] - row.get("younger", 0)
         moment = _moment(situation, row["first"])
         age = (
             f", the oldest of {_span(now - moment)} before the servers were read"

@@ -113,6 +113,7 @@ KEYS: Mapping[str, str] = {
     "pending[].first": "the first",
     "pending[].last": "the last",
     "pending[].available": "how many of them are still in a supplier's present log",
+    "pending[].younger": "of those that are not: made after the log of their maker was read, which holds them by now",
     "pending[].suppliers": "who would send them now",
     "pending[].counted": "false: only places that something names were counted, for the log between was not collected",
     "pending[].bytes": "of the log, where nodes pull a physical one; null: nobody knows",

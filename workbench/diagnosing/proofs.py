@@ -234,13 +234,12 @@ class Proofs:
         Its files are read one after the other: what a server applied in between stands in the last ones alone. What was logged
         before its last start proves nothing: it may have been started with older data.
         """
-        started = self._started
-        if started is None:
+        after = self.unbroken_since
+        if after is None:
             return NONE
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
         had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
         lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)
-        after = max(filter(None, (started, self.since, self.perhaps)))
         lines &= pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))
         found = [self.evidence.told("applied", ["position"], lines, server)]
         if self._exports_count(self.since) and self._exports_count(self.perhaps):
@@ -250,6 +249,11 @@ class Proofs:
         }
         known = [key for key in sorted(keys) if key > seen and self.system.origin_of(key) == origin]
         return of_keys(self.system, known, self.evidence.numbers)
+
+    @cached_property
+    def unbroken_since(self) -> datetime | None:
+        """From when on the server has had the data that it has now: no start and no reset since. None: nothing tells."""
+        return max(filter(None, (self._started, self.since, self.perhaps))) if self._started else None
 
     @cached_property
     def _started(self) -> datetime | None:

@@ -16,6 +16,7 @@ from workbench.collected.inputs import Input
 from workbench.collected.links import ASKS, address_in, not_deleted
 from workbench.diagnosing.floors import Floors, floors_of
 from workbench.diagnosing.verdicts import Verdicts
+from workbench.diagnosing.waiting import last_times
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
 from workbench.fleet.topology import Replica, Row, Topology, topology
@@ -127,16 +128,7 @@ class Situation:
 
         It was collected at that time or later. The times of the files themselves are not asked: copying changes them.
         """
-        label = snapshot or self.topology.snapshot
-        times: dict[str, datetime] = {}
-        for table, columns in _TIMES.items():
-            for row in self.case.arrow(table).select(["snapshot", "server", *columns]).to_pylist():
-                for at in (row[column] for column in columns if row[column] and row["snapshot"] == label):
-                    times[row["server"]] = max(at, times.get(row["server"], at))
-        return times
-
-
-_TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}
+        return last_times(self.case, snapshot or self.topology.snapshot)
 
 
 def replica_in(shown: Topology, server: str | None, suffix: str | None) -> Replica | None:

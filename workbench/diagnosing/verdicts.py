@@ -324,10 +324,19 @@ class _Suffix:
     def _all_unknown(self, server: _Server, origin: str, span: Span) -> bool:
         others = [number for number in range(len(self.known.sources)) if number != server.source]
         count, first, last = self.known.tally(origin, span, others)
+        if 0 < count <= _FEW and len(self._idle(union(self.known.chunks(origin, span)))) == count:
+            return True
         if count and first is not None and last is not None:
             order_key = self.system.order_key
             self._unknown(server, origin, order_key(origin, *first), order_key(origin, *last), count, "not_shown")
         return bool(count)
+
+    def _idle(self, some: Positions) -> Positions:
+        """Of a few changes, those that carry nothing anybody stored: nothing depends on whether they are there."""
+        if len(some) > _FEW:
+            return NONE
+        about = self._described(keys := some.keys(self.system, self.names))
+        return some[np.array([self.proving.idle(about.get(key, {}).get("target") or "") for key in keys], bool)]
 
     def _holes(self, server: _Server) -> list[tuple[Pair, Pair]]:
         """Stretches of the log in which a record could not be read: between the records before and behind it."""
@@ -430,11 +439,12 @@ class _Suffix:
         unknown = _VERDICTS[rules] == UNKNOWN
         if not unknown.any():
             return
+        idle = self._idle(some[unknown])
         edges = (rules[1:] != rules[:-1]) | (some.origin[1:] != some.origin[:-1]) | apart
         begins = np.flatnonzero(np.concatenate([[True], edges]))
         ends = np.concatenate([begins[1:], [len(some)]])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            if unknown[begin]:
+            if unknown[begin] and not some[np.arange(begin, end)].within(idle).all():
                 first, last = some[np.array([begin, end - 1])].keys(self.system, self.names)
                 origin = self.names[int(some.origin[begin])]
                 self._unknown(server, origin, first, last, end - begin, RULES[rules[begin]].name)
@@ -519,6 +529,7 @@ class _Suffix:
 
 
 _NEAR = 10_000
+_FEW = 50
 
 _NOT_SHOWN = next(number for number, rule in enumerate(RULES) if rule.name == "not_shown")
 

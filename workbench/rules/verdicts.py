@@ -228,6 +228,7 @@ class Proving:
     started       the code of the message by which a server tells that it starts; empty: it does not
     log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
+    idle          the target of a change -> does it carry nothing that anybody stored? Whether it is there then matters to nobody
     beginning     the body of a change -> how it begins, but for what says only who wrote it
     beginnings    the body of a change -> how those of its twins may begin, as `beginning` gives it: among them that of any twin
     usual         how bodies begin of which `beginning` only takes the first two lines, so that it need not be asked
@@ -243,6 +244,7 @@ class Proving:
     cleaned: str = ""
     started: str = ""
     log_written: str = ""
+    idle: Callable[[str], bool] = lambda target: False
     beginning: Callable[[str], str] = str
     beginnings: Callable[[str], list[str]] = lambda body: [body]
     usual: tuple[str, ...] = ("",)

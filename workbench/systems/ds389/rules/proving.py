@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from typing import Any
 
 from workbench.model import REMOVED
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
+from workbench.systems.ds389.native import KEEP_ALIVE
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
 
@@ -125,6 +127,7 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
 _OF_THE_WRITER = frozenset(
     {"modifiersname", "modifytimestamp", "internalmodifiersname", "internalcreatorsname", "entryusn"}
 )
+_KEEP_ALIVE = re.compile(rf"cn={KEEP_ALIVE} \d+\s*,", re.IGNORECASE)
 _VERBS = ("add", "delete", "replace", "increment")
 
 
@@ -210,6 +213,7 @@ PROVING = Proving(
     passed_over="alternative_start",
     cleaned="clean_done",
     started="starting",
+    idle=lambda target: bool(_KEEP_ALIVE.match(target)),
     log_written="changelog_task",
     beginning=beginning,
     beginnings=beginnings,
