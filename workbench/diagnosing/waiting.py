@@ -56,8 +56,8 @@ def pending_of(suffix: _Suffix, server: _Server) -> Iterator[dict[str, Any]]:
             # that are younger than anything that was read of it.
             above = Span(above.low, max(above.low, (suffix.system.instant(since), -1)))
         count, first, last = suffix.known.tally(origin, above)
-        # Shown by what of its own was read later: its files are not of one moment.
-        shown = proofs.shown_above(origin, seen) if count else None
+        # Shown by what was read of it later: its files are not of one moment, and nobody waits for what he made himself.
+        shown = proofs.shown_above(origin, seen) if count and origin == server.replica.origin else None
         present = [one.source for one in suffix.servers if one.source is not None and one is not server]
         available = suffix.known.tally(origin, above, present)[0]
         if shown is not None and len(shown):
