@@ -88,6 +88,7 @@ class AccessLogReader:
             batch, times = self._read_text(lines)
         self._acknowledged.judge(batch, times)
         applied, facts = self._connections.settle(batch, piece.ended)
+        self._acknowledged.seen(facts["by_origin"])
         tables = {"applied": applied} if applied.num_rows else {}
         return Parsed(len(lines), lines.rejects, tables, {**facts, **time_facts(times)})
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -107,10 +107,7 @@ class Acknowledged:
         if self._began is None and len(known):
             self._began = int(known.min())
         received = batch.form == ACKNOWLEDGED
-        if not received.any():
-            self._seen_in(batch)
-            return
-        for index in np.flatnonzero((batch.csn != b"") & (batch.err == 0)).tolist():
+        for index in np.flatnonzero((batch.csn != b"") & (batch.err == 0)).tolist() if received.any() else ():
             csn = batch.csn[index].decode().lower()
             origin = origin_of(csn)
             newest = csn > self._newest.get(origin, "")
@@ -119,14 +116,7 @@ class Acknowledged:
             if received[index] and newest and self._began is not None and int(csn[:8], 16) * 1_000_000 >= self._began:
                 batch.form[index] = RECEIVED
 
-    def _seen_in(self, batch: Batch) -> None:
-        """The same of lines of the text form alone, which are most of all logs: as columns."""
-        chosen = np.flatnonzero((batch.csn != b"") & (batch.err == 0))
-        if not len(chosen):
-            return
-        csn = batch.csn[chosen]
-        origin = batch.digits[chosen, 12:16].astype(np.int64) @ np.array([4096, 256, 16, 1])
-        for number in np.unique(origin).tolist():
-            newest = max(csn[origin == number].tolist()).decode().lower()
-            name = origin_of(newest)
-            self._newest[name] = max(newest, self._newest.get(name, ""))
+    def seen(self, by_origin: Mapping[str, Mapping[str, Any]]) -> None:
+        """The newest of each origin in a batch that was settled, also of the text form."""
+        for origin, span in by_origin.items():
+            self._newest[origin] = max(span["max"], self._newest.get(origin, ""))
