@@ -75,6 +75,7 @@ class AccessLogReader:
         self._objects = Objects()
         self._room = Room()
         self._internal: dict[str, tuple[str, str | None]] = {}
+        self._changed = False
 
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
@@ -89,8 +90,21 @@ class AccessLogReader:
         self._acknowledged.judge(batch, times)
         applied, facts = self._connections.settle(batch, piece.ended)
         self._acknowledged.seen(facts["by_origin"])
+        if silent := self._silent_until(sorted([*batch.settings, *_settings(lines)]), times):
+            facts = {**facts, "silent_until": silent}
         tables = {"applied": applied} if applied.num_rows else {}
         return Parsed(len(lines), lines.rejects, tables, {**facts, **time_facts(times)})
+
+    def _silent_until(self, changed: list[int], times: Column) -> list[str]:
+        """When the log went on after each change of the server's settings: what was done in between may be in no line."""
+        known = np.sort(times[times != NO_TIME])
+        ends = [int(known[0])] if self._changed and len(known) else []
+        self._changed = self._changed and not len(known)
+        for at in changed:
+            after = known[np.searchsorted(known, at, "right") :]
+            self._changed |= not len(after)
+            ends += [int(after[0])] if len(after) else []
+        return [time_facts(np.array([end]))["time"]["min"] for end in ends]
 
     def _read_text(self, lines: Lines) -> tuple[Batch, Column]:
         if lines.unfinished and lines.usable[-1] and _misleads(lines.raw(len(lines) - 1)):
@@ -214,6 +228,8 @@ class AccessLogReader:
                 elif op is not None:
                     self._acknowledged.asked(conn, op, received_csn(value))
                     requests.append((offset, conn, op))
+                    if target == "cn=config" and word == "MODIFY" and at != NO_TIME:
+                        batch.settings.append(at)
                     batch.targets.append(target)
             elif word == "CONNECTION":
                 events.append((offset, conn, CONNECT))
@@ -225,11 +241,26 @@ class AccessLogReader:
         numbers = np.array(requests, np.int64).reshape(-1, 3)
         batch.request_offset, batch.request_conn, batch.request_op = numbers.T
         numbers = np.array([result[:7] for result in results], np.int64).reshape(-1, 7)
-        batch.offset, batch.at, batch.conn, batch.op, batch.err, batch.tag, form = numbers.T
-        batch.form = form.astype(np.int8)
+        batch.offset, batch.at, batch.conn, batch.op, batch.err, batch.tag = numbers.T[:6]
+        batch.form = numbers[:, 6].astype(np.int8)
         batch.csn = np.array([result[7].encode() for result in results], "S20")
         batch.digits = nibbles(batch.csn)
         return batch, np.array(times, np.int64)
+
+
+_SETTING = b' MOD dn="cn=config"'
+
+
+def _settings(lines: Lines) -> list[int]:
+    """When the server's settings were changed, by lines of the text form: from then on its log may be silent.
+
+    3.1 writes nothing at all where it is told to write JSON, and any version can be told to write no access log.
+    """
+    if _SETTING not in lines.data:
+        return []
+    times, _ = stamps(lines)
+    chosen = [line for line in np.flatnonzero(times != NO_TIME).tolist() if _SETTING in lines.raw(line)]
+    return [int(times[line]) for line in chosen]
 
 
 def _is_session(raw: bytes) -> bool:

@@ -53,6 +53,7 @@ class Batch:
     requests  offset, connection and operation number of the updates, with the target as the server prints it
     results   the same of results that belong to updates or carry a CSN, with time, code, tag and CSN (20 bytes
               or empty), the hex digits of the CSN as numbers, and how the result tells of its change (PRINTED ...)
+    settings  when the server's settings were changed (JSON forms; of the text form it is read with the lines)
     internal  finished rows of the server's own operations (logged at access log level 4 only)
     """
 
@@ -71,10 +72,11 @@ class Batch:
     digits: Column = field(default_factory=lambda: np.zeros((0, 20), np.uint8))
     form: Column = field(default_factory=lambda: np.zeros(0, np.int8))
     internal: list[dict[str, Any]] = field(default_factory=list)
+    settings: list[int] = field(default_factory=list)
 
     def merged(self, other: Batch) -> Batch:
         """Both in the order of their lines: of a piece with lines of two forms."""
-        both = Batch(internal=[*self.internal, *other.internal])
+        both = Batch(internal=[*self.internal, *other.internal], settings=[*self.settings, *other.settings])
         both.events = np.concatenate((self.events, other.events))
         both.events = both.events[np.argsort(both.events[:, 0], kind="stable")]
         order = np.argsort(np.concatenate((self.request_offset, other.request_offset)), kind="stable")

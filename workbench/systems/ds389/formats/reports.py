@@ -26,6 +26,7 @@ _BOM = "\ufeff"
 
 
 def rejected(piece: Piece, place: int, reason: str) -> Parsed:
+    """A document that cannot be read, with the place of the file where reading ended, and why."""
     # Of a broken document only the beginning is shown: what stands at the break is known to nobody.
     return Parsed(1, [Reject(piece.offset + place, reason, excerpt(piece.data[:60], SECRETS))])
 
@@ -121,6 +122,7 @@ _MONITOR_HEAD = re.compile(
 
 
 def text_of(head: bytes) -> str:
+    """The first bytes of a file as text, without the mark of their order."""
     return head.decode("utf-8", "replace").removeprefix(_BOM)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from workbench.model import REMOVED
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
-from workbench.systems.ds389.native import KEEP_ALIVE
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
 
@@ -127,7 +126,7 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
 _OF_THE_WRITER = frozenset(
     {"modifiersname", "modifytimestamp", "internalmodifiersname", "internalcreatorsname", "entryusn"}
 )
-_KEEP_ALIVE = re.compile(rf"cn={KEEP_ALIVE} \d+\s*,", re.IGNORECASE)
+_KEEP_ALIVE = re.compile(r"cn=repl keep alive \d+\s*,", re.IGNORECASE)
 _VERBS = ("add", "delete", "replace", "increment")
 
 
