@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -46,6 +47,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """Eight of the nine seconds of dscreate are waits of a second for its server to start or stop. It waits as often as before,
 each time for a quarter of it: 15 s at most for a start, which takes one."""
 DEFAULTS = Path("/usr/share/dirsrv/inf/defaults.inf")
+CURRENT = Path(os.environ.get("WORKBENCH_CURRENT_DS389", "/var/cache/replication-workbench/ds389-current"))
+"""Where `.ci/current-ds389` puts Debian 13's Directory Server, a system of its own."""
 AUTHORITY = Path("/etc/dirsrv/ssca")
 """What signs the certificates of the servers of this machine."""
 
@@ -63,12 +66,66 @@ port = {port}
 secure_port = {secure_port}
 root_password = {password}
 self_sign_cert = {certified}
-db_lib = bdb
+db_lib = {db_lib}
+log_dir = {root}/var/log/dirsrv/slapd-{instance}
+ldif_dir = {root}/var/lib/dirsrv/slapd-{instance}/ldif
+ldapi = {root}/run/slapd-{instance}.socket
 [backend-userroot]
 sample_entries = no
 create_suffix_entry = True
 suffix = {suffix}
 """
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One installation of Directory Server: the folder of the system that it is part of, and where new instances keep data.
+
+    In a system of its own (`root`) its commands run by `chroot`. There `root` is a link to `/` as well, so that the paths that
+    an instance is set up with mean the same inside and outside.
+    """
+
+    root: Path = Path("/")
+    db_lib: str = "bdb"
+
+    @property
+    def apart(self) -> bool:
+        """True for a system of its own."""
+        return self.root != Path("/")
+
+    @property
+    def prefix(self) -> str:
+        """What paths begin with, as text: empty for this machine's own system."""
+        return str(self.root) if self.apart else ""
+
+    def place(self, path: str | Path) -> Path:
+        """A path of the installation as this process names it."""
+        return self.root / str(path).lstrip("/")
+
+    def command(self, *words: str | Path) -> list[str]:
+        """A command of the installation."""
+        # In a session of its own, because a server that it starts must outlive it.
+        return [*(["setsid", "--wait", "chroot", str(self.root)] if self.apart else []), *map(str, words)]
+
+    def link_root(self) -> None:
+        """Have the root's own path mean the same inside."""
+        inside = self.place(self.root)
+        if self.apart and not inside.is_symlink():
+            inside.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                inside.symlink_to("/")
+
+
+BERKELEY, LMDB = Installed(), Installed(db_lib="mdb")
+
+
+def current() -> Installed | None:
+    """Debian 13's Directory Server (3.1, LMDB), if `.ci/current-ds389` has built it on this machine."""
+    script = Path(__file__).parents[1] / ".ci" / "current-ds389"
+    if os.geteuid() != 0 or not (CURRENT / "ready").exists():
+        return None
+    done = subprocess.run([script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=120)
+    return Installed(Path(done.stdout.strip()), "mdb") if done.returncode == 0 else None
 
 
 def asked(*words: object, **environment: str) -> Result:
@@ -97,14 +154,22 @@ class Mesh:
     """Servers by name, with their roles, and who feeds whom.
 
     `roles` says `supplier`, `hub` or `consumer` of each; `feeds` are the agreements, in the order in which they
-    initialise: a replica has to be initialised before it feeds another one. `certified` servers speak TLS.
+    initialise: a replica has to be initialised before it feeds another one. `certified` servers speak TLS. `at` is the
+    installation that they are of.
     """
 
     def __init__(
-        self, folder: Path, roles: Mapping[str, str], feeds: Iterable[tuple[str, str]], certified: Iterable[str] = ()
+        self,
+        folder: Path,
+        roles: Mapping[str, str],
+        feeds: Iterable[tuple[str, str]],
+        certified: Iterable[str] = (),
+        at: Installed = BERKELEY,
     ) -> None:
-        self.folder, self.roles, self.feeds = folder, dict(roles), list(feeds)
+        self.folder, self.roles, self.feeds, self.at = folder, dict(roles), list(feeds), at
         self.certified = frozenset(certified)
+        assert not (self.certified and at.apart), "the authority of this machine signs for its own servers"
+        at.link_root()
         self.suppliers = [name for name, role in self.roles.items() if role == "supplier"]
         self.rids = {name: str(number) for number, name in enumerate(self.suppliers, 1)}
         ports = iter(_free_ports(2 * len(self.roles)))
@@ -126,11 +191,11 @@ class Mesh:
 
     def configuration(self, name: str) -> Path:
         """The instance folder."""
-        return Path("/etc/dirsrv") / f"slapd-{self.instance(name)}"
+        return self.at.place("/etc/dirsrv") / f"slapd-{self.instance(name)}"
 
     def logs(self, name: str) -> Path:
         """The folder of the server's logs."""
-        return Path("/var/log/dirsrv") / f"slapd-{self.instance(name)}"
+        return self.at.place("/var/log/dirsrv") / f"slapd-{self.instance(name)}"
 
     def link(self, supplier: str, consumer: str) -> str:
         """The name of an agreement."""
@@ -156,7 +221,7 @@ class Mesh:
         self.wait_equal()
 
     def _create(self, name: str) -> None:
-        about = self.folder / f"{name}.inf"
+        about = (self.at.place("/root") if self.at.apart else self.folder) / f"{self.instance(name)}.inf"
         about.write_text(
             _INSTANCE.format(
                 instance=self.instance(name),
@@ -167,11 +232,13 @@ class Mesh:
                 # A certificate has to be of the name that clients use.
                 host="localhost" if name in self.certified else "localhost.localdomain",
                 suffix=SUFFIX,
+                db_lib=self.at.db_lib,
+                root=self.at.prefix,
             ),
             encoding="utf-8",
         )
-        program = shutil.which("dscreate") or ""
-        python = Path(program).read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
+        program = "/usr/sbin/dscreate" if self.at.apart else shutil.which("dscreate") or ""
+        python = self.at.place(program).read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
         self._tool(*python, "-c", _OFTEN, program, "from-file", about, seconds=150)
         about.unlink()
         self.modify_config(name, "nsslapd-accesslog-logbuffering", "off")
@@ -231,16 +298,16 @@ class Mesh:
                 self._tool("dsctl", self.instance(name), "remove", "--do-it")
         mine = f"slapd-{self.instance(name)}*"
         for place in ("/etc", "/var/lib", "/var/log", "/run", "/run/lock"):
-            for left in Path(place, "dirsrv").glob(mine):
+            for left in self.at.place(place).joinpath("dirsrv").glob(mine):
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
-        for left in [*Path("/run").glob(mine), *Path("/dev/shm").glob(f"*{mine}")]:
+        for left in [*self.at.place("/run").glob(mine), *self.at.place("/dev/shm").glob(f"*{mine}")]:
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     # Asking and writing
 
     def ldapi(self, name: str) -> str:
         """The URL of the server's socket; root is its Directory Manager there, without a password."""
-        return "ldapi://" + quote(f"/run/slapd-{self.instance(name)}.socket", safe="")
+        return "ldapi://" + quote(str(self._socket(name)), safe="")
 
     def url(self, name: str) -> str:
         """The URL of its port."""
@@ -379,7 +446,7 @@ class Mesh:
 
     def _forget(self, name: str) -> None:
         """Remove what a crash leaves: the server takes itself for running if its pid is anybody's, also a dead one's."""
-        for left in [self._pid_file(name), *Path(f"/run/lock/dirsrv/slapd-{self.instance(name)}").glob("*/*")]:
+        for left in [self._pid_file(name), *self.at.place(f"/run/lock/dirsrv/slapd-{self.instance(name)}").glob("*/*")]:
             left.unlink(missing_ok=True)
 
     @contextmanager
@@ -419,7 +486,7 @@ class Mesh:
 
     def _exported(self, name: str) -> tuple[Path, str]:
         """All of a stopped server's entries as LDIF, and the file that they were written to."""
-        file = Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "ldif" / "edited.ldif"
+        file = self.at.place("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "ldif" / "edited.ldif"
         for attempt in range(3):
             file.unlink(missing_ok=True)
             try:
@@ -434,7 +501,7 @@ class Mesh:
     def lose_changelog(self, name: str) -> None:
         """Have a server lose its changelog: it begins a new one, with marks where its vector stands."""
         with self.stopped(name):
-            (file,) = (Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "db").glob(
+            (file,) = (self.at.place("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "db").glob(
                 "*/replication_changelog.db"
             )
             file.unlink()
@@ -463,8 +530,8 @@ class Mesh:
         log = self.folder / f"command-{next(self._commands)}.log"
         with open(log, "wb") as out:
             done = subprocess.run(
-                list(map(str, command)),
-                env={**os.environ, "PREFIX": str(self.prefix), "PYTHONPATH": ""},
+                self.at.command(*command),
+                env={**os.environ, "PYTHONPATH": "", **({} if self.at.apart else {"PREFIX": str(self.prefix)})},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -494,10 +561,13 @@ class Mesh:
         return f"cn={self.link(supplier, consumer)},{REPLICA}"
 
     def _backup(self, name: str, label: str) -> Path:
-        return Path("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "bak" / label
+        return self.at.place("/var/lib/dirsrv") / f"slapd-{self.instance(name)}" / "bak" / label
+
+    def _socket(self, name: str) -> Path:
+        return self.at.place(f"/run/slapd-{self.instance(name)}.socket")
 
     def _pid_file(self, name: str) -> Path:
-        return Path("/run/dirsrv") / f"slapd-{self.instance(name)}.pid"
+        return self.at.place("/run/dirsrv") / f"slapd-{self.instance(name)}.pid"
 
     def _alive(self, name: str) -> int:
         """The process id of the server if it runs, and is the one of this instance; else 0."""
@@ -512,7 +582,7 @@ class Mesh:
         """A process that ends gives back its memory first: for a moment its socket takes what nobody will answer."""
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
-            return probe.connect_ex(f"/run/slapd-{self.instance(name)}.socket") not in (
+            return probe.connect_ex(str(self._socket(name))) not in (
                 errno.ECONNREFUSED,
                 errno.ENOENT,
             )

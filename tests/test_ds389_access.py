@@ -310,8 +310,12 @@ def test_the_json_forms_say_the_same_as_the_text(name: str, pretty: bool) -> Non
     log = json_log(text, pretty)
     assert kinds(log[: 64 << 10].encode()) == ["ds389.access-log"]
     expected, found = read(ACCESS_LOG, text), read(ACCESS_LOG, log)
-    assert comparable(found[0], "offset") == comparable(expected[0], "offset")
-    assert found[1].facts == expected[1].facts
+    # Results of the JSON forms never name a change: one without it is no proof of a dropped one, as in the text form.
+    named = [row for row in comparable(expected[0], "offset")["applied"] if row["outcome"] != "dropped"]
+    assert comparable(found[0], "offset") == {"applied": named}
+    dropped = expected[1].facts["results_without_csn_on_replication"]
+    others = {"results_without_csn_on_replication": 0} | ({"results_without_position": dropped} if dropped else {})
+    assert found[1].facts == expected[1].facts | others
     assert same_in_pieces(ACCESS_LOG, log, 100, 1 << 12)
 
 
@@ -324,7 +328,7 @@ def test_a_log_cut_at_any_byte_never_shows_a_dropped_change_that_the_whole_does_
     data = (text if form == "text" else json_log(text, form == "pretty")).encode()
     columns = ["offset", "outcome", "position", "target", "code"]
     whole = read(ACCESS_LOG, data)[0]["applied"].select(columns).to_pylist()
-    assert [row["outcome"] for row in whole] == ["applied", "dropped", "refused"]
+    assert [row["outcome"] for row in whole] == ["applied", *(["dropped"] if form == "text" else []), "refused"]
     for cut in range(0, len(data), stride):
         tables, parsed = read(ACCESS_LOG, data[:cut])
         assert all(row in whole for row in tables["applied"].select(columns).to_pylist()) if tables else True

@@ -268,8 +268,30 @@ PLACES: dict[str, list[Place]] = {
     ],
     "ds389.monitor": [Place("monitor", lambda t: json.dumps({"type": "list", "items": [{"name": t, "data": []}]}))],
     "ds389.replcheck": [Place("replcheck", lambda t: f"Replication State: {t}\n", True)],
+    "ds389.security-log": [
+        Place("security", lambda t: json.dumps({"utc_time": "1.2", "event": t, "dn": t}) + "\n\0\n")
+    ],
+    "ds389.status:text": [
+        Place("status-text-name", lambda t: STATUS_TEXT.format(t, "x"), True),
+        Place("status-text", lambda t: STATUS_TEXT.format("a", t), True),
+        Place("status-text-broken", lambda t: STATUS_TEXT.format("a", t)[:-30]),
+    ],
+    "ds389.monitor:text": [Place("monitor-text", lambda t: f"Supplier: {t}:1\n---\n{STATUS_TEXT.format(t, t)}")],
+    "ds389.healthcheck": [
+        Place("healthcheck", lambda t: f"Beginning lint report, this could take a while ...\n{t}\n"),
+        Place("healthcheck-json", lambda t: json.dumps([{"dsle": t, "fix": t}])),
+        Place("healthcheck-broken", lambda t: json.dumps([{"dsle": t}])[:-2]),
+    ],
+    "ds389.tool-error": [
+        Place("tool-error", lambda t: json.dumps({"desc": t}), True),
+        Place("tool-error-broken", lambda t: json.dumps({"desc": t})[:-1]),
+    ],
     "ds389.lag-report": [Place("lag", lambda t: f"Timestamp,Server,CSN,Suffix,a\n{t}\n")],
 }
+STATUS_TEXT = (
+    'Status For Agreement: "{}" (localhost:1)\nReplica Enabled: on\nLast Update Status: {}\n'
+    "Replication Status: In Synchronization\nReplication Lag Time: 00:00:00\n"
+)
 READERS = {kind.key: kind.reader for kind in FORMATS}
 EXACT = {f"{key} exactly": (lambda: exact.read_exactly) for key in ("ds389.changelog-ldif", "ds389.changelog-decoded")}
 ALL = [

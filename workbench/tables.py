@@ -249,7 +249,9 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "evidence": (TEXT, "evidence kind of the contract: access_log, errors_log, entry_state"),
         "outcome": (
             TEXT,
-            "applied, refused, dropped (acknowledged, not applied), cancelled, skipped (the supplier gave up)",
+            "applied, refused, dropped (acknowledged, not applied), cancelled, skipped (the supplier gave up), received "
+            "(answered with success as the newest of its origin so far: applied, unless it is the server's own), acknowledged "
+            "(answered with success: applied, or had before)",
         ),
         "origin": (TEXT, "who made the change; null where the log line does not name its position"),
         "position": (TEXT, "which change; null where the log line does not name it"),

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.boundary import printable, strict_yaml
-from workbench.collected.files import facts_of, first_targets, head, path_text, recognise, server_of
+from workbench.collected.files import facts_of, first_targets, head, path_text, plain_name, recognise, server_of
+from workbench.collected.unpacking import Broken, packed, unpacked
 from workbench.model import Problem, Source
 from workbench.systems import format_with, system_named, systems
 
@@ -120,7 +121,7 @@ def look_into(folder: Path) -> Collected:
         with suppress(OSError):  # gone meanwhile
             why_not |= {path: _why_not(path) for path in sorted(room.iterdir())}
     passed_over = {path_text(path.relative_to(folder).as_posix()): why for path, why in why_not.items() if why}
-    files = [path for path, why in why_not.items() if not why and path.name != "case.yaml"]
+    files = [path for path, why in why_not.items() if not why and plain_name(path) != "case.yaml"]
     if not files:
         inner = list(passed_over.values()).count(FOLDER)
         do = f"it has {inner} folders: name those, each is a snapshot" if inner else "collect the files first"
@@ -162,12 +163,24 @@ def _why_not(path: Path) -> str:
     return "" if stat.S_ISREG(mode) else SPECIAL
 
 
+def _plain(name: str) -> str:
+    return name.removesuffix(".gz").removesuffix(".zst")
+
+
 def named_in(collected: Collected) -> dict[str, Named]:
     """What the folder's case.yaml says of each file that it names; empty without one. Raises Problem for a wrong one."""
-    about = collected.folder / "case.yaml"
-    if not about.is_file():
+    # A folder may be packed file by file after it was collected, and the other way round.
+    known = [
+        path for name in ("case.yaml", "case.yaml.gz", "case.yaml.zst") if (path := collected.folder / name).is_file()
+    ]
+    if not known:
         return {}
-    content = strict_yaml(about.read_text(encoding="utf-8", errors="replace"), str(about))
+    about = known[0]
+    try:
+        data = b"".join(unpacked(about)) if packed(about) else about.read_bytes()
+    except Broken as error:
+        raise Problem(f"cannot be unpacked: {error}", str(about), "collect or copy it again") from None
+    content = strict_yaml(data.decode("utf-8", "replace"), str(about))
     servers = _only(content, ("servers", "name", "system", "collected"), about).get("servers", [])
     if not isinstance(servers, list):
         raise Problem("`servers` is not a list", str(about), "write `- name: ...` for each server")
@@ -179,7 +192,9 @@ def named_in(collected: Collected) -> dict[str, Named]:
         if not isinstance(name, str) or not name or not isinstance(patterns, list):
             raise Problem("a server needs a `name` and a list of `files`", str(about))
         for pattern in patterns:
-            matching = fnmatch.filter(names, str(pattern))
+            matching = fnmatch.filter(names, str(pattern)) or [
+                name for name in names if fnmatch.fnmatch(_plain(name), _plain(str(pattern)))
+            ]
             if not matching:
                 near = difflib.get_close_matches(str(pattern), names, 1)
                 do = f"did you mean {near[0]}?" if near else "check the name"

@@ -12,15 +12,17 @@ import pyarrow.compute as pc
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
-from workbench.diagnosing.waiting import MOMENTS_APART
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.rules.verdicts import MOMENTS_APART, REPLACED, TOTAL
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
     from workbench.fleet.topology import Replica, Topology
+
+_COMMITTED = timedelta(seconds=5)
+"""A vector may be ahead of what a reader of the log sees by the time that a commit takes, which is far less."""
 
 Key = tuple[str, str | None, str]
 """Server, suffix and origin."""
@@ -397,10 +399,13 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
         shown = max((str(seen["max"]) for seen in one.log.facts.get("by_origin", {}).values()), default="")
         written = _written(situation, one)
         if written is not None:
-            later = made is not None and made < written
+            later = made is not None and written - made >= _COMMITTED
         else:
-            alive = newest.get(one.server)
-            later = shown >= own.max or bool(made and alive and alive - made >= MOMENTS_APART)
+            # Records of others may be younger though they were written before it: clocks differ, and it is written last.
+            alive = max(
+                filter(None, (newest.get(one.server), _moment(situation, shown) if shown else None)), default=None
+            )
+            later = bool(made and alive and alive - made >= MOMENTS_APART)
         if later:
             show = situation.topology.system.show
             yield Finding(

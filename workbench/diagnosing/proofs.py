@@ -24,7 +24,9 @@ from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Modification, Prov
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
-_APPLIED = ("position", "outcome", "at", "code", "replicated")
+_APPLIED = ("position", "outcome", "at", "code", "replicated", "origin")
+_HAD = ["applied", "received"]
+"""Outcomes of a change that a server has."""
 _SLACK = timedelta(seconds=60)
 """By how much the clocks of an origin and of a server that was initialised may differ."""
 _AHEAD = timedelta(seconds=5)
@@ -138,7 +140,7 @@ class Proofs:
             before = pc.fill_null(pc.less(rows["at"], pa.scalar(self.perhaps, rows["at"].type)), False)
             found[np.asarray(rows.filter(before)["number"])] |= int(Ground.UNCLEAR)
             rows = rows.filter(pc.invert(before))
-        kinds = [name for name in ("outcome", "code", "replicated") if name in rows.column_names]
+        kinds = [name for name in ("outcome", "code", "replicated", "origin") if name in rows.column_names]
         for row in rows.group_by([*kinds]).aggregate([("number", "list")]).to_pylist():
             found[np.array(row["number_list"])] |= int(meaning(row))
 
@@ -147,9 +149,10 @@ class Proofs:
         if outcome == "refused":
             # What a client asked for and was refused is no change: it can stand here only by its position's twin elsewhere.
             return Ground.SKIPPED if row["code"] is not None and self.proving.goes_on(row["code"]) else Ground.REFUSED
-        return {"applied": Ground.APPLIED, "dropped": Ground.DROPPED, "cancelled": Ground.CANCELLED}.get(
-            outcome, Ground(0)
-        )
+        # The log does not show its own changes: one of them may have been newer, and then it took this one for known.
+        received = Ground(0) if row["origin"] == self.replica.origin else Ground.APPLIED
+        grounds = {"applied": Ground.APPLIED, "dropped": Ground.DROPPED, "cancelled": Ground.CANCELLED}
+        return {**grounds, "received": received}.get(outcome, Ground(0))
 
     # --- what entries carry
 
@@ -225,6 +228,46 @@ class Proofs:
             lacking[number] = bool(asked[number]) and any(carried.get(key, []))
         return lacking
 
+    def shown_above(self, origin: str, seen: str) -> Positions:
+        """Changes of the origin above what vector and log claim that its own later lines and entries show to be there.
+
+        Its files are read one after the other: what a server applied in between stands in the last ones alone. What was logged
+        before its last start proves nothing: it may have been started with older data.
+        """
+        after = self.unbroken_since
+        if after is None:
+            return NONE
+        newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
+        had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
+        lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)
+        lines &= pc.field("at") > pa.scalar(after, pa.timestamp("us", "UTC"))
+        found = [self.evidence.told("applied", ["position"], lines, server)]
+        if self._exports_count(self.since) and self._exports_count(self.perhaps):
+            found.append(self.evidence.told("entry_states", ["position"], pc.field("position") > seen, server))
+        keys = {
+            key for rows in found if len(rows) for key in pc.unique(_changes(self.system, rows["position"])).to_pylist()
+        }
+        known = [key for key in sorted(keys) if key > seen and self.system.origin_of(key) == origin]
+        return of_keys(self.system, known, self.evidence.numbers)
+
+    @cached_property
+    def unbroken_since(self) -> datetime | None:
+        """From when on the server has had the data that it has now: no start and no reset since. None: nothing tells."""
+        return max(filter(None, (self._started, self.since, self.perhaps))) if self._started else None
+
+    @cached_property
+    def _started(self) -> datetime | None:
+        """When the server last started, or the first time that its messages tell; None: nothing tells."""
+        parts = self.evidence.parts("messages", self.replica.server) if self.proving.started else []
+        rows = rows_where(parts, ["at"], pc.field("at").is_valid() & (pc.field("code") == self.proving.started))
+        if len(rows):
+            found: datetime = pc.max(rows["at"]).as_py()
+            return found
+        mine = [one for one in self.evidence.inputs if one.server == self.replica.server]
+        logs = [one for one in mine if parts and self.evidence.parts_of("messages", one)]
+        begins = [one.facts["time"]["min"] for one in logs if one.facts.get("time", {}).get("min")]
+        return min((datetime.fromisoformat(begin).astimezone(UTC) for begin in begins), default=None)
+
     # --- initialised from another server
 
     def _initialised(self, some: Positions, keys: pa.Array, marks: Mapping[str, str]) -> Numbers:
@@ -249,7 +292,7 @@ class Proofs:
         left = older & ~inside
         for supplier in self._initialisers if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
-            where = self.evidence.between(some[left]) & (pc.field("outcome") == "applied")
+            where = self.evidence.between(some[left]) & pc.field("outcome").isin(_HAD)
             where &= pc.field("at") < pa.scalar(reset.began)
             rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
             if len(rows):
@@ -296,7 +339,7 @@ class Proofs:
         came = [reset.ended for reset in self.resets if reset.kind == TOTAL]
         for one in self.evidence.inputs:
             span = one.facts.get("time", {})
-            counts = one.facts.get("results_with_csn", 1)
+            counts = one.facts.get("results_with_csn", 1) and not one.facts.get("results_without_position")
             if one.server != self.replica.server or format_with(one.kind).evidence != "access_log" or not counts:
                 continue
             if not span.get("min"):
@@ -307,6 +350,7 @@ class Proofs:
 
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
         lacking = np.zeros(len(some), bool)
+        resumed = [datetime.fromisoformat(at).astimezone(UTC) for at in one.facts.get("silent_until", ())]
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
         named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
@@ -325,7 +369,7 @@ class Proofs:
                 continue
             chosen = np.unique(after)
             wanted = theirs[chosen].keys(self.system, self.names)
-            where = pc.field("position").isin(wanted) & (pc.field("outcome") == "applied")
+            where = pc.field("position").isin(wanted) & pc.field("outcome").isin(_HAD)
             rows = self.evidence.told("applied", ["position", "at", "replicated"], where, one=one)
             first: dict[str, datetime] = {}
             for row in rows.to_pylist():
@@ -337,7 +381,9 @@ class Proofs:
                     continue
                 # A clock that is ahead makes positions of a later time than the change was made.
                 ahead = max(timedelta(0), made - at)
-                covered = some.hi[mine] >= self.system.instant(began + ahead + timedelta(seconds=1))
+                # After a change of settings the log may have been off, or of a form that tells nothing, until it went on.
+                whole = max([began, *(end for end in resumed if end <= at)])
+                covered = some.hi[mine] >= self.system.instant(whole + ahead + timedelta(seconds=1))
                 lacking[mine[(after == number) & covered]] = True
         return lacking
 
@@ -368,7 +414,7 @@ class Proofs:
         told = {(row["at"], row["operation"], (row["target"] or "").lower()) for row in rows.to_pylist()}
         since = self.perhaps or self.since  # the later one
         lines = Counter((operation, target) for at, operation, target in told if since is None or (at and at >= since))
-        where_has = (pc.field("outcome") == "applied") & here
+        where_has = pc.field("outcome").isin(_HAD) & here
         present = rows
         if len(rows):
             present = self.evidence.told("applied", ["operation", "target"], where_has, server)

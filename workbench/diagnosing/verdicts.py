@@ -20,7 +20,7 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_what_comes_through
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.proofs import Proofs, resets_of
-from workbench.diagnosing.waiting import Holder, Waiting
+from workbench.diagnosing.waiting import Holder, Waiting, who_would_send
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
@@ -29,7 +29,19 @@ from workbench.fleet.told import Evidence, newest_times
 from workbench.fleet.topology import Replica, Topology
 from workbench.model import System
 from workbench.rules.sending import SEND, Bound
-from workbench.rules.verdicts import LOG_REPLACED, MISSING, RULES, SAYS, TABLE, TOTAL, UNKNOWN, Ground, Proving, Reset
+from workbench.rules.verdicts import (
+    LOG_REPLACED,
+    MISSING,
+    RULES,
+    SAYS,
+    TABLE,
+    TOTAL,
+    UNKNOWN,
+    Ground,
+    Proving,
+    Reset,
+    shown_up_to,
+)
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
@@ -108,19 +120,6 @@ def verdicts(
     for name in ("missing", "stranded"):
         getattr(found, name).sort(key=lambda row: (row["suffix"] or "", row["server"], row["position"]))
     return found
-
-
-def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
-    """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
-    linked = any(row["link"] for row in pairs)
-    return sorted(
-        row["supplier"]
-        for row in pairs
-        if row["consumer"] == consumer
-        and origin in row["to_send"]
-        and row.get("delivers", True)  # a consumer may refuse what it is sent
-        and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
-    )
 
 
 PENDING = "pending"
@@ -214,11 +213,11 @@ class _Suffix:
             for mark in source.log.marks if isinstance(source, Source) else ():
                 origin = self.system.origin_of(mark)
                 marks[origin] = max(mark, marks.get(origin, ""))
-        # A log shows an origin up to where it claims to hold it, as far as it was written: an export may have been cut.
-        end = max(last.values(), default="")
-        for origin, claimed in replica.log_claims.items():
-            if claimed.max and (origin in last or origin in marks):
-                last[origin] = max(last.get(origin, marks.get(origin, "")), min(claimed.max, end))
+        own = replica.origin or ""
+        claimed = replica.log_claims.get(own)
+        if claimed and claimed.max and (own in last or own in marks):
+            end = max(last.values(), default="")
+            last[own] = shown_up_to(last.get(own, marks.get(own, "")), claimed.max, end, self.system.moment)
         resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.resets[replica.server, replica.suffix] = resets
         self.found.marks[replica.server, replica.suffix] = marks
@@ -226,10 +225,10 @@ class _Suffix:
 
     def _spans(self, server: _Server, origin: str) -> tuple[Span, Span, Span]:
         """Of what the server has seen: before what its log shows, what it shows, and behind that."""
-        seen = self._pair(server.seen.get(origin))
+        seen = self.pair(server.seen.get(origin))
         if seen is None:
             return Span(LOWEST, LOWEST), Span(LOWEST, LOWEST), Span(LOWEST, LOWEST)
-        mark, first, last = (self._pair(kind.get(origin)) for kind in (server.marks, server.first, server.last))
+        mark, first, last = (self.pair(kind.get(origin)) for kind in (server.marks, server.first, server.last))
         low = mark if mark is not None else (first[0], first[1] - 1) if first is not None else None
         if server.source is None or low is None:
             return Span(LOWEST, seen), Span(seen, seen), Span(seen, seen)
@@ -240,14 +239,14 @@ class _Suffix:
                 # Own changes that the initialising server lacked went with the old data: they were never skipped.
                 low = max(low, (self.system.instant(reset.began), -1))
         # A mark is as old as the log, and whoever trims need not take it away.
-        trimmed = self._pair((server.replica.purged or {}).get(origin)) if mark is not None else None
+        trimmed = self.pair((server.replica.purged or {}).get(origin)) if mark is not None else None
         low = min(max(low, trimmed or low), seen)
         end = max(low, min(last, seen)) if last is not None else low
         if mark is not None and last is None:
             end = low
         return Span(LOWEST, low), Span(low, end), Span(end, seen)
 
-    def _pair(self, position: str | None) -> Pair | None:
+    def pair(self, position: str | None) -> Pair | None:
         return None if position is None else self.system.halves(position)
 
     # --- judging
@@ -263,18 +262,21 @@ class _Suffix:
         """Everything about the suffix."""
         for server in self.servers:
             self._judge(server)
-        holders = [Holder(one.replica, one.source, one.seen) for one in self.servers]
+        holders = {
+            one.replica.server: Holder(one.replica, one.source, one.seen, one.last, self.proofs(one))
+            for one in self.servers
+        }
         newest = newest_times(self.case, self.shown.snapshot)
-        waiting = Waiting(self.shown, self.known, holders, self.evidence.numbers, newest)
+        waiting = Waiting(self.shown, self.known, [*holders.values()], self.evidence.numbers, newest)
         for server in self.servers:
             own = server.replica.origin or ""
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
-            self._pending(waiting, server)
+            self._pending(waiting, holders[server.replica.server])
         mark_what_comes_through(self.found.pending, self.pairs, self.suffix)
         self._stranded()
 
-    def _proofs(self, server: _Server) -> Proofs:
+    def proofs(self, server: _Server) -> Proofs:
         earlier = [
             source
             for one, source in zip(self.earlier, self.known.sources[len(self.inputs) :], strict=False)
@@ -296,12 +298,12 @@ class _Suffix:
         else:
             _, inside, _ = self._spans(server, origin)
             shown = bool(len(inside.of(some))) and not _in_holes(some, self._holes(server))[0]
-            rules, _ = self._rules(server, self._proofs(server), some, np.array([not shown]))
+            rules, _ = self._rules(server, self.proofs(server), some, np.array([not shown]))
             rule = RULES[int(rules[0])]
         return Verdict(name, self.suffix, rule.verdict, rule.name, rule.says)
 
     def _judge(self, server: _Server) -> None:
-        proofs = self._proofs(server)
+        proofs = self.proofs(server)
         within: list[Positions] = []
         for origin in self.judged:
             before, inside, behind = self._spans(server, origin)
@@ -338,10 +340,19 @@ class _Suffix:
     def _all_unknown(self, server: _Server, origin: str, span: Span) -> bool:
         others = [number for number in range(len(self.known.sources)) if number != server.source]
         count, first, last = self.known.tally(origin, span, others)
+        if 0 < count <= _FEW and len(self._idle(union(self.known.chunks(origin, span)))) == count:
+            return True
         if count and first is not None and last is not None:
             order_key = self.system.order_key
             self._unknown(server, origin, order_key(origin, *first), order_key(origin, *last), count, "not_shown")
         return bool(count)
+
+    def _idle(self, some: Positions) -> Positions:
+        """Of a few changes, those that carry nothing anybody stored: nothing depends on whether they are there."""
+        if len(some) > _FEW:
+            return NONE
+        about = self._described(keys := some.keys(self.system, self.names))
+        return some[np.array([self.proving.idle(about.get(key, {}).get("target") or "") for key in keys], bool)]
 
     def _holes(self, server: _Server) -> list[tuple[Pair, Pair]]:
         """Stretches of the log in which a record could not be read: between the records before and behind it."""
@@ -444,11 +455,12 @@ class _Suffix:
         unknown = _VERDICTS[rules] == UNKNOWN
         if not unknown.any():
             return
+        idle = self._idle(some[unknown])
         edges = (rules[1:] != rules[:-1]) | (some.origin[1:] != some.origin[:-1]) | apart
         begins = np.flatnonzero(np.concatenate([[True], edges]))
         ends = np.concatenate([begins[1:], [len(some)]])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            if unknown[begin]:
+            if unknown[begin] and not some[np.arange(begin, end)].within(idle).all():
                 first, last = some[np.array([begin, end - 1])].keys(self.system, self.names)
                 origin = self.names[int(some.origin[begin])]
                 self._unknown(server, origin, first, last, end - begin, RULES[rules[begin]].name)
@@ -480,9 +492,9 @@ class _Suffix:
 
     # --- still to come
 
-    def _pending(self, waiting: Waiting, server: _Server) -> None:
+    def _pending(self, waiting: Waiting, server: Holder) -> None:
         for origin in self.judged:
-            if told := waiting.of(Holder(server.replica, server.source, server.seen), origin):
+            if told := waiting.of(server, origin):
                 about = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}
                 suppliers = who_would_send(self.pairs, server.replica.server, origin)
                 self.found.pending.append({**about, **told, "suppliers": suppliers})
@@ -500,7 +512,7 @@ class _Suffix:
     def _stranded_of(self, holder: _Server, others: Sequence[_Server], origin: str) -> None:
         log = self.known.sources[holder.source or 0]
         nearest = max(others, key=lambda one: one.seen.get(origin, ""))
-        top = self._pair(nearest.seen.get(origin)) or LOWEST
+        top = self.pair(nearest.seen.get(origin)) or LOWEST
         above = Span(top, HIGHEST)
         if self._delivered(holder, origin):
             above = Span(HIGHEST, HIGHEST)
@@ -509,7 +521,7 @@ class _Suffix:
         for one in others:
             if not len(some):
                 return
-            hi, lo = self._pair(one.seen.get(origin)) or LOWEST
+            hi, lo = self.pair(one.seen.get(origin)) or LOWEST
             waits = (some.hi > hi) | ((some.hi == hi) & (some.lo > lo))
             if waits.any() and self._sends(holder, one, origin):
                 some, waits = some[~waits], waits[~waits]
@@ -545,6 +557,7 @@ class _Suffix:
 
 
 _NEAR = 10_000
+_FEW = 50
 
 _NOT_SHOWN = next(number for number, rule in enumerate(RULES) if rule.name == "not_shown")
 

@@ -7,23 +7,45 @@ were read before it, so nothing is concluded from its absence there: it is not c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from workbench.diagnosing.proofs import Proofs
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
-from workbench.engine.positions import of_keys
+from workbench.engine.positions import NONE, of_keys, union
 from workbench.fleet.topology import Replica, Topology
+from workbench.rules.verdicts import MOMENTS_APART
 
-MOMENTS_APART = timedelta(seconds=60)
-"""The files of one server are read moments apart: a change of that time may stand in one of them and not in the other."""
+Row = Mapping[str, Any]
+
+
+def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
+    """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
+    linked = any(row["link"] for row in pairs)
+    return sorted(
+        row["supplier"]
+        for row in pairs
+        if row["consumer"] == consumer
+        and origin in row["to_send"]
+        and row.get("delivers", True)  # a consumer may refuse what it is sent
+        and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
+    )
 
 
 class Holder(NamedTuple):
-    """A server of the suffix: what it has seen by origin, and the number of its present log among the sources."""
+    """A server of the suffix.
+
+    source  the number of its present log among the sources
+    seen    what it has seen, by origin
+    last    up to where its log shows each origin
+    proofs  what else its evidence says
+    """
 
     replica: Replica
     source: int | None
     seen: Mapping[str, str]
+    last: Mapping[str, str]
+    proofs: Proofs
 
 
 class Waiting:
@@ -44,37 +66,49 @@ class Waiting:
         """Count, first and last position, how many a log can supply, how many none can; None if nothing waits."""
         if origin not in self._claimed:
             return None  # cleaned away everywhere: nobody will send it, and nobody waits for it
-        top = max(server.seen.get(origin, ""), server.replica.later.get(origin, ""))
-        spans = list(self._judged(Span(self._pair(top), HIGHEST)))
+        seen = server.seen.get(origin, "")
+        top = max(seen, server.replica.later.get(origin, ""))
+        low, mine = self._pair(top), NONE
+        if own := origin == server.replica.origin:
+            # What it made with the data that it has, it has, though it was read before.
+            since = server.proofs.unbroken_since or self._alive(server)
+            low = max(low, (self.system.instant(since), -1)) if since else low
+            mine = server.proofs.shown_above(origin, seen)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
-        claimed = self._only_claimed(origin, top)
-        ends = sorted(claimed)
-        count = available = gone = 0
         shown = self._shown_up_to(origin)
-        for span in spans:
-            there, first, last = self.known.tally(origin, span)
-            count += there
-            ends += [self.system.order_key(origin, *end) for end in (first, last) if end is not None]
-            available += self.known.tally(origin, span, others)[0]
-            reached = Span(span.low, min(span.high, shown))
-            gone += self.known.tally(origin, reached)[0] - self.known.tally(origin, reached, others)[0]
-        if not ends or self._still_made(server.replica, origin, min(ends)):
+        count = available = gone = 0
+        ends: list[Pair] = []
+        for span in self._judged(Span(low, HIGHEST)):
+            for some in self.known.chunks(origin, span) if own else ():
+                left = some.minus(mine)
+                held = union(left[self.known.sources[source].contains(left)] for source in others)
+                count, available = count + len(left), available + len(held)
+                gone += len(Span(LOWEST, shown).of(left)) - len(Span(LOWEST, shown).of(held))
+                ends += [(int(left.hi[at]), int(left.lo[at])) for at in (0, -1)] if len(left) else []
+            if not own:
+                there, *some_ends = self.known.tally(origin, span)
+                count, available = count + there, available + self.known.tally(origin, span, others)[0]
+                ends += [end for end in some_ends if end is not None]
+                reached = Span(span.low, min(span.high, shown))
+                gone += self.known.tally(origin, reached)[0] - self.known.tally(origin, reached, others)[0]
+        top = max([top, *mine[-1:].keys(self.system, self.known.names)])
+        claimed = {key for key in self._only_claimed(origin, top) if self._pair(key) > low}
+        keys = [*claimed, *(self.system.order_key(origin, *end) for end in ends)]
+        if not keys:
             return None
         return {
             "count": count + len(claimed),
-            "first": self.system.show(min(ends)),
-            "last": self.system.show(max(ends)),
+            "first": self.system.show(min(keys)),
+            "last": self.system.show(max(keys)),
             "available": available,
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
 
-    def _still_made(self, server: Replica, origin: str, first: str) -> bool:
-        """True for changes that the server itself made after the newest of its files: it does not wait for those."""
-        made, newest = self.system.moment(first), self._newest.get(server.server)
-        if server.origin != origin or made is None:
-            return False
-        tops = (self.system.moment(span.max) for span in server.seen().values() if span.max)
-        return made >= max(filter(None, (newest, *tops)), default=made)
+    def _alive(self, server: Holder) -> datetime | None:
+        """The latest time that the server's files tell by its own clock, or that what it has seen is of."""
+        told = self._newest.get(server.replica.server)
+        tops = filter(None, map(self.system.moment, filter(None, server.seen.values())))
+        return max([told, *tops]) if told else None
 
     def _judged(self, above: Span) -> Iterator[Span]:
         """The span without what was made while the servers were being read."""
@@ -92,10 +126,14 @@ class Waiting:
         What it made later stands in no log, and is not lost for that. What is a minute older than its newest file should stand
         there.
         """
-        maker = next((one for one in self.holders if one.replica.origin == origin), None)
-        if maker is None or maker.replica.log is None:
+        makers = [one for one in self.holders if one.replica.origin == origin]
+        if len(makers) != 1 or (log := makers[0].replica.log) is None:
             return HIGHEST
-        logged = maker.replica.log.facts.get("by_origin", {})
+        (maker,) = makers
+        if since := maker.proofs.unbroken_since:
+            # Its own log is never trimmed that far: what it made since its last start is there.
+            return max(self._pair(maker.last.get(origin, "")), (self.system.instant(since), -1))
+        logged = log.facts.get("by_origin", {})
         end = max((str(one["max"]) for one in logged.values() if one["max"]), default="")
         newest = self._newest.get(maker.replica.server)
         old = (self.system.instant(newest - MOMENTS_APART), 0) if newest else LOWEST

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MADE, APPLIED, IN_LOG, COVERED, UNKNOWN = "made", "applied", "in_log", "covered", "unknown"
 """Of an arrival: made there; applied; only found in its log; not shown, but its vector covers it; nothing shows it.
 
-Other words are outcomes of the table `applied` that came instead: refused, dropped, cancelled, skipped.
+Other words are outcomes of the table `applied` that came instead: refused, dropped, cancelled, skipped, acknowledged.
 """
 
 SENT, ONLY_HOLDER = "sent", "only_holder"
@@ -166,7 +166,11 @@ def _arrival(
         return Arrival(server, suffix, outcome, row.get("at") or row.get("logged_at"), *where)
 
     for row in mine:
-        if row.get("outcome") == "applied" or row.get("step") in ("commit", "rolled_up"):
+        if (
+            row.get("outcome") == "applied"
+            or (row.get("outcome") == "received" and not own)
+            or row.get("step") in ("commit", "rolled_up")
+        ):
             return shown(MADE if own and not row.get("replicated") else APPLIED, row)
     if place in held:
         begun = next((row for row in mine if row.get("step") == "begin"), None)

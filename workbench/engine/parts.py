@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from workbench.engine.digests import digest
 from workbench.engine.likeness import likeness
 from workbench.engine.reading import footer_of
 from workbench.engine.states import digest_of, numbered
-from workbench.model import Piece, Reject, Source, merge_facts
+from workbench.model import LINES, Piece, Reject, Source, merge_facts
 from workbench.systems import format_with, system_named
 from workbench.tables import COLUMNS, SCHEMAS, SOURCE, joined, order_of, table
 
@@ -220,7 +221,9 @@ def named_by(name: str) -> pc.Expression:
         return pc.field("position").is_valid()
     outcome = pc.field("outcome")
     sent = (outcome == "refused") & pc.field("replicated")
-    return pc.field("position").is_valid() & (outcome.isin(["applied", "dropped", "skipped"]) | sent)
+    return pc.field("position").is_valid() & (
+        outcome.isin(["applied", "received", "acknowledged", "dropped", "skipped"]) | sent
+    )
 
 
 def _ends(hi: np.ndarray, lo: np.ndarray) -> list[tuple[int, int]]:
@@ -336,7 +339,11 @@ def read_shares(shares: list[Share], evidence: Path) -> Iterator[dict[str, Any]]
             Path(share.path),
             *(share.source, kind.unit, share.start, share.end, kind.opens, kind.stream, kind.frames, share.known),
         )
-        for piece in _whatever_comes(found):
+        # What a range leaves open is not finished by the next one, which has a reader of its own.
+        close = (
+            [Piece(share.source, b"", share.end, True)] if share.end and kind.splittable and kind.unit == LINES else []
+        )
+        for piece in chain(_whatever_comes(found), close):
             if isinstance(piece, Reject):
                 rows += 1
                 bad = [piece]

@@ -22,7 +22,7 @@ from workbench.tables import TEXT, TIME, Numbers
 _SEEN: dict[
     str, tuple[str, str, tuple[str, ...]]
 ] = {  # table -> its time, and which rows say that a server has the change
-    "applied": ("at", "outcome", ("applied",)),
+    "applied": ("at", "outcome", ("applied", "received")),
     "operations": ("at", "step", ("commit", "rolled_up")),
     "changes": ("logged_at", "kind", ("change",)),
 }

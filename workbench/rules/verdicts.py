@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntFlag, auto
 from typing import Any, NamedTuple
 
@@ -125,6 +125,28 @@ def _deciding(bits: int) -> int:
 TABLE = tuple(map(_deciding, range(1 << len(Ground))))
 """Grounds as a number -> which of RULES decides."""
 
+MOMENTS_APART = timedelta(seconds=60)
+"""The files of one server are read moments apart: a change of that time may stand in one of them and not in the other."""
+
+
+def shown_up_to(last: str, claimed: str, end: str, moment: Callable[[str], datetime | None]) -> str:
+    """Up to where a log shows the own changes of its server: to the last record of them, or as far as it claims to hold them.
+
+    A log writes down what it claims before its records, and a record that was not committed when reading began is not
+    among them. So a claim alone shows nothing. But the server gave its own change the time of its making: if the newest
+    record of the log (`end`) is younger by more than a moment, the change was committed long before, and would be there.
+
+        last 6b067874..., claimed 6b067875..., end 6b067875...    shown up to 6b067874...
+        last 6b067874..., claimed 6b067875..., end 6b0679a9...    shown up to 6b067875..., which is not there
+
+    How long a change of another server was on its way nobody knows, so of others' changes a claim never counts.
+    """
+    made, newest = moment(claimed), moment(end)
+    if claimed <= last or made is None or newest is None or newest - made < MOMENTS_APART:
+        return last
+    return claimed
+
+
 TOTAL, REPLACED, LOG_REPLACED = "total", "replaced", "log_replaced"
 
 
@@ -205,8 +227,10 @@ class Proving:
     causes        missing changes -> the candidates for why
     passed_over   the code of the message by which a supplier says that it left out everything before a change
     cleaned       the code of the message that says that an origin was cleaned away
+    started       the code of the message by which a server tells that it starts; empty: it does not
     log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
+    idle          the target of a change -> does it carry nothing that anybody stored? Whether it is there then matters to nobody
     beginning     the body of a change -> how it begins, but for what says only who wrote it
     beginnings    the body of a change -> how those of its twins may begin, as `beginning` gives it: among them that of any twin
     usual         how bodies begin of which `beginning` only takes the first two lines, so that it need not be asked
@@ -220,7 +244,9 @@ class Proving:
     causes: Callable[[Loss], list[Candidate]]
     passed_over: str = ""
     cleaned: str = ""
+    started: str = ""
     log_written: str = ""
+    idle: Callable[[str], bool] = lambda target: False
     beginning: Callable[[str], str] = str
     beginnings: Callable[[str], list[str]] = lambda body: [body]
     usual: tuple[str, ...] = ("",)

@@ -144,7 +144,7 @@ def _ended(
     ended: dict[str, tuple[str, datetime]] = {}
     for table, column, words in (
         ("operations", "step", {ABORT: CANCEL, COMMIT: COMMIT}),
-        ("applied", "outcome", {"applied": COMMIT}),
+        ("applied", "outcome", {"applied": COMMIT, "received": COMMIT}),
     ):
         where = wanted & pc.field(column).isin(list(words))
         for found in _rows(incident, table, ["position", column, "at"], server, suffix, where):

@@ -4,6 +4,10 @@
 change; its target stands on the ADD, MOD, DEL or MODRDN line of the same connection and operation. A result of an
 update on a replication connection *without* csn= is a change that the server took as already seen and dropped.
 
+That holds for the text form. Results of the JSON forms never have a csn (3.1 and 3.2), so its absence proves nothing there.
+A change that came from a supplier brings its CSN in a control of the request (`update_control`), which says which change
+the server answered for, but not whether it applied it or had it already: `Acknowledged` tells them apart where it can.
+
 Results of ordinary clients are nearly all of a large log, so lines are told apart as columns; Python looks only at
 lines that begin or end a connection and at those whose tail is unusual (notes, error texts, names).
 """
@@ -18,16 +22,20 @@ import numpy as np
 from workbench.model import LINES, Format, Parsed, Piece
 from workbench.systems.ds389.csn import csn_or_none, origin_of
 from workbench.systems.ds389.formats.access_operations import (
+    ACKNOWLEDGED,
     CONNECT,
     DISCONNECT,
+    PRINTED,
     SESSION,
+    SILENT,
     UPDATES,
     Batch,
     Connections,
     nibbles,
 )
+from workbench.systems.ds389.formats.acknowledged import Acknowledged, received_csn
 from workbench.systems.ds389.formats.log_kinds import STAMP, is_title, kind_of
-from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json, stands
+from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, stands
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
 
@@ -40,7 +48,7 @@ _SESSION_OID = re.compile(rb'EXT oid="2\.16\.840\.1\.113730\.3\.5\.(?:3|5|6|12)"
 # What may stand behind `tag=N` of a result. Operation notes come before the CSN; what comes behind it is either
 # fields of known names or free text of the server (" - unknown object class ..."), which may quote anything.
 _RESULT_TAIL = re.compile(
-    rb" nentries=-?\d+(?: wtime=[\d.]+)?(?: optime=[\d.]+)? etime=[\d.]+"
+    rb" nentries=-?\d+(?P<times>(?: (?:wqtime|wtime|writetime|optime|etime)=[\d.]+)*)(?: wbusy=-?\d+/-?\d+ wqdepth=-?\d+)?"
     rb'(?: notes=\S+)?(?: details="[^"]*")?(?: csn=(?P<csn>\S*))?'
     rb'(?P<known>(?: (?:pr_idx|pr_cookie)=-?\d+| (?:dn|sid|authzid)=".*"| \w+=\d+\.\d+)*(?: - .*|, .*)?\s*)?'
 )
@@ -50,12 +58,6 @@ _INTERNAL = re.compile(
 _INTERNAL_RESULT = re.compile(rb"RESULT err=(-?\d{1,9}) tag=\d+(.*)")
 _PROXY = b'" authzid="'
 _WORDS = {b"ADD": "add", b"MOD": "modify", b"DEL": "delete", b"MODRDN": "modrdn"}
-_DURATION = re.compile(r"\d{1,12}\.\d{1,12}")
-_RESULT_FIELD = re.compile(
-    "local_time|operation|key|conn_id|op_id|internal_op|op_internal_id|op_internal_nested_count|oid|oid_name|msg|authzid"
-    "|haproxied|request_controls|response_controls|client_ip|server_ip|tag|err|nentries|wtime|optime|etime|csn|pr_idx"
-    "|pr_cookie|notes|sid|bind_dn"
-)
 _JSON_WORDS = {"ADD": "add", "MODIFY": "modify", "DELETE": "delete", "MODRDN": "modrdn"}
 
 _CUT = "the last line was cut"
@@ -69,19 +71,40 @@ class AccessLogReader:
 
     def __init__(self) -> None:
         self._connections = Connections()
+        self._acknowledged = Acknowledged()
         self._objects = Objects()
         self._room = Room()
         self._internal: dict[str, tuple[str, str | None]] = {}
+        self._changed = False
 
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
-        if self._objects.open or is_json(lines):
+        if self._objects.any_in(lines):
             batch, times = self._read_json(lines, piece.ended)
+            lines.usable &= self._objects.text
+            if lines.usable.any():
+                text, written = self._read_text(lines)
+                batch, times = batch.merged(text), np.concatenate((times, written))
         else:
             batch, times = self._read_text(lines)
+        self._acknowledged.judge(batch, times)
         applied, facts = self._connections.settle(batch, piece.ended)
+        self._acknowledged.seen(facts["by_origin"])
+        if silent := self._silent_until(sorted([*batch.settings, *_settings(lines)]), times):
+            facts = {**facts, "silent_until": silent}
         tables = {"applied": applied} if applied.num_rows else {}
         return Parsed(len(lines), lines.rejects, tables, {**facts, **time_facts(times)})
+
+    def _silent_until(self, changed: list[int], times: Column) -> list[str]:
+        """When the log went on after each change of the server's settings: what was done in between may be in no line."""
+        known = np.sort(times[times != NO_TIME])
+        ends = [int(known[0])] if self._changed and len(known) else []
+        self._changed = self._changed and not len(known)
+        for at in changed:
+            after = known[np.searchsorted(known, at, "right") :]
+            self._changed |= not len(after)
+            ends += [int(after[0])] if len(after) else []
+        return [time_facts(np.array([end]))["time"]["min"] for end in ends]
 
     def _read_text(self, lines: Lines) -> tuple[Batch, Column]:
         if lines.unfinished and lines.usable[-1] and _misleads(lines.raw(len(lines) - 1)):
@@ -176,7 +199,7 @@ class AccessLogReader:
     def _read_json(self, lines: Lines, ended: bool) -> tuple[Batch, Column]:
         batch, times = Batch(), []
         requests: list[tuple[int, int, int]] = []
-        results: list[tuple[int, int, int, int, int, int, str]] = []
+        results: list[tuple[int, int, int, int, int, int, int, str]] = []
         events: list[tuple[int, int, int]] = []
         for offset, value in self._objects.read(lines, ended):
             at = json_time(value.get("local_time"))
@@ -193,15 +216,20 @@ class AccessLogReader:
                     lines.refuse_at(offset, "result without err, tag or with a csn that is no CSN")
                 elif value.get("internal_op"):
                     self._end_internal(batch, _inside(value, conn), offset, at, err, csn)
-                elif not csn and tag in UPDATES and not all(map(_is_known, value.items())):
-                    lines.refuse_at(offset, "result of an update with something unknown that may be its csn")
                 elif csn or tag in UPDATES:
-                    results.append((offset, at, conn, -1 if op is None else op, err, tag, csn or ""))
+                    received = self._acknowledged.answered(conn, op) or received_csn(value)
+                    # A refusal is one without a CSN, too.
+                    form = PRINTED if csn or (err and not received) else ACKNOWLEDGED if received else SILENT
+                    number = -1 if op is None else op
+                    results.append((offset, at, conn, number, err, tag, form, csn or received or ""))
             elif word in _JSON_WORDS:
                 if value.get("internal_op"):
                     self._begin_internal(_inside(value, conn), _JSON_WORDS[word], target)
                 elif op is not None:
+                    self._acknowledged.asked(conn, op, received_csn(value))
                     requests.append((offset, conn, op))
+                    if target == "cn=config" and word == "MODIFY" and at != NO_TIME:
+                        batch.settings.append(at)
                     batch.targets.append(target)
             elif word == "CONNECTION":
                 events.append((offset, conn, CONNECT))
@@ -212,11 +240,27 @@ class AccessLogReader:
         batch.events = np.array(events, np.int64).reshape(-1, 3)
         numbers = np.array(requests, np.int64).reshape(-1, 3)
         batch.request_offset, batch.request_conn, batch.request_op = numbers.T
-        numbers = np.array([result[:6] for result in results], np.int64).reshape(-1, 6)
-        batch.offset, batch.at, batch.conn, batch.op, batch.err, batch.tag = numbers.T
-        batch.csn = np.array([result[6].encode() for result in results], "S20")
+        numbers = np.array([result[:7] for result in results], np.int64).reshape(-1, 7)
+        batch.offset, batch.at, batch.conn, batch.op, batch.err, batch.tag = numbers.T[:6]
+        batch.form = numbers[:, 6].astype(np.int8)
+        batch.csn = np.array([result[7].encode() for result in results], "S20")
         batch.digits = nibbles(batch.csn)
         return batch, np.array(times, np.int64)
+
+
+_SETTING = b' MOD dn="cn=config"'
+
+
+def _settings(lines: Lines) -> list[int]:
+    """When the server's settings were changed, by lines of the text form: from then on its log may be silent.
+
+    3.1 writes nothing at all where it is told to write JSON, and any version can be told to write no access log.
+    """
+    if _SETTING not in lines.data:
+        return []
+    times, _ = stamps(lines)
+    chosen = [line for line in np.flatnonzero(times != NO_TIME).tolist() if _SETTING in lines.raw(line)]
+    return [int(times[line]) for line in chosen]
 
 
 def _is_session(raw: bytes) -> bool:
@@ -226,12 +270,6 @@ def _is_session(raw: bytes) -> bool:
 def _whole(value: Any) -> int | None:
     """An integer that a column holds; JSON may hold anything."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
-
-
-def _is_known(field: tuple[str, Any]) -> bool:
-    """True for a field of a result that is surely not a csn whose name was damaged; new servers add durations."""
-    name, value = field
-    return bool(_RESULT_FIELD.fullmatch(name) or (isinstance(value, str) and _DURATION.fullmatch(value)))
 
 
 def _inside(value: dict[str, Any], conn: int) -> str:
@@ -280,9 +318,11 @@ def _read_results(
     good &= lines.buffer[tail] == ord(" ")
     _, end = lines.signed(tail + 10, 10)
     usual = good & lines.says(tail, b" nentries=") & (end > tail + 10)
-    for word in (b" wtime=", b" optime=", b" etime="):
+    # Which durations a server prints is a setting since 3.2; of logs of older ones the first is in no line.
+    for word in (b" wqtime=", b" wtime=", b" optime=", b" etime="):
         here = lines.says(end, word)
-        end = np.where(here, lines.decimal(end + len(word)), end)
+        if here.any():
+            end = np.where(here, lines.decimal(end + len(word)), end)
     ends = lines.ends[rows]
     csn = np.ascontiguousarray(lines.window(end + 5, 20)).view("S20").reshape(-1)
     digits = nibbles(csn)
@@ -307,13 +347,14 @@ def _read_results(
                 digits[index] = nibbles(csn[index : index + 1])
         elif update[index]:
             # Something unknown behind the times may be a damaged csn=; without it the line would tell of a lost change.
-            if found.end() < len(rest):
+            if found.end() < len(rest) or b" etime=" not in found["times"]:
                 lines.reject(line, "RESULT of an update with something unknown in the place of its csn=")
             else:
                 keep[index], csn[index] = True, b""
     batch.offset, batch.at = lines.offset(lines.starts[rows[keep]]), times[rows[keep]]
     batch.conn, batch.op, batch.err, batch.tag = conn[keep], op[keep], err[keep], tag[keep]
     batch.csn, batch.digits = csn[keep], digits[keep]
+    batch.form = np.full(len(batch.csn), PRINTED, np.int8)
 
 
 def _misleads(raw: bytes) -> bool:

@@ -40,6 +40,10 @@ _MOST_OPEN = 200_000
 
 CONNECT, SESSION, DISCONNECT = 1, 2, 3
 
+PRINTED, SILENT, ACKNOWLEDGED, RECEIVED = 0, 1, 2, 3
+"""How a result tells of its change: by the CSN that is printed behind it, or by the absence of one (text form); not at all
+(JSON without a CSN); by the CSN that the request brought; by that, as the newest of its origin so far."""
+
 
 @dataclass
 class Batch:
@@ -48,7 +52,8 @@ class Batch:
     events    rows of (offset, connection, CONNECT | SESSION | DISCONNECT)
     requests  offset, connection and operation number of the updates, with the target as the server prints it
     results   the same of results that belong to updates or carry a CSN, with time, code, tag and CSN (20 bytes
-              or empty) and the hex digits of the CSN as numbers
+              or empty), the hex digits of the CSN as numbers, and how the result tells of its change (PRINTED ...)
+    settings  when the server's settings were changed (JSON forms; of the text form it is read with the lines)
     internal  finished rows of the server's own operations (logged at access log level 4 only)
     """
 
@@ -65,7 +70,24 @@ class Batch:
     tag: Column = field(default_factory=lambda: np.zeros(0, np.int64))
     csn: Column = field(default_factory=lambda: np.zeros(0, "S20"))
     digits: Column = field(default_factory=lambda: np.zeros((0, 20), np.uint8))
+    form: Column = field(default_factory=lambda: np.zeros(0, np.int8))
     internal: list[dict[str, Any]] = field(default_factory=list)
+    settings: list[int] = field(default_factory=list)
+
+    def merged(self, other: Batch) -> Batch:
+        """Both in the order of their lines: of a piece with lines of two forms."""
+        both = Batch(internal=[*self.internal, *other.internal], settings=[*self.settings, *other.settings])
+        both.events = np.concatenate((self.events, other.events))
+        both.events = both.events[np.argsort(both.events[:, 0], kind="stable")]
+        order = np.argsort(np.concatenate((self.request_offset, other.request_offset)), kind="stable")
+        for name in ("request_offset", "request_conn", "request_op"):
+            setattr(both, name, np.concatenate((getattr(self, name), getattr(other, name)))[order])
+        targets = [*self.targets, *other.targets]
+        both.targets = [targets[index] for index in order.tolist()]
+        order = np.argsort(np.concatenate((self.offset, other.offset)), kind="stable")
+        for name in ("offset", "at", "conn", "op", "err", "tag", "csn", "digits", "form"):
+            setattr(both, name, np.concatenate((getattr(self, name), getattr(other, name)))[order])
+        return both
 
 
 def nibbles(csn: Column) -> Column:
@@ -150,9 +172,10 @@ class Connections:
         replicated, decides, since = self._states(batch)
         targets = self._requests.targets(batch, since)
         with_csn = batch.csn != b""
-        plain = ~with_csn & (replicated == 1)
+        without = ~with_csn & (batch.form == PRINTED)
+        plain = without & (replicated == 1)
         late = list(batch.internal)
-        for index in np.flatnonzero(~with_csn & (replicated == -1)).tolist():
+        for index in np.flatnonzero(without & (replicated == -1)).tolist():
             row = self._row(batch, index, targets[index])
             if decides[index] == SESSION:
                 late.append(row)
@@ -172,7 +195,11 @@ class Connections:
         found = _columns(batch, rows, targets.take(pa.array(rows)), replicated)
         if late:
             found = pa.concat_tables([found, table("applied", late)]).sort_by("offset")
-        return found, _facts(batch, with_csn, int(plain.sum()), late)
+        facts = _facts(batch, with_csn, int(plain.sum()), late)
+        silent = np.flatnonzero((batch.form == SILENT) & (replicated != 0)).tolist()
+        if unnamed := sum(not _never_replicated(targets[index]) for index in silent):
+            facts["results_without_position"] = unnamed
+        return found, facts
 
     def _states(self, batch: Batch) -> tuple[Column, Column, Column]:
         """For each result: 1 replication, 0 not, -1 unknown; the event that comes next on its connection, or 0; where
@@ -257,16 +284,20 @@ def _harmless(texts: pa.Array) -> pa.Array:
     return pc.replace_with_mask(texts, suspects, pa.array(clean, pa.string()))
 
 
+_OUTCOMES = ["applied", "refused", "dropped", "acknowledged", "received"]
+
+
 def _columns(batch: Batch, rows: Column, targets: pa.Array, replicated: Column) -> pa.Table:
     """The chosen results as rows of `applied`."""
     csn, err, tag, at, state = batch.csn[rows], batch.err[rows], batch.tag[rows], batch.at[rows], replicated[rows]
     has = csn != b""
-    outcome = np.where(err != 0, 1, np.where(has, 0, 2))
+    form = batch.form[rows]
+    outcome = np.where(err != 0, 1, np.where(form >= ACKNOWLEDGED, form + 1, np.where(has, 0, 2)))
     kinds, kind = np.unique(tag, return_inverse=True)
     columns = {
         "offset": pa.array(batch.offset[rows]),
         "evidence": pa.repeat("access_log", len(rows)),
-        "outcome": pa.array(["applied", "refused", "dropped"]).take(pa.array(outcome)),
+        "outcome": pa.array(_OUTCOMES).take(pa.array(outcome)),
         "origin": _origins(batch.digits[rows], has),
         "position": _positions(csn, has),
         "at": pa.array(at, pa.int64(), mask=at == NO_TIME).cast(TIME),

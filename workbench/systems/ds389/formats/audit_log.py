@@ -1,4 +1,7 @@
-"""The audit log: recognised and counted, nothing of it is kept. It carries no CSN and may hold passwords in clear."""
+"""The audit log and the security log: recognised and counted, nothing of them is kept.
+
+Neither carries a CSN; the one may hold passwords in clear, the other says who logged in.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,18 @@ def read_audit_log(piece: Piece) -> Parsed:
     return Parsed(len(lines), rejects, {}, {"carries_csn": False})
 
 
+def _is_security_log(head: bytes, name: str) -> bool:
+    return kind_of(head, name) == "security"
+
+
 def _is_audit_log(head: bytes, name: str) -> bool:
     return kind_of(head, name) == "audit"
 
 
 AUDIT_LOG = Format(
     "ds389.audit-log", _is_audit_log, lambda: read_audit_log, LINES, splittable=True, empty={"carries_csn": False}
+)
+
+SECURITY_LOG = Format(
+    "ds389.security-log", _is_security_log, lambda: read_audit_log, LINES, splittable=True, empty={"carries_csn": False}
 )

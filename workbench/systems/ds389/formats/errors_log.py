@@ -19,7 +19,7 @@ from workbench.model import LINES, REMOVED, Format, Parsed, Piece
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.formats.errors_meanings import MEANINGS, STEPS, Meaning
 from workbench.systems.ds389.formats.log_kinds import address_in, is_pretty, kind_of
-from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room, is_json
+from workbench.systems.ds389.formats.log_lines import Column, Lines, Objects, Room
 from workbench.systems.ds389.formats.log_times import NO_TIME, first_time, json_time, stamps, time_facts
 from workbench.systems.ds389.formats.values import SUSPECT, suffix_named
 from workbench.systems.ds389.secrets import SECRETS, harmless_start
@@ -49,15 +49,18 @@ _TIME_ZONE = re.compile(
     rb"(?:\[\d\d/[A-Z][a-z]{2}/\d{4}:|\d{4}-\d\d-\d\dT)\d\d:\d\d:\d\d(?:\.\d{1,9})? ([+-]\d{4})", re.ASCII
 )
 """Of the first line with a time: the zone of the server's clock."""
+_LMDB_VERSION = re.compile(rb"389-Directory\\?/(?:[3-9]|[1-9]\d)\.")
+"""In the title lines: a version that keeps its data in LMDB unless told otherwise."""
 
 _BAD = {"warning", "error", "critical"}
 
 # `DEBUG - NSMMReplicationPlugin - changelog program - agmt="cn=a" (host:389): CSN ...`; before 1.3.6 without the level.
-# A part is one word or a known phrase: a text may hold ` - ` too.
+# A part is one word or a known phrase: a text may hold ` - ` too. Since 3.2 lines of a session name it: `sid="BceaQup4UPe   3"`.
 _AGREEMENT = r'\(?agmt="(?:[^"\\]|\\.)*" \([^)]*\)\)?'
 _PARTS = re.compile(
     rf"(?:- (?P<level>[A-Z]+) - )?"
-    rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}) - "
+    rf"(?P<parts>(?:(?:[\w.-]*|changelog program|process postop| *|(?:conn=\d+ op=-?\d+)? ?csn=[0-9a-fA-F]{{20}}"
+    rf"|sid=\"[^\"]*\") - "
     rf"|{_AGREEMENT}(?: - |: ))*(?:(?=\w{{0,80}}_)\w{{1,80}}(?:: | (?={_AGREEMENT})))?(?:{_AGREEMENT}: )?)(?P<text>.*)",
     re.DOTALL,
 )
@@ -101,11 +104,15 @@ class ErrorsLogReader:
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
         rows = _Rows()
-        if self._objects.open or is_json(lines):
+        times = np.zeros(0, np.int64)
+        if self._objects.any_in(lines):
             times = self._read_json(lines, piece.ended, rows)
-        else:
-            times = _read_text(lines, rows)
+            lines.usable &= self._objects.text
+        if lines.usable.any():
+            times = np.concatenate((times, _read_text(lines, rows)))
         facts: dict[str, Any] = {"codes": dict(sorted(rows.codes.items()))} if rows.codes else {}
+        if b"dbmdb_" in piece.data or (piece.offset == 0 and _LMDB_VERSION.search(piece.data[:_TITLES])):
+            facts["storage"] = {"lmdb": 1}
         if piece.offset == 0 and (address := address_in(piece.data[:_TITLES])):
             facts["addresses"] = {address: 1}
         if piece.offset == 0 and (zone := _TIME_ZONE.search(piece.data[: _TITLES * 4])):

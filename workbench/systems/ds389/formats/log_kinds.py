@@ -34,7 +34,7 @@ def is_pretty(head: bytes) -> bool:
     return re.search(rb"^\{\r?$", head, re.MULTILINE) is not None
 
 
-_ACCESS, _ERRORS, _AUDIT = "access", "errors", "audit"
+_ACCESS, _ERRORS, _AUDIT, _SECURITY = "access", "errors", "audit", "security"
 _LEVEL = rb"(?:EMERG|ALERT|CRIT|ERR|WARN|NOTICE|INFO|DEBUG)"
 _TEXT_LINE = re.compile(
     rb"^" + STAMP + rb" (?:(?P<access>conn=)|(?P<errors>- " + _LEVEL + rb"[A-Z]* - |[^\n]*?(?<=\S) - ))"
@@ -45,6 +45,7 @@ _AUDIT_RESULT = re.compile(rb"^(?:result: -?\d+|changetype: \w+)\r?$", re.MULTIL
 _KEYS = {
     _ACCESS: {"local_time", "operation", "conn_id"},
     _ERRORS: {"local_time", "severity", "subsystem", "msg"},
+    _SECURITY: {"utc_time", "event", "dn", "conn_id"},
     _AUDIT: {"gm_time", "target_dn", "bind_dn", "result"},
 }
 
@@ -72,6 +73,6 @@ def kind_of(head: bytes, name: str) -> str | None:
             continue
         return next((kind for kind, keys in _KEYS.items() if keys <= value.keys()), None)
     if titled:
-        words = {_ACCESS: "access", _ERRORS: "error", _AUDIT: "audit"}
+        words = {_ACCESS: "access", _ERRORS: "error", _AUDIT: "audit", _SECURITY: "security"}
         return next((kind for kind, word in words.items() if word in name.lower()), None)
     return None

@@ -7,6 +7,7 @@ The server writes each of its logs as text or, since 3.1, as JSON: one object to
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -191,45 +192,71 @@ def stands(eight: Column, word: bytes) -> Column:
     return found
 
 
-def is_json(lines: Lines) -> bool:
-    """True if the piece holds JSON: a line begins with a brace, none with the time stamp of the text form."""
-    if not len(lines):
-        return False
-    first = lines.buffer[lines.starts]
-    return bool((first == ord("{")).any()) and not ((first == ord("[")) & lines.usable).any()
+_TIMED = re.compile(rb"\[\d")
+_BRACE = re.compile(rb'\{\s*(?:"|$)')
+_INSIDE = re.compile(rb'\s*"\w+":|\s*[\]}]+,?$')
+"""How a line begins that has a time stamp, and one that begins an object (messages may hold braces, too); a line inside one."""
 
 
 class Objects:
-    """JSON objects out of the lines of a log, also of objects that began in an earlier piece of the same file."""
+    """JSON objects out of the lines of a log, also of objects that began in an earlier piece of the same file.
+
+    The format is a setting of the running server and changes no file, so one file may hold lines of all forms:
+
+        [25/Nov/2026:06:01:12.15 +0000] conn=11 op=1 UNBIND      text: `read` leaves it to the reader of text
+        {"local_time":"2026-11-25T06:01:13.20 +0000", ...}        json
+        {                                                         json-pretty, up to the line `}`
+          "local_time":"2026-11-25T06:01:14.09 +0000", ...
+    """
 
     def __init__(self) -> None:
         self._begun: list[tuple[int, bytes]] = []
         self._next = 0
+        self._in_json: bool | None = None
+        self.text = np.zeros(0, bool)
 
     def __deepcopy__(self, memo: Any) -> Objects:
         other = Objects()
-        other._begun, other._next = list(self._begun), self._next
+        other._begun, other._next, other._in_json = list(self._begun), self._next, self._in_json
         return other
 
-    @property
-    def open(self) -> bool:
-        """True if the lines so far end inside an object that is spread over several lines."""
-        return bool(self._begun)
+    def any_in(self, lines: Lines) -> bool:
+        """True if any line is to be read as JSON. If not, all of them are text, and `read` need not be called."""
+        first = lines.buffer[lines.starts]
+        if self._in_json is None and len(lines):  # a range of a file may begin inside an object
+            self._in_json = bool(_INSIDE.match(lines.raw(0)))
+        if self._begun or bool((first == ord("{")).any()) or (self._in_json and bool((first != ord("[")).any())):
+            return True
+        if len(lines):
+            self._in_json = False
+        return False
 
     def read(self, lines: Lines, ended: bool) -> list[tuple[int, dict[str, Any]]]:
-        """(offset, object) in order; lines that are no part of one are rejected in `lines`."""
+        """(offset, object) in order. Lines that belong to JSON and cannot be read are rejected in `lines`.
+
+        `text` says afterwards which lines are of the text form. A line that begins neither as an object nor as a time stamp
+        is of the form of the line before it.
+        """
         found: list[tuple[int, dict[str, Any]]] = []
         begin = int(lines.offset(_PAD))
-        if begin != self._next:  # a result whose line `"csn":` could not be read would tell of a dropped change
+        if begin != self._next:  # an object that is cut together from two places of the file would say something else
             self._give_up(lines)
+        if begin == 0:
+            first = lines.buffer[lines.starts]
+            telling = np.flatnonzero((first == ord("{")) | (first == ord("[")))
+            self._in_json = bool(len(telling)) and first[telling[0]] == ord("{")
         self._next = begin + len(lines.data)
+        self.text = np.zeros(len(lines), bool)
         for line in range(len(lines)):
             raw, offset = lines.raw(line), int(lines.offset(lines.starts[line]))
             if not lines.usable[line]:
                 self._give_up(lines)
+            elif _TIMED.match(raw) or not (self._in_json or _BRACE.match(raw)):
+                self._give_up(lines)
+                self._in_json, self.text[line] = False, True
             elif raw == b"{":
                 self._give_up(lines)
-                self._begun = [(offset, raw)]
+                self._begun, self._in_json = [(offset, raw)], True
             elif self._begun and raw[:1] in (b" ", b"\t", b"}"):
                 self._begun.append((offset, raw))
                 if raw == b"}":
@@ -240,6 +267,7 @@ class Objects:
                     self._begun = []
             else:
                 self._give_up(lines)  # an object without one of its lines would say something else
+                self._in_json = True
                 if (value := _object(raw)) is not None:
                     found.append((offset, value))
                 elif not is_title(raw):

@@ -25,28 +25,29 @@ from workbench.systems.ds389.secrets import SECRETS
 _BOM = "\ufeff"
 
 
-def _reject(piece: Piece, place: int, reason: str) -> Parsed:
+def rejected(piece: Piece, place: int, reason: str) -> Parsed:
+    """A document that cannot be read, with the place of the file where reading ended, and why."""
     # Of a broken document only the beginning is shown: what stands at the break is known to nobody.
     return Parsed(1, [Reject(piece.offset + place, reason, excerpt(piece.data[:60], SECRETS))])
 
 
-def _whole_json(read: Callable[[Any], tuple[list[Row], dict[str, Any]]]) -> Reader:
+def whole_json(read: Callable[[Any], tuple[list[Row], dict[str, Any]]]) -> Reader:
     """A reader of JSON documents: `read` makes rows of `links` and facts, ValueError says that the content is wrong."""
 
     def reader(piece: Piece) -> Parsed:
         try:
             text = piece.data.decode()
         except UnicodeDecodeError as error:
-            return _reject(piece, error.start, "not UTF-8 text")
+            return rejected(piece, error.start, "not UTF-8 text")
         try:
             links, facts = read(json.loads(text.removeprefix(_BOM)))
         except json.JSONDecodeError as error:
             place = len(error.doc[: error.pos].encode("utf-8", "replace")) + 3 * text.startswith(_BOM)
-            return _reject(piece, place, f"broken JSON in line {error.lineno}, column {error.colno}: {error.msg}")
+            return rejected(piece, place, f"broken JSON in line {error.lineno}, column {error.colno}: {error.msg}")
         except RecursionError:
-            return _reject(piece, 0, "broken JSON: nested too deeply")
+            return rejected(piece, 0, "broken JSON: nested too deeply")
         except ValueError as error:
-            return _reject(piece, 0, str(error))
+            return rejected(piece, 0, str(error))
         return Parsed(1, [], {"links": tables.table("links", links)} if links else {}, facts)
 
     return reader
@@ -75,7 +76,7 @@ def _first(item: Any, key: str) -> str | None:
 _OUT_OF_STEP = re.compile(r"Not in Synchronization: supplier \((.*?)\) consumer \((.*?)\)(?: State \((.*?)\))?")
 
 
-def _link(item: Any) -> Row:
+def link_of(item: Any) -> Row:
     """The row of the table `links` that the status of one agreement tells."""
     if not (name := _first(item, "agmt-name")):
         raise ValueError("an item without agmt-name")
@@ -103,7 +104,7 @@ def _link(item: Any) -> Row:
 
 def _status(document: Any) -> tuple[list[Row], dict[str, Any]]:
     items = [document] if isinstance(document, dict) and "agmt-name" in document else _items(document)
-    return [_link(item) for item in items], {}
+    return [link_of(item) for item in items], {}
 
 
 def _monitor(document: Any) -> tuple[list[Row], dict[str, Any]]:
@@ -120,20 +121,21 @@ _MONITOR_HEAD = re.compile(
 )
 
 
-def _text(head: bytes) -> str:
+def text_of(head: bytes) -> str:
+    """The first bytes of a file as text, without the mark of their order."""
     return head.decode("utf-8", "replace").removeprefix(_BOM)
 
 
 def _is_status(head: bytes, name: str) -> bool:
-    return bool(_STATUS_HEAD.match(_text(head)))
+    return bool(_STATUS_HEAD.match(text_of(head)))
 
 
 def _is_monitor(head: bytes, name: str) -> bool:
-    return bool(_MONITOR_HEAD.match(_text(head)))
+    return bool(_MONITOR_HEAD.match(text_of(head)))
 
 
-STATUS = Format("ds389.status", _is_status, lambda: _whole_json(_status), WHOLE)
-MONITOR = Format("ds389.monitor", _is_monitor, lambda: _whole_json(_monitor), WHOLE)
+STATUS = Format("ds389.status", _is_status, lambda: whole_json(_status), WHOLE)
+MONITOR = Format("ds389.monitor", _is_monitor, lambda: whole_json(_monitor), WHOLE)
 
 
 # The tool may have told of its progress before.
@@ -147,16 +149,16 @@ def _replcheck(piece: Piece) -> Parsed:
     try:
         text = piece.data.decode()
     except UnicodeDecodeError as error:
-        return _reject(piece, error.start, "not UTF-8 text")
+        return rejected(piece, error.start, "not UTF-8 text")
     state, result = _STATE.search(text), _RESULT.search(text)
     if not text.endswith("\n") or (_REPORT.match(text.removeprefix(_BOM)) and not result):
-        return _reject(piece, len(piece.data), "the report ends before its result")
+        return rejected(piece, len(piece.data), "the report ends before its result")
     found = {"state": state, "result": result}
     return Parsed(1, [], {}, {key: clean(match[1]).strip() for key, match in found.items() if match})
 
 
 def _is_replcheck(head: bytes, name: str) -> bool:
-    text = _text(head)
+    text = text_of(head)
     return bool(_REPORT.match(text) or re.match(r"\s*Replication State: \S", text))
 
 
@@ -203,11 +205,11 @@ def _wrong_line(line: bytes, columns: int) -> str:
 
 def _lag_report(piece: Piece) -> Parsed:
     document = piece.data.removeprefix(_BOM.encode()).lstrip().startswith(b"{")
-    return _whole_json(_lag_document)(piece) if document else _lag_lines(piece)
+    return whole_json(_lag_document)(piece) if document else _lag_lines(piece)
 
 
 def _is_lag_report(head: bytes, name: str) -> bool:
-    return bool(_CSV_HEAD.match(text := _text(head)) or _LAG_HEAD.match(text))
+    return bool(_CSV_HEAD.match(text := text_of(head)) or _LAG_HEAD.match(text))
 
 
 LAG_REPORT = Format("ds389.lag-report", _is_lag_report, lambda: _lag_report, WHOLE)

@@ -6,7 +6,9 @@ changelog of that time, each session is also played record by record between the
 
 A record that the changelog holds now may have been written after the session had passed its place. None of those lies at
 or below the stops of its load, for a supplier's vector never moves over a change that it has not logged. So all that lies
-at or below was certainly read. Of what lies beyond nobody knows: there a counter is compared with the smallest and the
+at or below was certainly read - from Berkeley DB. LMDB shows a session what was committed when its reading began, so there
+only the log itself tells what was read; and it reads the last record once more at the end, which counts it twice. Of what
+lies beyond nobody knows: there a counter is compared with the smallest and the
 greatest value that it can have, and `exact` counts the sessions in which the two were the same: of `sent` in all
 that ended because nothing more was due.
 """
@@ -182,6 +184,7 @@ class _Known:
         rows = case.arrow("links").select(["server", "suffix", "name", "consumer_origin"]).to_pylist()
         told = [row for row in rows if row["consumer_origin"]]
         self._origins = {(row["server"], row["suffix"], row["name"]): row["consumer_origin"] for row in told}
+        self._lmdb = {one.server for one in case.inputs if "lmdb" in one.facts.get("storage", {})}
         self.changelog = cache(self._changelog)
 
     def link(self, session: Session) -> _Agreement | None:
@@ -206,6 +209,10 @@ class _Known:
             if found := kinds.get(kind, {}).get(rid):
                 return next(iter(found)) if len(found) == 1 else None
         return None
+
+    def may_be_lmdb(self, server: str) -> bool:
+        """True if the server's errors log speaks of LMDB, or is of a version that uses it unless told otherwise."""
+        return server in self._lmdb
 
     def _changelog(self, server: str, suffix: str | None, snapshot: str) -> _Changelog | None:
         """The changelog collected with the log, else the next one."""
@@ -348,7 +355,12 @@ def _session_end(
         for name, outcome in _COUNTERS.items()
         if not low[outcome] <= counters.get(name, 0) <= high[outcome]
     }
-    twice = [name for name, outcome in off.items() if outcome == last != SENT and counters[name] == high[outcome] + 1]
+    late = known.may_be_lmdb(session.server)
+    twice = [
+        name
+        for name, outcome in off.items()
+        if outcome != SENT and (outcome == last or late) and counters[name] == high[outcome] + 1
+    ]
     if twice and len(off) == 1:
         found.leave_out(session, END, "the last record, which was left out, seems counted twice, as LMDB does")
         return
@@ -377,7 +389,8 @@ def _played(
         return "the changelog ends before the session: it was collected earlier"
     if not all(changelog.log.holds(load.alternative or load.anchor or "") for load in session.filled):
         return "an anchor is no longer in the changelog: it was trimmed since"
-    played = Played(session, talk, changelog.log, agreement.consumer_origin or "", firsts)
+    late = known.may_be_lmdb(session.server)
+    played = Played(session, talk, changelog.log, agreement.consumer_origin or "", firsts, late)
     if agreement.consumer_origin is None and (played.certain + played.perhaps)[UNKNOWN]:
         return "the consumer's replica ID is not known, and there are changes that may be its own"
     told = (csn for load in session.filled for csn in (*load.named, *load.own))

@@ -106,19 +106,28 @@ class Played:
     perhaps   outcome -> records that it may have read besides, if they were there by then
     met       CSNs of the records that are certain
     last      outcome of the last of them
+    late      records at or below a stop may have been written after the session had passed them, too: LMDB shows a reader what
+              was committed when its transaction began, and the vector may be further
     differs   a reload for which the rules, coming from the records read, give another anchor: (load, that anchor)
     """
 
     def __init__(
-        self, session: Session, talk: Talk, changelog: StoredLog, consumer_origin: str, firsts: Firsts
+        self,
+        session: Session,
+        talk: Talk,
+        changelog: StoredLog,
+        consumer_origin: str,
+        firsts: Firsts,
+        late: bool = False,
     ) -> None:
         self.certain: Counter[str] = Counter()
         self.perhaps: Counter[str] = Counter()
         self.met: set[str] = set()
         self.last: str | None = None
         self.differs: tuple[Load, str | None] | None = None
-        self._session, self._talk = session, talk
+        self._session, self._talk, self._late = session, talk, late
         self._ignored = consumer_origin if talk.about["consumer_rid_ignored"] else None
+        self._marks = frozenset(changelog.marks)  # handed on without a line of the log
         self._held: dict[str, str | None] = {}
         self._play(changelog, firsts)
 
@@ -155,7 +164,11 @@ class Played:
             stop = self._talk.stops.get(rid)
             within = stop is not None and csn <= stop
             behind = then is None and csn > shown
-            if not within and csn not in named and csn not in own:
+            told = csn in named or csn in own
+            due = within and rid != self._ignored and csn > (self._held.get(rid) or "")
+            if self._late and due and not told and csn not in self._marks:
+                continue  # the log does not say that it was handed on: it was not to be seen yet
+            if not told and not within:
                 self.perhaps[self._beyond(csn, rid, stop)] += 1
                 continue
             if behind and not self._session.used_up and rid != self._ignored and csn > (self._held.get(rid) or ""):
@@ -165,7 +178,7 @@ class Played:
             outcome = SENT if step.outcome in DELIVERED else step.outcome
             if outcome == SENT:
                 self._held[rid] = csn
-            if behind and outcome != SENT:
+            if outcome != SENT and (behind or (self._late and not told)):
                 self.perhaps[outcome] += 1
             else:
                 self.certain[outcome] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -125,6 +126,7 @@ def _told(messages: Iterable[Mapping[str, Any]], offline: Sequence[datetime] = (
 _OF_THE_WRITER = frozenset(
     {"modifiersname", "modifytimestamp", "internalmodifiersname", "internalcreatorsname", "entryusn"}
 )
+_KEEP_ALIVE = re.compile(r"cn=repl keep alive \d+\s*,", re.IGNORECASE)
 _VERBS = ("add", "delete", "replace", "increment")
 
 
@@ -209,6 +211,8 @@ PROVING = Proving(
     causes=causes,
     passed_over="alternative_start",
     cleaned="clean_done",
+    started="starting",
+    idle=lambda target: bool(_KEEP_ALIVE.match(target)),
     log_written="changelog_task",
     beginning=beginning,
     beginnings=beginnings,
