@@ -23,6 +23,11 @@ _OPTIONS = (
         "--instance", "instances", multiple=True, metavar="[NAME=]INSTANCE", help="An instance of this machine."
     ),
     click.option(
+        "--instances-folder",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Where the instances are: /opt/ds/etc/dirsrv. Default: $PREFIX/etc/dirsrv if PREFIX is set, else /etc/dirsrv.",
+    ),
+    click.option(
         "--url",
         "urls",
         multiple=True,
