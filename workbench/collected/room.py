@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from workbench.model import Problem
 
@@ -65,14 +66,22 @@ class Limits:
     def write(self, to: Path, chunks: Iterable[bytes], what: str) -> None:
         """Write a file, and stop with a Problem before the disk is full."""
         with open(to, "wb") as target:
-            unseen = 0
+            self.fill(target, chunks, to.parent, what)
+
+    def fill(self, target: BinaryIO, chunks: Iterable[bytes], folder: Path, what: str) -> None:
+        """Write to an open file that is in a folder, and stop with a Problem before the disk is full."""
+        unseen = 0
+        try:
             for chunk in chunks:
                 unseen += len(chunk)
                 if unseen >= _LOOK:
                     target.flush()
-                    self.check_growth(to.parent, what)
+                    self.check_growth(folder, what)
                     unseen = 0
                 target.write(chunk)
+            target.flush()
+        except OSError as error:
+            raise Problem(f"{what} cannot be written: {error.strerror}", str(folder), "make room on the disk") from None
 
     def _reserve(self, total: int) -> int:
         return reserve_of(total) if self.keep_free is None else self.keep_free

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Thread
 from typing import BinaryIO, cast
 
@@ -64,16 +65,16 @@ class Exporter:
                 f"{what} of {database.version_text} with LMDB does not end (#5661)", self.place.url, "use dbscan"
             )
         estimate = database.estimate(CHANGELOG)
-        self.limits.check(to.parent, estimate, what)
         asked = _Asked(self.place, self.access, replica)
-        with self._pipe(file, what, estimate, asked.ended) as tap:
-            asked.start()
-            self._write(to, scrubbed.changelog, tap, what)
-        asked.join(self.access.timeout)
+        with _spool(self.limits, to, estimate, what, scrubbed.changelog) as spool:
+            with self._pipe(file, what, estimate, asked.ended) as tap:
+                asked.start()
+                spool.fill(tap)
+            asked.join(self.access.timeout)
+            if asked.problem and tap.size:
+                raise asked.problem
         if not tap.size:  # the server may be kept from opening pipes
             self._changelog_by_file(replica, file, to, what, estimate)
-        elif asked.problem:
-            raise asked.problem
 
     def entries(self, database: Database, to: Path) -> None:
         """Write the entries of a backend with the state of their values, without secrets."""
@@ -83,20 +84,22 @@ class Exporter:
             told = f"{what} is not begun: the suffix entry has the ID {database.first_id}, and with LMDB it would not end (#7310)"
             raise Problem(told, self.place.url, do)
         estimate = database.estimate(ENTRIES)
-        self.limits.check(to.parent, estimate, what)
         label = f"workbench-{secrets.token_hex(6)}"
         file = self.folder / f"{label}.ldif"
-        with connected(self.place, self.access) as server:
+        with (
+            connected(self.place, self.access) as server,
+            _spool(self.limits, to, estimate, what, scrubbed.entries) as spool,
+        ):
             ended = _SeldomAsked(lambda: exit_code(server, _task(label)) is not None)
             with self._pipe(file, what, estimate, ended, drain=True) as tap, self._task(server, label, database, file):
-                self._write(to, scrubbed.entries, tap, what)
+                spool.fill(tap)
                 self._until(what, ended)
                 code = exit_code(server, _task(label))
-            if tap.size and code == "0":
-                return
-            if tap.size:
+            if tap.size and code != "0":
                 raise Problem(f"{what} failed with {code}", self.place.url, "look at its errors log")
-            self._entries_by_file(server, database, to, what, estimate)
+        if not tap.size:
+            with connected(self.place, self.access) as server:
+                self._entries_by_file(server, database, to, what, estimate)
 
     def _entries_by_file(
         self, server: Connection, database: Database, to: Path, what: str, estimate: int | None
@@ -164,12 +167,6 @@ class Exporter:
                     cancel_task(other, task)
                 raise
 
-    def _write(self, to: Path, without_secrets: Callable[[BinaryIO], Iterator[bytes]], tap: Tap, what: str) -> None:
-        try:
-            self.limits.write(to, without_secrets(cast(BinaryIO, tap)), what)
-        except OSError as error:
-            raise Problem(f"{what} cannot be written: {error.strerror}", str(to), "make room on the disk") from None
-
     def _until(self, what: str, ended: Callable[[], bool], file: Path | None = None, bound: int | None = None) -> None:
         """Wait, and look at the file that grows meanwhile."""
         end = time.monotonic() + self.access.patience
@@ -201,9 +198,41 @@ def dump_changelog(database: Database, program: str, limits: Limits, patience: f
     if file is None:
         raise Problem(f"{what}: the server does not say where its database lies", "", "check what the user may read")
     estimate = database.estimate(CHANGELOG)
-    limits.check(to.parent, estimate, what)
-    with dumped(program, file, what, limits.bound(estimate), patience) as tap:
-        limits.write(to, scrubbed.dbscan(cast(BinaryIO, tap)), what)
+    with (
+        _spool(limits, to, estimate, what, scrubbed.dbscan) as spool,
+        dumped(program, file, what, limits.bound(estimate), patience) as tap,
+    ):
+        spool.fill(tap)
+
+
+@dataclass(frozen=True)
+class _Spool:
+    """A file without a name, into which an export goes as fast as it comes: a slow reader would hold the server up.
+
+    While a server exports it holds what it reads: a page lock (Berkeley DB), pages that are not used again (LMDB). Taking the
+    secrets out takes much longer than reading. A file without a name is gone with its process, whatever ends that.
+    """
+
+    limits: Limits
+    file: BinaryIO
+    folder: Path
+    what: str
+
+    def fill(self, tap: Tap) -> None:
+        """All of the export."""
+        self.limits.fill(self.file, iter(tap.read, b""), self.folder, self.what)
+
+
+@contextmanager
+def _spool(
+    limits: Limits, to: Path, estimate: int | None, what: str, without_secrets: Callable[[BinaryIO], Iterator[bytes]]
+) -> Iterator[_Spool]:
+    """A spool, of which the content goes to a file, without secrets, when the block has ended well. It needs room twice."""
+    limits.check(to.parent, None if estimate is None else 2 * estimate, what)
+    with TemporaryFile(dir=to.parent) as file:
+        yield _Spool(limits, cast(BinaryIO, file), to.parent, what)
+        file.seek(0)
+        limits.write(to, without_secrets(cast(BinaryIO, file)), what)
 
 
 class _Asked:

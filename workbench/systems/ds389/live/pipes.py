@@ -15,6 +15,7 @@ the errors log for every entry. So the guard reads the rest of it, up to the bou
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import select
@@ -124,6 +125,8 @@ def pipe_at(
                     os.chown(made, *owner)
                 pipe = os.open(made, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
                 guard = _guarded(path, aside, pipe, (bound or _DRAINED) if drain else 0)
+                with suppress(OSError, AttributeError):
+                    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LARGE)
                 if os.path.lexists(path):
                     os.rename(path, aside)
                 os.rename(made, path)
