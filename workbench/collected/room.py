@@ -19,7 +19,7 @@ _SHARE = 20
 """One part of this many of a file system stays free, at least."""
 _TIMES, _MORE = 4, 256 << 20
 """A file that grows beyond this many times its estimate, and so many bytes more, is not what was estimated."""
-_LOOK = 8 << 20
+_LOOK = 1 << 18
 """Bytes between two looks at the free space."""
 
 
