@@ -19,7 +19,7 @@ from urllib.parse import quote
 from conftest import ROOT, need
 from live_mesh import DEFAULTS, SUFFIX, _free_ports, absent, until
 
-KINDS = ("bdb", "mdb", "current")
+KINDS = ("bdb", "current", "mdb")
 REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"
 _INSTANCE = """\
 [general]

@@ -216,7 +216,7 @@ def test_an_instance_is_what_its_folder_says(tmp_path: Path) -> None:
 
 
 def test_an_instance_that_is_not_there_or_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="none on this machine"):
+    with pytest.raises(Problem, match="there is none there: name the folder with --instances-folder"):
         instances.instance_named("first", tmp_path)
     configured(tmp_path, "first", "dn: cn=other\ncn: other\n\n")
     with pytest.raises(Problem, match="did you mean first"):

@@ -255,7 +255,18 @@ def test_a_server_that_may_not_open_pipes_writes_a_file_that_is_watched(
     assert left_behind(server, tmp_path, state) == []
 
 
-MOMENTS = [3, pytest.param(30, marks=pytest.mark.slow)]
+def course(server: Lone, into: Path) -> tuple[float, float]:
+    """After how many seconds a collection begins to read, and ends."""
+    began = time.monotonic()
+    process = collecting(server, into)
+    assert process.stdout
+    assert "reading" in process.stdout.readline()
+    reads = time.monotonic() - began
+    process.communicate(timeout=120)
+    return 0.9 * reads, time.monotonic() - began
+
+
+MOMENTS = [2, pytest.param(30, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("moments", MOMENTS)
@@ -265,13 +276,11 @@ def test_whatever_ends_a_collection_the_server_is_as_before(
 ) -> None:
     if moments < 10 and server.kind != "bdb":
         pytest.skip("the few moments are tried on one server")
-    began = time.monotonic()
-    collected(server, tmp_path / "whole")
-    whole = time.monotonic() - began
+    reads, whole = course(server, tmp_path / "whole")
     ended, mended = 0, 0
     for number in range(moments):
         process = collecting(server, tmp_path / f"now{number}")
-        time.sleep(whole * (number + 1) / (moments + 1))
+        time.sleep(reads + (whole - reads) * (number + 0.5) / moments)
         ended += process.poll() is None
         process.send_signal(how)
         said = process.communicate(timeout=60)[0]

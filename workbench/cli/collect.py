@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
-from workbench.cli.servers import ended_in_order, reach_of, reaching
+from workbench.cli.servers import ended_in_order, reach_of, reaching, undisturbed
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.collected.collecting import Address, Reading, Servers, Wanted, check_free
 from workbench.collected.collecting import collect as collected
@@ -91,8 +91,13 @@ def collect(
             readings = collected(
                 servers, system.name, into, wanted, lambda line: click.echo(f"reading {line}", err=True)
             )
+        except KeyboardInterrupt as stopped:
+            for note in getattr(stopped, "__notes__", ()):
+                click.echo(note, err=True)
+            raise
         finally:
-            servers.close()
+            with undisturbed():
+                servers.close()
     rows = [_row(reading) for reading in readings]
     if json_to:
         give(json.dumps({"folder": str(into), "system": system.name, "servers": rows}, indent=1) + "\n", json_to)

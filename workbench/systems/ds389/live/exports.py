@@ -34,6 +34,10 @@ REPLICATION_LOG = 8192
 """The level of the errors log at which replication speaks. At this level, too, an export of the changelog begins with
 what was trimmed and with the highest positions (`clpurgeruv`, `clmaxruv`)."""
 
+_NOT_ENDED = (
+    "the server may go on writing into a file without a name; look at the free space: only its restart ends that"
+)
+
 _POLL = 0.2
 _ASK = 0.2
 _KEPT = "10"
@@ -80,7 +84,7 @@ class Exporter:
         """Write the entries of a backend with the state of their values, without secrets."""
         what = "the export of the entries"
         if database.entries_loop:
-            do = "export them offline (dsctl INSTANCE db2ldif), or initialise the server anew"
+            do = "initialise the server from another one: its suffix entry is the first then"
             told = f"{what} is not begun: the suffix entry has the ID {database.first_id}, and with LMDB it would not end (#7310)"
             raise Problem(told, self.place.url, do)
         estimate = database.estimate(ENTRIES)
@@ -132,9 +136,11 @@ class Exporter:
                 asked.start()
                 try:
                     self._until(what, asked.ended, file, self.limits.bound(estimate))
+                except Problem as stopped:
+                    raise Problem(f"{what} was given up: {stopped}", self.place.url, _NOT_ENDED) from None
                 except BaseException as stopped:
-                    do = f"the server may go on writing: look at the size of {file}; only a restart of the server ends it"
-                    raise Problem(f"{what} was given up: {stopped}", self.place.url, do) from stopped
+                    stopped.add_note(f"{what} of {self.place.url} was given up: {_NOT_ENDED}")
+                    raise
                 if asked.problem:
                     raise asked.problem
                 if not file.exists():

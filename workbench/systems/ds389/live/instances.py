@@ -76,7 +76,7 @@ def instance_named(name: str, folder: Path | None = None) -> Instance:
     if plain not in known:
         near = difflib.get_close_matches(plain, known, 1)
         elsewhere = "name the folder with --instances-folder, or give the URL of the server"
-        there = f"there are {', '.join(known)}" if known else f"there is none: {elsewhere}"
+        there = f"there are {', '.join(known)}" if known else f"there is none there: {elsewhere}"
         why = "" if given else " (PREFIX is set)" if os.environ.get("PREFIX") else ""
         what = f"no instance is named {plain}; looked for slapd-{plain}/dse.ldif{why}"
         raise Problem(what, str(folder), f"did you mean {near[0]}?" if near else there)

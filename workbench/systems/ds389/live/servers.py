@@ -52,6 +52,7 @@ class DirectoryServers:
         self._journal = FlightJournal()
         self._earlier: list[FlightJournal] | None = None
         self._mended: dict[str, list[str]] = {}
+        self._not_mended: dict[str, list[str]] = {}
         self._mending = Lock()
 
     def survey(self, name: str) -> Survey:
@@ -76,6 +77,7 @@ class DirectoryServers:
         if wanted.records:
             gathered.without.append("records: its changelog is no physical log")
         gathered.mended += self._mended.get(name, [])
+        gathered.failed += self._not_mended.get(name, [])
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
             (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, server.of_kind(kind))))
             gathered.files[f"{prefix}.{ending}"] = None
@@ -123,19 +125,25 @@ class DirectoryServers:
     def _mend(self, server: Reached) -> None:
         """Put back what an earlier run that was killed left on this machine and at this server."""
         with self._mending:
-            if self._earlier is None:
-                self._earlier = FlightJournal.of_dead_runs()
-                for journal in self._earlier:
-                    for one in journal.unsettled():
-                        if (done := put_back_on_disk(one)) is not None:
-                            journal.settle(one.number)
-                            self._mended.setdefault(server.name, []).append(f"{done} (left {one.since})")
+            first = self._earlier is None
+            self._earlier = FlightJournal.of_dead_runs() if self._earlier is None else self._earlier
+            keys = {one.key for one in self._servers.values()}
             for journal in self._earlier:
                 for one in journal.unsettled():
-                    if one.where == server.key and one.what in (LEVEL, TASK):
-                        done = put_back_on_server(one, server.place, self._access)
+                    try:
+                        done = put_back_on_disk(one) if first else None
+                        if done is None and one.where == server.key and one.what in (LEVEL, TASK):
+                            done = put_back_on_server(one, server.place, self._access)
+                    except Problem as problem:
+                        note = f"what an earlier run left at {one.since} could not be put back: {problem}"
+                        self._not_mended.setdefault(server.name, []).append(note)
+                        continue
+                    if done is not None:
                         journal.settle(one.number)
-                        self._mended.setdefault(server.name, []).append(f"{done} (left {one.since})")
+                        self._mended.setdefault(server.name, []).append(f"{done} (left at {one.since})")
+                    elif first and one.what in (LEVEL, TASK) and one.where not in keys:
+                        note = f"an earlier run left a {one.what} at {one.where}: collect from that server, which puts it back"
+                        self._not_mended.setdefault(server.name, []).append(note)
 
     def _read(self, server: Reached, connection: Connection) -> None:
         """The entries of the replicas and their agreements, and what they say."""
