@@ -37,7 +37,7 @@ from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
 from workbench.systems.ds389.live.hands import HANDS
 from workbench.systems.ds389.live.pipes import PIPE
 from workbench.systems.ds389.live.reached import server_at
-from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK
+from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK, put_back_on_disk
 
 
 @pytest.fixture(autouse=True)
@@ -99,9 +99,11 @@ def test_the_reserve_never_grows_beyond_half_of_a_disk() -> None:
 
 def test_writing_stops_before_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk(monkeypatch, 100 * GIB, 6 * GIB, 6 * GIB, 4 * GIB)
+    chunks = iter([b"x" * (1 << 18)] * 100)
     with pytest.raises(Problem, match=r"the export was stopped: only 4\.0 GiB are free there"):
-        Limits().write(tmp_path / "to", iter([b"x" * (1 << 18)] * 100), "the export")
-    assert (tmp_path / "to").stat().st_size == 2 << 18, "it is looked at every quarter of a MiB"
+        Limits().write(tmp_path / "to", chunks, "the export")
+    assert len(list(chunks)) == 97, "it is looked at every quarter of a MiB"
+    assert list(tmp_path.iterdir()) == [], "half a file would be taken for a whole one"
 
 
 def test_a_bound_comes_from_the_estimate_or_from_a_person() -> None:
@@ -413,6 +415,20 @@ def test_a_pipe_that_outlived_everybody_is_taken_away_by_the_next_run(tmp_path: 
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")]
     pipes.put_back_pipe(path, aside, made)
     assert path.read_text() == "earlier", "whose file it is, it stays"
+
+
+@pytest.mark.parametrize("there", ["nothing", "not moved yet", "moved", "back"])
+def test_an_export_that_was_left_goes_and_a_file_that_is_not_ours_stays(tmp_path: Path, there: str) -> None:
+    path, aside = tmp_path / "cl.ldif", None if there == "nothing" else tmp_path / ".cl.ldif.1"
+    path.write_text("ours" if there in ("nothing", "moved") else "earlier")
+    if there == "moved":
+        (tmp_path / ".cl.ldif.1").write_text("earlier")
+    one = in_flight.InFlight(1, FILE, str(path), {"aside": str(aside or "")}, "")
+    for _ in range(2):
+        assert put_back_on_disk(one) is not None
+        assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")] * (
+            aside is not None
+        )
 
 
 # dbscan

@@ -64,9 +64,13 @@ class Limits:
             )
 
     def write(self, to: Path, chunks: Iterable[bytes], what: str) -> None:
-        """Write a file, and stop with a Problem before the disk is full."""
-        with open(to, "wb") as target:
-            self.fill(target, chunks, to.parent, what)
+        """Write a file, and stop with a Problem before the disk is full. Half a file is removed: it would be taken for whole."""
+        try:
+            with open(to, "wb") as target:
+                self.fill(target, chunks, to.parent, what)
+        except BaseException:
+            to.unlink(missing_ok=True)
+            raise
 
     def fill(self, target: BinaryIO, chunks: Iterable[bytes], folder: Path, what: str) -> None:
         """Write to an open file that is in a folder, and stop with a Problem before the disk is full."""

@@ -27,7 +27,16 @@ from workbench.systems.ds389.live.connection import Connection, Place, connected
 from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
 from workbench.systems.ds389.live.dumping import dumped
 from workbench.systems.ds389.live.pipes import Tap, pipe_at
-from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK, cancel_task, exit_code, level_of, restore_level
+from workbench.systems.ds389.live.undo import (
+    FILE,
+    LEVEL,
+    TASK,
+    cancel_task,
+    exit_code,
+    level_of,
+    put_back_file,
+    restore_level,
+)
 from workbench.systems.ds389.native import add
 
 REPLICATION_LOG = 8192
@@ -111,7 +120,7 @@ class Exporter:
         self.limits.check(self.folder, estimate, what)
         label = f"workbench-{secrets.token_hex(6)}"
         file = self.folder / f"{label}.ldif"
-        with self.journal.noted(FILE, str(file)):
+        with self.journal.noted(FILE, str(file), aside=""):
             try:
                 with self._task(server, label, database, file):
                     ended = _SeldomAsked(lambda: exit_code(server, _task(label)) is not None)
@@ -121,16 +130,15 @@ class Exporter:
                     raise Problem(f"{what} failed with {code}", self.place.url, "look at its errors log")
                 self._take(file, to, scrubbed.entries, what)
             finally:
-                with suppress(OSError):
-                    file.unlink()
+                put_back_file(file, None)
 
     def _changelog_by_file(self, replica: str, file: Path, to: Path, what: str, estimate: int | None) -> None:
         """A file of this name that somebody else had the server write is kept, and comes back."""
         self.limits.check(self.folder, estimate, what)
-        aside = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
-        with self.journal.noted(FILE, str(file), aside=str(aside)):
+        aside = file.with_name(f".{file.name}.{secrets.token_hex(6)}") if os.path.lexists(file) else None
+        with self.journal.noted(FILE, str(file), aside=str(aside or "")):
             try:
-                with suppress(FileNotFoundError):
+                if aside:
                     os.rename(file, aside)
                 asked = _Asked(self.place, self.access, replica)
                 asked.start()
@@ -147,10 +155,7 @@ class Exporter:
                     raise Problem("the server wrote no changelog", str(file), "look for cl2ldif in its errors log")
                 self._take(file, to, scrubbed.changelog, what)
             finally:
-                with suppress(OSError):
-                    file.unlink()
-                with suppress(OSError):
-                    os.rename(aside, file)
+                put_back_file(file, aside)
 
     def _pipe(
         self, file: Path, what: str, estimate: int | None, ended: Callable[[], bool], drain: bool = False

@@ -29,13 +29,23 @@ def put_back_on_disk(one: InFlight) -> str | None:
         put_back_pipe(Path(one.where), Path(about["aside"]), Path(about["made"]))
         return f"the pipe {one.where} is gone"
     if one.what == FILE:
-        with suppress(FileNotFoundError):
-            Path(one.where).unlink()
-        if aside := about.get("aside"):
-            with suppress(OSError):
-                os.rename(aside, one.where)
+        put_back_file(Path(one.where), Path(about["aside"]) if about["aside"] else None)
         return f"the export {one.where} is gone"
     return None
+
+
+def put_back_file(path: Path, aside: Path | None) -> None:
+    """Remove an export that the server wrote for us.
+
+    aside   where the file went that had the name before; None if there was none. If it is not there, it was not moved yet,
+            or is back: then the file of that name is not ours.
+    """
+    if aside is None:
+        with suppress(FileNotFoundError):
+            path.unlink()
+    else:
+        with suppress(FileNotFoundError):
+            os.replace(aside, path)
 
 
 def put_back_on_server(one: InFlight, place: Place, access: Access) -> str:
