@@ -263,7 +263,7 @@ def course(server: Lone, into: Path) -> tuple[float, float]:
     assert "reading" in process.stdout.readline()
     reads = time.monotonic() - began
     process.communicate(timeout=120)
-    return 0.9 * reads, time.monotonic() - began
+    return reads, time.monotonic() - began
 
 
 MOMENTS = [2, pytest.param(30, marks=pytest.mark.slow)]
@@ -280,7 +280,9 @@ def test_whatever_ends_a_collection_the_server_is_as_before(
     ended, mended = 0, 0
     for number in range(moments):
         process = collecting(server, tmp_path / f"now{number}")
-        time.sleep(reads + (whole - reads) * (number + 0.5) / moments)
+        assert process.stdout
+        process.stdout.readline()  # that it begins to read
+        time.sleep((whole - reads) * number / moments)
         ended += process.poll() is None
         process.send_signal(how)
         said = process.communicate(timeout=60)[0]
@@ -289,7 +291,7 @@ def test_whatever_ends_a_collection_the_server_is_as_before(
             again = collected(server, tmp_path / f"again{number}")
             mended += "after an earlier run that was killed" in again
         assert left_behind(server, tmp_path, state) == [], (number, said)
-    assert ended > moments / 2, "the runs were over before they were ended"
+    assert ended > moments / 3, "the runs were over before they were ended"
     assert server.answers()
     if how == signal.SIGKILL and moments > 10:
         assert mended, "no moment was one at which something was in flight"

@@ -4,7 +4,15 @@ Read-only replicas are read before those that feed them: whatever a consumer sho
 later, so that no change seems to come from nowhere. A change that only the supplier shows may simply have been made in
 between: at the end all vectors are read once more, and what moved is told.
 
-The folder appears whole, by one rename. Its `case.yaml` names the servers of the files, and the order and the times.
+The folder appears whole, by one rename. Its `case.yaml` names the servers of the files, and the order and the times:
+
+    collected:
+    - server: s1
+      from: '2026-11-25T07:28:38.993+00:00'         when its reading began
+      until: '2026-11-25T07:28:39.906+00:00'
+      moved_to: {dc=x: {'1': 6b068b7b000500010000}} what its vector claimed at the end, where that was another
+      read_at:                                      the moment just before each file was read: what is younger is not in it
+        s1.changelog.ldif: '2026-11-25T07:28:39.012+00:00'
 """
 
 from __future__ import annotations

@@ -181,15 +181,18 @@ class Exporter:
     def _until(self, what: str, ended: Callable[[], bool], file: Path | None = None, bound: int | None = None) -> None:
         """Wait, and look at the file that grows meanwhile."""
         end = time.monotonic() + self.access.patience
-        while not ended():
-            if time.monotonic() > end:
-                do = "give it more with --patience"
-                raise Problem(f"{what} takes longer than {self.access.patience:g} s", self.place.url, do)
+        while True:
+            over = ended()
             if file:
                 with suppress(FileNotFoundError):
                     if bound is not None and file.lstat().st_size > bound:
                         raise Problem(f"{what} is larger than {bound:,} bytes", str(file), "see what the server writes")
                 self.limits.check_growth(file.parent, what)
+            if over:
+                return
+            if time.monotonic() > end:
+                do = "give it more with --patience"
+                raise Problem(f"{what} takes longer than {self.access.patience:g} s", self.place.url, do)
             time.sleep(_POLL)
 
     def _take(self, file: Path, to: Path, without_secrets: Callable[[BinaryIO], Iterator[bytes]], what: str) -> None:

@@ -178,8 +178,8 @@ class DirectoryServers:
         if dumps:
             database = databases[min(dumps)]
             gathered.without.append(
-                f"export of the changelog: with LMDB the server's version, {database.version_text}, writes it without end "
-                "(upstream issue 5661, mended in 2.3.3); dbscan read it, which leaves out what was trimmed"
+                f"changelog export: version {database.version_text} with LMDB writes it without end (upstream issue 5661, fixed "
+                "in 2.3.3). dbscan read the changelog instead: it does not show what was trimmed"
             )
         suffixes = {entry.dn: suffix_of(entry) or "" for entry in with_log}
         endings = _endings(list(suffixes.values()), "changelog")
