@@ -365,18 +365,20 @@ def test_an_export_without_end_ends_when_its_reader_goes(
     journal.close()
 
 
-@pytest.mark.parametrize("opened", [True, False], ids=["opened by the server", "not opened yet"])
-def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, opened: bool) -> None:
+@pytest.mark.parametrize("when", ["opened", "opened a moment later", "never opened"])
+@pytest.mark.parametrize("drain", [True, False])
+def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: bool) -> None:
+    opened = when == "opened"
     path, done = tmp_path / "cl.ldif", []  # type: ignore[var-annotated]
     path.write_text("earlier")
-    thread = writer(path, 1 << 40, done)
+    thread = writer(path, 100 if drain else 1 << 40, done)
     script = f"""
     import os
     from pathlib import Path
     from workbench.collected.in_flight import FlightJournal
     from workbench.systems.ds389.live.pipes import pipe_at
     owner = (os.geteuid(), os.getegid())
-    made = pipe_at(Path({str(path)!r}), owner, "it", None, 60, lambda: False, FlightJournal())
+    made = pipe_at(Path({str(path)!r}), owner, "it", None, 60, lambda: False, FlightJournal(), {drain})
     tap = made.__enter__()
     print("made", flush=True)
     {"tap.read()" if opened else ""}
@@ -393,11 +395,14 @@ def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, opened: bool) -> N
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
+    if when == "opened a moment later":
+        time.sleep(0.5)
+        thread.start()
     until("the name is as before", lambda: path.is_file() and path.read_text() == "earlier", 10)
     until("nothing else is there", lambda: [one.name for one in tmp_path.iterdir()] == ["cl.ldif"], 10)
-    if opened:
+    if when != "never opened":
         thread.join(10)
-        assert done == [BrokenPipeError]
+        assert done == (["whole"] if drain else [BrokenPipeError]), "an export of entries is read into nothing"
 
 
 def test_a_pipe_that_outlived_everybody_is_taken_away_by_the_next_run(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ for whatever reason, the server's next write fails, and a changelog export ends 
 with LMDB, where the export never ends: it stopped within milliseconds; the server went on as before.)
 
 The pipe must never be left behind: a later export into the same name would wait in `open` for a reader for ever. Its name goes
-as soon as the server has opened it. Until then a guard, a small process of its own that a Ctrl-C does not reach, has the pipe
-open, too, and takes the name away when this process ends, by whatever signal.
+as soon as the server has opened it, and not before: a server that was asked already would make a file of that name, with every
+password hash in it. Until then a guard, a small process of its own that a Ctrl-C does not reach, has the pipe open, too. When
+this process ends, by whatever signal, the guard waits until the server has opened the pipe, and takes the name away.
 
 An export of entries does not stop at a failing write; it goes on to the end of the database, on some versions with a line in
 the errors log for every entry. So the guard reads the rest of it, up to the bound, into nothing.
@@ -22,6 +23,7 @@ import select
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,13 +35,38 @@ from workbench.model import Problem
 
 PIPE = "pipe"
 _GUARD = """\
-read -r _
-[ -p "$1" ] && rm -f -- "$1"
-[ -e "$2" ] && mv -- "$2" "$1"
-[ "$3" = 0 ] || head -c "$3" <&2 >/dev/null
+import os, select, stat, sys, time
+path, aside, made, drained, grace = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
+os.read(0, 1)
+
+def named(name):
+    try:
+        return stat.S_ISFIFO(os.lstat(name).st_mode)
+    except OSError:
+        return False
+
+def opened():
+    try:
+        return os.read(2, 65536) != b""
+    except BlockingIOError:
+        return True
+
+end = time.monotonic() + grace
+while named(path) and not opened() and time.monotonic() < end:
+    time.sleep(0.005)
+for name in (path, made):
+    if named(name):
+        os.unlink(name)
+if os.path.lexists(aside) and not os.path.lexists(path):
+    os.rename(aside, path)
+while drained > 0 and select.select([2], [], []):
+    data = os.read(2, 1 << 20)
+    drained = drained - len(data) if data else 0
 """
 """Its standard input ends when this process does; the pipe is its standard error."""
 
+_GRACE = 5
+"""Seconds that a server is given to open the pipe that it was told of."""
 _LOOK = 0.05
 _LARGE = 1 << 20
 _DRAINED = 1 << 40
@@ -114,17 +141,17 @@ def pipe_at(
     drain   the rest is read into nothing when this process does not want it any more
     """
     aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    made = aside.with_suffix(".pipe")
+    made = aside.with_name(f"{aside.name}.pipe")
     with journal.noted(PIPE, str(path), aside=str(aside), made=str(made)), _not_suspended():
         guard: subprocess.Popen[bytes] | None = None
-        pipe = -1
+        pipe, over = -1, False
         try:
             try:
                 os.mkfifo(made, 0o600)
                 if os.geteuid() == 0:
                     os.chown(made, *owner)
                 pipe = os.open(made, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-                guard = _guarded(path, aside, pipe, (bound or _DRAINED) if drain else 0)
+                guard = _guarded(path, aside, made, pipe, (bound or _DRAINED) if drain else 0)
                 with suppress(OSError, AttributeError):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LARGE)
                 if os.path.lexists(path):
@@ -134,22 +161,22 @@ def pipe_at(
                 do = "start as root, or as the user of the server"
                 raise Problem(f"{what}: no pipe can be made: {error.strerror}", str(path), do) from None
             yield Tap(pipe, what, bound, seconds, ended, lambda: put_back_pipe(path, aside, made))
+            over = True
         finally:
-            put_back_pipe(path, aside, made)
+            if over or guard is None:
+                put_back_pipe(path, aside, made)
             if pipe >= 0:
                 os.close(pipe)
             if guard:
-                assert guard.stdin
-                guard.stdin.close()
-                if not drain:
-                    guard.wait()
+                _left_to(guard, path, drain and not over)
+                put_back_pipe(path, aside, made)
 
 
 def put_back_pipe(path: Path, aside: Path, made: Path) -> None:
     """Take the names of a pipe away; a server that waits for its reader goes on. What had the name before gets it back."""
     for name in (path, made):
         with suppress(OSError):
-            if stat.S_ISFIFO(name.lstat().st_mode):
+            if _is_pipe(name):
                 reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
                 name.unlink()
                 os.close(reader)
@@ -158,15 +185,31 @@ def put_back_pipe(path: Path, aside: Path, made: Path) -> None:
             os.rename(aside, path)
 
 
-def _guarded(path: Path, aside: Path, pipe: int, drained: int) -> subprocess.Popen[bytes]:
+def _guarded(path: Path, aside: Path, made: Path, pipe: int, drained: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        ["sh", "-c", _GUARD, "guard", path, aside, str(drained)],
+        [sys.executable, "-I", "-S", "-c", _GUARD, path, aside, made, str(drained), str(_GRACE)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=pipe,
         cwd="/",
         start_new_session=True,
     )
+
+
+def _left_to(guard: subprocess.Popen[bytes], path: Path, drains: bool) -> None:
+    """Let the guard do its work: until it has ended, or only until it has taken the name away if it reads the rest."""
+    assert guard.stdin
+    guard.stdin.close()
+    end = time.monotonic() + 2 * _GRACE
+    while guard.poll() is None and (_is_pipe(path) or not drains) and time.monotonic() < end:
+        time.sleep(_LOOK / 10)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return stat.S_ISFIFO(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 @contextmanager
