@@ -54,7 +54,10 @@ class Database:
 
     @property
     def entries_loop(self) -> bool:
-        """True if an export of the entries is known to loop: with LMDB, where the suffix entry is not the first (#7310)."""
+        """True if an export of the entries is reported to loop: with LMDB, where the suffix entry is not the first (#7310).
+
+        Not every version does: 2.3.1 and 3.1.2 did not in a trial with few entries. Where one does, only a restart ends it.
+        """
         return self.implementation == MDB and self.first_id not in (None, "1")
 
     def file(self, name: str) -> Path | None:

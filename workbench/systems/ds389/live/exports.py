@@ -93,9 +93,11 @@ class Exporter:
         """Write the entries of a backend with the state of their values, without secrets."""
         what = "the export of the entries"
         if database.entries_loop:
-            do = "initialise the server from another one: its suffix entry is the first then"
-            told = f"{what} is not begun: the suffix entry has the ID {database.first_id}, and with LMDB it would not end (#7310)"
-            raise Problem(told, self.place.url, do)
+            told = (
+                f"{what} is not begun: the suffix entry has the entry ID {database.first_id}, not 1. With LMDB such an "
+                "export is reported to loop (upstream issue 7310), and nothing but a restart would end it"
+            )
+            raise Problem(told, self.place.url, "initialise this server from another one, or collect without --entries")
         estimate = database.estimate(ENTRIES)
         label = f"workbench-{secrets.token_hex(6)}"
         file = self.folder / f"{label}.ldif"
