@@ -24,6 +24,7 @@ from workbench.boundary import strict_yaml
 from workbench.cli.collect import _moment
 from workbench.collected.collecting import Access, Gathered, Survey, Wanted, collect
 from workbench.collected.inputs import look_into, named_in
+from workbench.collected.room import Limits
 from workbench.model import REMOVED, Piece, Problem, Source
 from workbench.repairs.reaching import PASSWORD
 from workbench.systems.ds389.formats.changelog import read_exactly
@@ -215,7 +216,7 @@ def test_an_instance_is_what_its_folder_says(tmp_path: Path) -> None:
 
 
 def test_an_instance_that_is_not_there_or_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="none on this machine"):
+    with pytest.raises(Problem, match="there is none there: name the folder with --instances-folder"):
         instances.instance_named("first", tmp_path)
     configured(tmp_path, "first", "dn: cn=other\ncn: other\n\n")
     with pytest.raises(Problem, match="did you mean first"):
@@ -387,15 +388,15 @@ def test_a_log_ends_with_its_last_whole_line_and_loses_only_its_secrets(tmp_path
     log = tmp_path / "errors"
     lines = ["[01/Jan] - INFO - a\n", " continued\n", f"[01/Jan] - ERR - userPassword: {HASH}\n", " continued\n"]
     log.write_text("".join([*lines, "[01/Jan] - INFO - not fin"]))
-    copy_log(log, tmp_path / "copy")
+    copy_log(log, tmp_path / "copy", Limits(0))
     lines[2] = f"[01/Jan] - ERR - userPassword: {REMOVED}\n"
     assert (tmp_path / "copy").read_text() == "".join(lines)
     (tmp_path / "packed.gz").write_bytes(gzip.compress("".join(lines).encode()))
-    copy_log(tmp_path / "packed.gz", tmp_path / "unpacked")
+    copy_log(tmp_path / "packed.gz", tmp_path / "unpacked", Limits(0))
     assert (tmp_path / "unpacked").read_text() == "".join(lines)
     (tmp_path / "cut.gz").write_bytes(gzip.compress("".join(lines).encode())[:-12])
     with pytest.raises(Problem, match="the log cannot be read"):
-        copy_log(tmp_path / "cut.gz", tmp_path / "cut")
+        copy_log(tmp_path / "cut.gz", tmp_path / "cut", Limits(0))
 
 
 def test_rotated_logs_are_taken_unless_they_ended_too_early(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_certificate_is_checked(mesh: Mesh, tmp_path: Path) -> None:
 def test_a_remote_server_gives_its_vectors_and_says_what_it_does_not_give(
     mesh: Mesh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reached, "instances", dict)  # as if the instance were on another machine
+    monkeypatch.setattr(reached, "instances", lambda folder: {})  # as if the instance were on another machine
     into = tmp_path / "now"
     done = asked("--url", f"s2={mesh.url('s2')}", "--bind-dn", ROOT_DN, "--into", into, **{PASSWORD: ROOT_PASSWORD})
     assert done.exit_code == 0, done.output
@@ -159,7 +159,7 @@ def test_replication_is_logged_during_the_export_only(
             else:
                 raise how
 
-        monkeypatch.setattr(servers, "export_changelog", export)
+        monkeypatch.setattr(servers.Exporter, "changelog", export)
 
     ways = {"problem": (Problem("no room"), 3), "stop": (KeyboardInterrupt(), 130), "bug": (ValueError("bug"), 2)}
     for name, (how, code) in {**ways, "end": (signal.SIGTERM, 130)}.items():

@@ -292,9 +292,13 @@ class _StrictTypedLoader(_StrictLoader):
         return int(text) if self._NUMBER.fullmatch(text) else self._MEANT.get(text, text)
 
 
+LONGEST_YAML = 64 << 10
+"""Bytes of what is read by `strict_yaml`."""
+
+
 def strict_yaml(text: str, where: str) -> Any:
     """YAML in which every scalar is text. Raises Problem with line and column for anything ambiguous or over 64 KiB."""
-    with _yaml_problems(text, where, 64 << 10):
+    with _yaml_problems(text, where, LONGEST_YAML):
         return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - it only makes text, lists and mappings
 
 

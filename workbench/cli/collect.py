@@ -12,10 +12,11 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
-from workbench.cli.servers import ended_in_order, reach_of, reaching
+from workbench.cli.servers import ended_in_order, reach_of, reaching, undisturbed
 from workbench.cli.terminal import JSON, check_outputs, give, main
 from workbench.collected.collecting import Address, Reading, Servers, Wanted, check_free
 from workbench.collected.collecting import collect as collected
+from workbench.collected.room import Limits
 from workbench.model import Problem, System
 from workbench.plain import aligned, one_cell
 from workbench.systems import systems
@@ -43,6 +44,16 @@ _SPANS = {"m": "minutes", "h": "hours", "d": "days"}
     metavar="TIME",
     help="Leave out rotated logs, and files of records, that ended before: 90m, 24h, 7d or 2026-01-31T12:00Z.",
 )
+@click.option(
+    "--keep-free",
+    metavar="SIZE",
+    help="What stays free on every disk: 500M, 2G. Default: 5 % and at least 1 GiB.",
+)
+@click.option(
+    "--largest",
+    metavar="SIZE",
+    help="How large one file may become that a server writes. Default: 4 times what its database explains, and 256 MiB.",
+)
 @JSON
 def collect(
     into: Path,
@@ -51,6 +62,8 @@ def collect(
     replication_log: bool,
     records: bool,
     since: str | None,
+    keep_free: str | None,
+    largest: str | None,
     json_to: str | None,
     **reached: Any,
 ) -> None:
@@ -65,7 +78,10 @@ def collect(
     check_free(into)
     check_outputs(json_to, None, [into])
     access = given.access()
-    wanted = Wanted(_moment(since) if since else None, entries, replication_log, records)
+    limits = Limits(
+        _size(keep_free, "--keep-free") if keep_free else None, _size(largest, "--largest") if largest else None
+    )
+    wanted = Wanted(_moment(since) if since else None, entries, replication_log, records, limits)
     system, reach = _system(addresses)
     servers = reach(addresses, access, suffixes)
     if access.user:
@@ -75,8 +91,13 @@ def collect(
             readings = collected(
                 servers, system.name, into, wanted, lambda line: click.echo(f"reading {line}", err=True)
             )
+        except KeyboardInterrupt as stopped:
+            for note in getattr(stopped, "__notes__", ()):
+                click.echo(note, err=True)
+            raise
         finally:
-            servers.close()
+            with undisturbed():
+                servers.close()
     rows = [_row(reading) for reading in readings]
     if json_to:
         give(json.dumps({"folder": str(into), "system": system.name, "servers": rows}, indent=1) + "\n", json_to)
@@ -113,9 +134,20 @@ def _moment(text: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+def _size(text: str, option: str) -> int:
+    """Bytes, out of `10G`, `500M`, `64K` or `0`."""
+    found = re.fullmatch(r"(\d{1,15})([KMGT]?)", text)
+    if not found:
+        raise click.BadParameter("write 500M, 2G or a number of bytes", param_hint=option)
+    return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
+
+
 def _row(reading: Reading) -> dict[str, Any]:
     times = {"from": reading.began.isoformat(), "until": reading.ended.isoformat()}
-    notes = {"down": reading.down or None, "failed": reading.gathered.failed, "without": reading.gathered.without}
+    gathered = reading.gathered
+    read = {file: moment.isoformat("T", "milliseconds") for file, moment in sorted(gathered.read_at.items())}
+    notes: dict[str, Any] = {"down": reading.down or None, "failed": gathered.failed, "without": gathered.without}
+    notes |= {"mended": gathered.mended, "read_at": read}
     vectors = {"vectors": reading.vectors, "moved_to": reading.moved}
     return {
         "name": reading.server,
@@ -146,6 +178,7 @@ def _text(readings: list[Reading], into: Path) -> str:
             lines.append(f"{name} did not answer: {one_cell(reading.down)}")
         lines += [f"{name} failed: {one_cell(note)}" for note in reading.gathered.failed]
         lines += [f"{name} without {one_cell(note)}" for note in reading.gathered.without]
+        lines += [f"{name} after an earlier run that was killed: {one_cell(note)}" for note in reading.gathered.mended]
         for suffix, vector in reading.moved.items():
             told = ", ".join(f"origin {origin} to {position}" for origin, position in vector.items())
             lines.append(f"{name} moved while the servers were read, {one_cell(suffix)}: {told}")

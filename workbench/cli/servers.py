@@ -23,6 +23,11 @@ _OPTIONS = (
         "--instance", "instances", multiple=True, metavar="[NAME=]INSTANCE", help="An instance of this machine."
     ),
     click.option(
+        "--instances-folder",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Where the instances are: /opt/ds/etc/dirsrv. Default: $PREFIX/etc/dirsrv if PREFIX is set, else /etc/dirsrv.",
+    ),
+    click.option(
         "--url",
         "urls",
         multiple=True,
@@ -84,12 +89,26 @@ def ended_in_order() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
+    with _handled(stop, signal.SIGTERM, signal.SIGHUP):
+        yield
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No Ctrl-C and no order to end is heard while the block runs: it puts back what must not stay, and takes seconds."""
+    with _handled(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        yield
+
+
+@contextmanager
+def _handled(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
     try:
-        before = signal.signal(signal.SIGTERM, stop)
+        before = {number: signal.signal(number, handler) for number in numbers}
     except ValueError:  # not the main thread: then nobody sends us signals
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, former in before.items():
+            signal.signal(number, former)

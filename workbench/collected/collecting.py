@@ -4,7 +4,15 @@ Read-only replicas are read before those that feed them: whatever a consumer sho
 later, so that no change seems to come from nowhere. A change that only the supplier shows may simply have been made in
 between: at the end all vectors are read once more, and what moved is told.
 
-The folder appears whole, by one rename. Its `case.yaml` names the servers of the files, and the order and the times.
+The folder appears whole, by one rename. Its `case.yaml` names the servers of the files, and the order and the times:
+
+    collected:
+    - server: s1
+      from: '2026-11-25T07:28:38.993+00:00'         when its reading began
+      until: '2026-11-25T07:28:39.906+00:00'
+      moved_to: {dc=x: {'1': 6b068b7b000500010000}} what its vector claimed at the end, where that was another
+      read_at:                                      the moment just before each file was read: what is younger is not in it
+        s1.changelog.ldif: '2026-11-25T07:28:39.012+00:00'
 """
 
 from __future__ import annotations
@@ -12,8 +20,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +31,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.boundary import printable, to_yaml
+from workbench.boundary import LONGEST_YAML, printable, to_yaml
+from workbench.collected.in_flight import FlightJournal
+from workbench.collected.room import Limits
 from workbench.model import Problem
 
 Vectors = Mapping[str, Mapping[str, str]]
@@ -37,6 +47,8 @@ class Address:
     name: str | None
     instance: str | None = None
     url: str | None = None
+    folder: Path | None = None
+    """Where the instances of this machine are looked for; None: where the system has them."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class Access:
 class Wanted:
     """What to collect besides vectors, links and logs.
 
+    limits    what has to stay free on disks, and how large an export may become
     since     leave out rotated logs that ended before
     entries   the entries with the state of their values, too
     verbose   have the servers say more of their replication while they write their logs
@@ -70,6 +83,7 @@ class Wanted:
     entries: bool = False
     verbose: bool = False
     records: bool = False
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True)
@@ -87,13 +101,22 @@ class Gathered:
 
     files    name of each file -> the suffix it is about, None if it is about all. A file that several servers name, one table
              for all, is of none of them: its rows name theirs
+    read_at  name of a file -> the moment just before its reading began; a file that is not named was read from the beginning
+             of the reading of its server on
+    mended   what an earlier run that was killed had left behind, and was put back
     without  what could not be had as things are: no fault of the server
     failed   what the server should have given, and did not
     """
 
     files: dict[str, str | None] = field(default_factory=dict)
+    read_at: dict[str, datetime] = field(default_factory=dict)
+    mended: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+
+    def reading(self, file: str) -> None:
+        """Note the moment before a file is read; call it right before."""
+        self.read_at[file] = now()
 
 
 class Servers(Protocol):
@@ -150,7 +173,7 @@ def collect(
 
     `told` hears what is being done. Raises Problem, and leaves no folder, if not one server answered.
     """
-    with _appearing(into) as folder:
+    with _appearing(into, wanted.limits) as folder:
         surveys, silent = _surveyed(servers)
         if not surveys:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in silent.items())
@@ -164,8 +187,7 @@ def collect(
             _read_again(servers, reading)
         for name, reason in silent.items():
             readings.append(_down(servers, name, reason, folder, prefixes[name], wanted))
-        about = to_yaml({"system": system, **_case_yaml(readings)})
-        (folder / "case.yaml").write_text(about, encoding="utf-8")
+        (folder / "case.yaml").write_text(_about(system, readings), encoding="utf-8")
     return readings
 
 
@@ -191,7 +213,7 @@ def _surveyed(servers: Servers) -> tuple[dict[str, Survey], dict[str, str]]:
 
 
 def _read(servers: Servers, name: str, survey: Survey, folder: Path, prefix: str, wanted: Wanted) -> Reading:
-    began = _now()
+    began = now()
     before = survey.vectors
     try:
         # The survey may be minutes old.
@@ -201,25 +223,25 @@ def _read(servers: Servers, name: str, survey: Survey, folder: Path, prefix: str
         gathered = Gathered(failed=[printable(str(problem))])
     for file in folder.glob(f"{prefix}.*"):  # also what was written before it failed
         gathered.files.setdefault(file.name, None)
-    return Reading(name, survey.role, began, _now(), gathered, vectors=before)
+    return Reading(name, survey.role, began, now(), gathered, vectors=before)
 
 
 def _read_again(servers: Servers, reading: Reading) -> None:
     try:
-        now = servers.vectors(reading.server)
+        last = servers.vectors(reading.server)
     except Problem as problem:
         reading.gathered.failed.append(f"read again at the end: {printable(str(problem))}")
         return
     moved = {
         suffix: {origin: position for origin, position in vector.items() if was.get(origin) != position}
-        for suffix, vector in now.items()
+        for suffix, vector in last.items()
         for was in [reading.vectors.get(suffix, {})]
     }
     reading.moved = {suffix: vector for suffix, vector in moved.items() if vector}
 
 
 def _down(servers: Servers, name: str, reason: str, folder: Path, prefix: str, wanted: Wanted) -> Reading:
-    began = _now()
+    began = now()
     try:
         gathered = servers.left_behind(name, folder, prefix, wanted)
     except Problem as problem:
@@ -227,7 +249,18 @@ def _down(servers: Servers, name: str, reason: str, folder: Path, prefix: str, w
     file = f"{prefix}.DOWN"
     (folder / file).write_text(reason + "\n", encoding="utf-8")
     gathered.files[file] = None
-    return Reading(name, "unknown", began, _now(), gathered, down=reason)
+    return Reading(name, "unknown", began, now(), gathered, down=reason)
+
+
+def _about(system: str, readings: Sequence[Reading]) -> str:
+    """The text of case.yaml; without the time of each file where there are so many that nobody could read it again."""
+    about = _case_yaml(readings)
+    text = to_yaml({"system": system, **about})
+    if len(text.encode()) > LONGEST_YAML:
+        for one in about["collected"]:
+            del one["read_at"]
+        text = to_yaml({"system": system, **about})
+    return text
 
 
 def _case_yaml(readings: Sequence[Reading]) -> dict[str, Any]:
@@ -248,10 +281,18 @@ def _case_yaml(readings: Sequence[Reading]) -> dict[str, Any]:
             "until": reading.ended.isoformat("T", "milliseconds"),
         }
         one: dict[str, Any] = {"server": reading.server, "role": reading.role, **times}
-        notes = {"down": reading.down, "failed": reading.gathered.failed, "without": reading.gathered.without}
+        gathered = reading.gathered
+        notes = {
+            "down": reading.down,
+            "failed": gathered.failed,
+            "without": gathered.without,
+            "mended": gathered.mended,
+        }
         one |= {key: note for key, note in notes.items() if note}
         if reading.moved:
             one["moved_to"] = {suffix: dict(vector) for suffix, vector in reading.moved.items()}
+        read = {file: gathered.read_at.get(file, reading.began) for file in sorted(gathered.files)}
+        one["read_at"] = {file: moment.isoformat("T", "milliseconds") for file, moment in read.items()}
         collected.append(one)
     return {"servers": servers, "collected": collected}
 
@@ -272,14 +313,24 @@ def _prefixes(names: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _appearing(into: Path) -> Iterator[Path]:
+def _appearing(into: Path, limits: Limits) -> Iterator[Path]:
     """A folder beside `into` that takes its place when the block has ended, and is gone if it fails.
 
-    Only its owner may read it: what servers hold is nobody else's business.
+    Only its owner may read it: what servers hold is nobody else's business. A run that is killed leaves it: the next run,
+    into whatever folder, removes it.
     """
     check_free(into)
+    _remove_abandoned()
     into.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{into.name}.", dir=into.parent))
+    limits.check(into.parent, None, "the collection")
+    journal = FlightJournal()
+    folder = into.parent / f".{into.name}.{secrets.token_hex(6)}"
+    try:
+        noted = journal.note(_FOLDER, str(folder))
+        folder.mkdir(mode=0o700)
+    except BaseException:
+        journal.close()
+        raise
     try:
         yield folder
         try:
@@ -291,9 +342,25 @@ def _appearing(into: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    finally:
+        if not folder.exists():
+            journal.settle(noted)
+        journal.close()
+
+
+def _remove_abandoned() -> None:
+    """The half-made folders of runs that were killed."""
+    for journal in FlightJournal.of_dead_runs():
+        for one in journal.unsettled():
+            if one.what == _FOLDER:
+                shutil.rmtree(one.where, ignore_errors=True)
+                if not Path(one.where).exists():
+                    journal.settle(one.number)
+        journal.close()
 
 
 _EACH = "each collection has its own"
+_FOLDER = "folder"
 
 
 def check_free(into: Path, why: str = _EACH) -> None:
@@ -306,5 +373,6 @@ def _taken(into: Path, why: str) -> Problem:
     return Problem("this is there already", str(into), f"give a folder that is absent or empty: {why}")
 
 
-def _now() -> datetime:
+def now() -> datetime:
+    """This moment, in UTC."""
     return datetime.now(UTC)

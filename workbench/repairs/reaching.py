@@ -39,6 +39,7 @@ class Reach:
     password_file              its first line is the password; else PASSWORD in the environment, else `ask`
     replication_password_file  the same for a temporary link; else REPLICATION_PASSWORD
     ask                        asks a person for the password of somebody; None: nobody is there
+    instances_folder           where the instances are; None: where the system has them (389 DS: /etc/dirsrv, or below PREFIX)
     """
 
     instances: Sequence[str] = ()
@@ -51,6 +52,7 @@ class Reach:
     patience: float = 600
     replication_password_file: Path | str | None = None
     ask: Callable[[str], str] | None = None
+    instances_folder: Path | str | None = None
 
     def __post_init__(self) -> None:
         for url in (self.urls,) if isinstance(self.urls, str) else self.urls:
@@ -69,7 +71,8 @@ class Reach:
         for kind, texts in named.items():
             if isinstance(texts, str):
                 raise Problem(f"{kind}s is one text", printable(texts), "give a list of texts")
-        found = [_address(text, kind) for kind, texts in named.items() for text in texts]
+        folder = Path(self.instances_folder) if self.instances_folder else None
+        found = [_address(text, kind, folder) for kind, texts in named.items() for text in texts]
         if not found:
             raise Problem(
                 "no server is named", do="name the servers: --instance INSTANCE or --url URL, each as often as needed"
@@ -115,6 +118,7 @@ class Reach:
         for option, value in (
             *(("--instance", one) for one in self.instances),
             *(("--url", one) for one in self.urls),
+            ("--instances-folder", self.instances_folder),
             ("--bind-dn", self.bind_dn),
             ("--password-file", self.password_file),
             ("--ca", self.ca_file),
@@ -152,8 +156,8 @@ class Reach:
         return password
 
 
-def _address(text: str, kind: str) -> Address:
+def _address(text: str, kind: str, folder: Path | None) -> Address:
     """`NAME=WHERE`, or WHERE alone; a name has none of the letters of a URL."""
     named = re.fullmatch(r"([^=:/%,\s]+)=(.+)", text)
     name, where = (named[1], named[2]) if named else (None, text)
-    return Address(name, **{kind: where})
+    return Address(name, **{kind: where}, folder=folder)

@@ -1,9 +1,12 @@
-"""The instances of this machine, as their folders describe them: `/etc/dirsrv/slapd-NAME/dse.ldif`."""
+"""The instances of this machine, as their folders describe them: `/etc/dirsrv/slapd-NAME/dse.ldif`.
+
+An installation under a prefix has them in `PREFIX/etc/dirsrv`. As for its own tools, the environment variable PREFIX names it."""
 
 from __future__ import annotations
 
 import difflib
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -12,7 +15,7 @@ from workbench.model import Piece, Problem, Source
 from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.ldif import Entry
 
-FOLDER = Path("/etc/dirsrv")
+_WITHIN = Path("etc/dirsrv")
 _MOST = 64 << 20
 
 
@@ -27,6 +30,23 @@ class Instance:
     exports: Path | None
     access_log: Path | None
     errors_log: Path | None
+    configuration: Path = Path()
+    """Its `dse.ldif`."""
+
+    @property
+    def prefix(self) -> Path:
+        """Where its installation is: `/` unless its folder is in some `PREFIX/etc/dirsrv`."""
+        above = self.configuration.parent.parent
+        return above.parents[1] if above.parts[-2:] == _WITHIN.parts else Path("/")
+
+    def owner(self) -> tuple[int, int]:
+        """The user and the group that the server runs as: the errors log is its own, and so is the folder of its exports."""
+        for path in (self.errors_log, self.exports, self.configuration):
+            with suppress(OSError):
+                if path:
+                    about = path.stat()
+                    return about.st_uid, about.st_gid
+        return os.geteuid(), os.getegid()
 
     @property
     def url(self) -> str:
@@ -36,20 +56,30 @@ class Instance:
         return f"ldap://localhost:{self.port or 389}"
 
 
-def instances(folder: Path = FOLDER) -> dict[str, Path]:
+def instances_folder() -> Path:
+    """Where the instances are looked for if no folder is named: below PREFIX if that is set, else in /etc/dirsrv."""
+    return Path(os.environ.get("PREFIX") or "/") / _WITHIN
+
+
+def instances(folder: Path | None = None) -> dict[str, Path]:
     """Name -> configuration file of every instance in the folder."""
+    folder = folder or instances_folder()
     found = {path.name.removeprefix("slapd-"): path / "dse.ldif" for path in sorted(folder.glob("slapd-*"))}
     return {name: file for name, file in found.items() if not name.endswith(".removed") and os.path.lexists(file)}
 
 
-def instance_named(name: str, folder: Path = FOLDER) -> Instance:
+def instance_named(name: str, folder: Path | None = None) -> Instance:
     """The instance of that name, with or without `slapd-`. Raises Problem if there is none that can be read."""
+    given, folder = folder is not None, folder or instances_folder()
     known = instances(folder)
     plain = name.removeprefix("slapd-")
     if plain not in known:
         near = difflib.get_close_matches(plain, known, 1)
-        there = f"there are {', '.join(known)}" if known else "there is none on this machine: give its URL"
-        raise Problem(f"no instance is named {plain}", str(folder), f"did you mean {near[0]}?" if near else there)
+        elsewhere = "name the folder with --instances-folder, or give the URL of the server"
+        there = f"there are {', '.join(known)}" if known else f"there is none there: {elsewhere}"
+        why = "" if given else " (PREFIX is set)" if os.environ.get("PREFIX") else ""
+        what = f"no instance is named {plain}; looked for slapd-{plain}/dse.ldif{why}"
+        raise Problem(what, str(folder), f"did you mean {near[0]}?" if near else there)
     return read_instance(plain, known[plain])
 
 
@@ -74,6 +104,7 @@ def read_instance(name: str, file: Path) -> Instance:
         exports=_path(config, "nsslapd-ldifdir"),
         access_log=_path(config, "nsslapd-accesslog"),
         errors_log=_path(config, "nsslapd-errorlog"),
+        configuration=file,
     )
 
 

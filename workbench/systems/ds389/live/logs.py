@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from workbench.collected.room import Limits
 from workbench.model import Problem
 from workbench.systems.ds389.live import scrubbed
 
@@ -36,14 +37,16 @@ def log_files(now: Path, since: datetime | None) -> Iterator[tuple[Path, str]]:
             yield path, found[1]
 
 
-def copy_log(path: Path, to: Path) -> None:
+def copy_log(path: Path, to: Path, limits: Limits) -> None:
     """The log as it is now, without secrets and without a line that is still being written."""
+    what = f"the copy of {path.name}"
     try:
-        with ExitStack() as opened, open(to, "wb") as target:
+        with ExitStack() as opened:
             source = opened.enter_context(open(path, "rb"))
+            limits.check(to.parent, os.fstat(source.fileno()).st_size, what)
             if path.suffix == ".gz":
-                target.writelines(scrubbed.log(opened.enter_context(gzip.GzipFile(fileobj=source)), 1 << 62))
+                limits.write(to, scrubbed.log(opened.enter_context(gzip.GzipFile(fileobj=source)), 1 << 62), what)
             else:
-                target.writelines(scrubbed.log(source, os.fstat(source.fileno()).st_size))
+                limits.write(to, scrubbed.log(source, os.fstat(source.fileno()).st_size), what)
     except (OSError, EOFError) as error:
         raise Problem(f"the log cannot be read: {error}", str(path), "start as root, with room on the disk") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from workbench.collected.collecting import Address
@@ -36,6 +38,13 @@ class Reached:
     links: list[Entry] = field(default_factory=list)
     """The agreements of all suffixes: a hub of one suffix crashes the whole server."""
     vectors: dict[str, dict[str, str]] = field(default_factory=dict)
+    read_at: datetime = field(default_factory=partial(datetime.now, UTC))
+    """The moment before its entries were read."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other servers, however it is reached."""
+        return str(self.instance.configuration.resolve()) if self.instance else self.place.url
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Its entries of a kind: replica, agreement."""
@@ -54,19 +63,19 @@ class Reached:
 def server_at(address: Address) -> Reached:
     """The server at an address, not contacted yet. Raises Problem for an instance that is not there, or no URL."""
     if address.instance:
-        instance = instance_named(address.instance)
+        instance = instance_named(address.instance, address.folder)
         return Reached(address.name or instance.name, place_of(instance.url), instance)
     place = place_of(address.url or "")
-    found = _instance_at(place)
+    found = _instance_at(place, address.folder)
     plain = found.name if found else f"{place.host}:{place.port}" if place.host else place.socket or ""
     return Reached(address.name or plain, place, found)
 
 
-def _instance_at(place: Place) -> Instance | None:
+def _instance_at(place: Place, folder: Path | None) -> Instance | None:
     """The instance of this machine that listens there: then its files can be read, too."""
     if not place.here:
         return None
-    for name, file in instances().items():
+    for name, file in instances(folder).items():
         try:
             one = read_instance(name, file)
         except Problem:

@@ -19,6 +19,8 @@ _CHUNK = 4 << 20
 _PACKED = re.compile(rb"^change:: ?([A-Za-z0-9+/=\n ]*?)(?=\n(?! )|\Z)", re.MULTILINE)
 _BORDER = re.compile(rb"\n(?:\r?\n)+")
 _WIDTH = 78
+_DUMPED = re.compile(rb"\t\t([A-Za-z][^:\s]*): |\t[a-z]+: |\t\t?-\r?\n|dbid: ")
+"""What a line of `dbscan` begins with, unless it goes on with a value."""
 
 
 def changelog(file: BinaryIO) -> Iterator[bytes]:
@@ -34,6 +36,28 @@ def entries(file: BinaryIO) -> Iterator[bytes]:
 def entry(block: bytes) -> bytes:
     """One entry, or several, as LDIF."""
     return _redacted(block)
+
+
+def dbscan(file: BinaryIO) -> Iterator[bytes]:
+    """What `dbscan` prints of a changelog.
+
+    It prints values as they are, with the line ends in them: all lines of a secret go.
+    """
+    in_secret = False
+    for chunk in _chunks(file, 1 << 62):
+        if not in_secret and not SECRETS.holds_one(_text(chunk)):
+            yield chunk
+            continue
+        kept: list[bytes] = []
+        for line in re.findall(rb"[^\n]*\n", chunk):
+            begins = _DUMPED.match(line)
+            if begins:
+                if in_secret and not line.startswith(b"\t"):
+                    kept.append(b"\n")  # went with the secret before it, as the end of a record
+                in_secret = bool(begins[1]) and SECRETS.is_secret(_text(begins[1]))
+            if begins or not in_secret:
+                kept.append(_bytes(SECRETS.redact(_text(line))))
+        yield b"".join(kept)
 
 
 def log(file: BinaryIO | GzipFile, size: int) -> Iterator[bytes]:

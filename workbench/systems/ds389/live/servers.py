@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 
-from workbench.collected.collecting import Access, Address, Gathered, Survey, Vectors, Wanted
+from workbench.collected.collecting import Access, Address, Gathered, Survey, Vectors, Wanted, now
+from workbench.collected.in_flight import FlightJournal
 from workbench.model import Problem
 from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.live import scrubbed
 from workbench.systems.ds389.live.connection import BELOW, Connection, connected
-from workbench.systems.ds389.live.exports import export_changelog, export_entries, speaking
+from workbench.systems.ds389.live.database import Database, database_of
+from workbench.systems.ds389.live.dumping import dbscan_program
+from workbench.systems.ds389.live.exports import Exporter, dump_changelog, speaking
 from workbench.systems.ds389.live.feeding import why_quiet
 from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.logs import copy_log, log_files
 from workbench.systems.ds389.live.reached import REPLICAS, ROLES, Reached, known_as, role_of, server_at, vector_of
+from workbench.systems.ds389.live.undo import LEVEL, TASK, put_back_on_disk, put_back_on_server
 from workbench.systems.ds389.native import line
 from workbench.systems.ds389.secrets import SECRETS
 
@@ -44,10 +49,16 @@ class DirectoryServers:
                 raise Problem(f"two servers are named {server.name}", server.place.url, do)
             self._servers[server.name] = server
         self.names = list(self._servers)
+        self._journal = FlightJournal()
+        self._earlier: list[FlightJournal] | None = None
+        self._mended: dict[str, list[str]] = {}
+        self._not_mended: dict[str, list[str]] = {}
+        self._mending = Lock()
 
     def survey(self, name: str) -> Survey:
         """Reach the server and say what it is."""
         server = self._servers[name]
+        self._mend(server)
         with connected(server.place, self._access) as connection:
             server.known_as = known_as(server, connection)
             self._read(server, connection)
@@ -65,9 +76,12 @@ class DirectoryServers:
         server, gathered = self._servers[name], Gathered()
         if wanted.records:
             gathered.without.append("records: its changelog is no physical log")
+        gathered.mended += self._mended.get(name, [])
+        gathered.failed += self._not_mended.get(name, [])
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
             (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, server.of_kind(kind))))
             gathered.files[f"{prefix}.{ending}"] = None
+            gathered.read_at[f"{prefix}.{ending}"] = server.read_at
         if server.instance is None:
             what = "changelog, access log and errors log" + (" and entries" if wanted.entries else "")
             gathered.without.append(
@@ -77,7 +91,7 @@ class DirectoryServers:
         self._changelogs(server, folder, prefix, wanted, gathered)
         _logs(server.instance, folder, prefix, wanted, gathered)
         if wanted.entries:
-            self._entries(server, folder, prefix, gathered)
+            self._entries(server, folder, prefix, wanted, gathered)
         return gathered
 
     def left_behind(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
@@ -88,10 +102,52 @@ class DirectoryServers:
         return gathered
 
     def close(self) -> None:
-        """Every connection was closed after its use."""
+        """Put back whatever of this collection is still in flight. Raises Problem if that is not possible now.
+
+        Every connection was closed after its use.
+        """
+        left = []
+        places = {server.key: server.place for server in self._servers.values()}
+        for one in self._journal.unsettled():
+            try:
+                if put_back_on_disk(one) is None:
+                    put_back_on_server(one, places[one.where], self._access)
+                self._journal.settle(one.number)
+            except Problem as problem:
+                left.append(str(problem))
+        for journal in (self._journal, *(self._earlier or ())):
+            journal.close()
+        self._earlier = None
+        if left:
+            what = f"not everything could be put back: {'; '.join(left)}"
+            raise Problem(what, "", "collect from this server again, with any options: that puts it back")
+
+    def _mend(self, server: Reached) -> None:
+        """Put back what an earlier run that was killed left on this machine and at this server."""
+        with self._mending:
+            first = self._earlier is None
+            self._earlier = FlightJournal.of_dead_runs() if self._earlier is None else self._earlier
+            keys = {one.key for one in self._servers.values()}
+            for journal in self._earlier:
+                for one in journal.unsettled():
+                    try:
+                        done = put_back_on_disk(one) if first else None
+                        if done is None and one.where == server.key and one.what in (LEVEL, TASK):
+                            done = put_back_on_server(one, server.place, self._access)
+                    except Problem as problem:
+                        note = f"what an earlier run left at {one.since} could not be put back: {problem}"
+                        self._not_mended.setdefault(server.name, []).append(note)
+                        continue
+                    if done is not None:
+                        journal.settle(one.number)
+                        self._mended.setdefault(server.name, []).append(f"{done} (left at {one.since})")
+                    elif first and one.what in (LEVEL, TASK) and one.where not in keys:
+                        note = f"an earlier run left a {one.what} at {one.where}: collect from that server, which puts it back"
+                        self._not_mended.setdefault(server.name, []).append(note)
 
     def _read(self, server: Reached, connection: Connection) -> None:
         """The entries of the replicas and their agreements, and what they say."""
+        server.read_at = now()
         found = connection.search(REPLICAS, BELOW, _REPLICATES, _COMPUTED, absent=True)
         there = {suffix_of(entry) for entry in found if kind_of(entry) == "replica"}
         server.links = [entry for entry in found if kind_of(entry) == "agreement"]
@@ -117,47 +173,76 @@ class DirectoryServers:
         if not with_log:
             return  # a read-only consumer keeps none
         assert server.instance, "there is an instance"
-        exports = server.instance.exports
-        if exports is None:
-            gathered.failed.append("changelog: the instance names no folder for exports (nsslapd-ldifdir)")
-            return
-        names = _endings([suffix_of(entry) or "" for entry in with_log], "changelog.ldif")
+        databases = {entry.dn: self._database(server, entry) for entry in with_log}
+        dumps = {dn for dn, database in databases.items() if database.changelog_loops}
+        if dumps:
+            database = databases[min(dumps)]
+            gathered.without.append(
+                f"changelog export: version {database.version_text} with LMDB writes it without end (upstream issue 5661, fixed "
+                "in 2.3.3). dbscan read the changelog instead: it does not show what was trimmed"
+            )
+        suffixes = {entry.dn: suffix_of(entry) or "" for entry in with_log}
+        endings = _endings(list(suffixes.values()), "changelog")
 
-        def export() -> None:
+        def read() -> None:
             for entry in with_log:
-                suffix = suffix_of(entry) or ""
-                file = f"{prefix}.{names[suffix]}"
-                replica, name = entry.dn, entry.text("nsDS5ReplicaName") or ""
-                export_changelog(server.place, self._access, replica, name, exports, folder / file)
+                suffix, database = suffixes[entry.dn], databases[entry.dn]
+                file = f"{prefix}.{endings[suffix]}.{'dbscan' if entry.dn in dumps else 'ldif'}"
+                gathered.reading(file)
+                if entry.dn in dumps:
+                    assert server.instance, "there is an instance"
+                    program = dbscan_program(server.instance.prefix)
+                    dump_changelog(database, program, wanted.limits, self._access.patience, folder / file)
+                else:
+                    exporter = self._exporter(server, wanted)
+                    exporter.changelog(database, entry.dn, entry.text("nsDS5ReplicaName") or "", folder / file)
                 gathered.files[file] = suffix
 
         with ExitStack() as restored:
             try:
-                if wanted.verbose and not refused:
-                    restored.enter_context(speaking(server.place, self._access))
-                export()
+                if wanted.verbose and not refused and len(dumps) < len(with_log):
+                    restored.enter_context(speaking(server.key, server.place, self._access, self._journal))
+                read()
             except Problem as problem:
                 gathered.failed.append(f"changelog: {problem}")
             finally:
                 _tried(restored.close, "replication log", gathered)
 
-    def _entries(self, server: Reached, folder: Path, prefix: str, gathered: Gathered) -> None:
+    def _entries(self, server: Reached, folder: Path, prefix: str, wanted: Wanted, gathered: Gathered) -> None:
         suffixes = list(server.vectors)
         names = _endings(suffixes, "entries.ldif")
-        assert server.instance, "there is an instance"
-        exports = server.instance.exports
         for suffix in suffixes:
             file = f"{prefix}.{names[suffix]}"
 
             def export(suffix: str = suffix, file: str = file) -> None:
-                if exports is None:
-                    raise Problem("the instance names no folder for exports (nsslapd-ldifdir)")
+                exporter = self._exporter(server, wanted)
                 with connected(server.place, self._access) as connection:
-                    backend = _backend(connection, suffix)
-                export_entries(server.place, self._access, backend, exports, folder / file)
+                    database = database_of(connection, suffix)
+                gathered.reading(file)
+                exporter.entries(database, folder / file)
                 gathered.files[file] = suffix
 
             _tried(export, f"entries of {suffix}", gathered)
+
+    def _database(self, server: Reached, entry: Entry) -> Database:
+        with connected(server.place, self._access) as connection:
+            return database_of(connection, suffix_of(entry) or "")
+
+    def _exporter(self, server: Reached, wanted: Wanted) -> Exporter:
+        """What has the server export. Raises Problem if its instance names no folder for that."""
+        instance = server.instance
+        assert instance, "there is an instance"
+        if instance.exports is None:
+            raise Problem("the instance names no folder for exports (nsslapd-ldifdir)", str(instance.configuration))
+        return Exporter(
+            server.key,
+            server.place,
+            self._access,
+            instance.exports,
+            instance.owner(),
+            wanted.limits,
+            self._journal,
+        )
 
 
 def _tried(step: Callable[[], None], what: str, gathered: Gathered) -> None:
@@ -168,15 +253,6 @@ def _tried(step: Callable[[], None], what: str, gathered: Gathered) -> None:
         gathered.failed.append(f"{what}: {problem}")
 
 
-def _backend(connection: Connection, suffix: str) -> str:
-    """The name of the backend that holds a suffix."""
-    for entry in connection.search(REPLICAS, BELOW, "(objectClass=nsMappingTree)", ("cn", "nsslapd-backend")):
-        names = {suffix_named(name.strip('"')) for name in entry.texts("cn")}
-        if suffix in names and (backend := entry.text("nsslapd-backend")):
-            return backend
-    raise Problem(f"no backend of {suffix} is shown", REPLICAS, "check what the user may read")
-
-
 def _endings(suffixes: Sequence[str], ending: str) -> dict[str, str]:
     """Suffix -> what its file's name ends in: of several suffixes each has its own."""
     if len(suffixes) == 1:
@@ -185,18 +261,19 @@ def _endings(suffixes: Sequence[str], ending: str) -> dict[str, str]:
 
 
 def _logs(instance: Instance, folder: Path, prefix: str, wanted: Wanted, gathered: Gathered) -> None:
-    for what, now in ("access", instance.access_log), ("errors", instance.errors_log):
-        if now is None:
+    for what, present in ("access", instance.access_log), ("errors", instance.errors_log):
+        if present is None:
             gathered.without.append(f"{what} log: the instance names none")
             continue
 
-        def copy(what: str = what, now: Path = now) -> None:
-            found = list(log_files(now, wanted.since))
+        def copy(what: str = what, present: Path = present) -> None:
+            found = list(log_files(present, wanted.since))
             if not any(not rotated for _, rotated in found):
-                gathered.without.append(f"{what} log: there is no {now}")
+                gathered.without.append(f"{what} log: there is no {present}")
             for path, rotated in found:
                 file = f"{prefix}.{what}{f'.{rotated}' if rotated else ''}.log"
-                copy_log(path, folder / file)
+                gathered.reading(file)
+                copy_log(path, folder / file, wanted.limits)
                 gathered.files[file] = None
 
         _tried(copy, f"{what} log", gathered)

@@ -1,0 +1,561 @@
+"""Without a server: room on disks, what is in flight, pipes that end, dumps without secrets, instances under a prefix."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from collections import namedtuple
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from conftest import ROOT
+from leaks import leaks
+from live_mesh import asked, until
+from test_collect import DSE, HASH, Acted, configured
+
+from workbench.boundary import LONGEST_YAML, strict_yaml
+from workbench.cli.collect import _size
+from workbench.collected import collecting, in_flight, room
+from workbench.collected.collecting import Address, Gathered, Wanted, collect
+from workbench.collected.in_flight import FlightJournal, state_folder
+from workbench.collected.inputs import look_into, named_in
+from workbench.collected.room import GIB, Limits, reserve_of
+from workbench.model import REMOVED, Piece, Problem, Source
+from workbench.systems.ds389.formats.dbscan import read_dbscan
+from workbench.systems.ds389.live import dumping, instances, pipes, scrubbed
+from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
+from workbench.systems.ds389.live.hands import HANDS
+from workbench.systems.ds389.live.pipes import PIPE
+from workbench.systems.ds389.live.reached import server_at
+from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK, put_back_on_disk
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where runs keep what they have in flight."""
+    home = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    return home / "replication-workbench"
+
+
+# Room
+
+Space = namedtuple("Space", "f_blocks f_frsize f_bavail")
+
+
+def disk(monkeypatch: pytest.MonkeyPatch, total: int, *free: int) -> None:
+    """A disk of which less and less is free, one look after the other."""
+    left = list(free)
+    monkeypatch.setattr(
+        room.os,
+        "statvfs",
+        lambda folder: Space(total // 4096, 4096, (left.pop(0) if len(left) > 1 else left[0]) // 4096),
+    )
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "estimate", "keep", "fits"),
+    [
+        (100 * GIB, 6 * GIB, None, None, True),
+        (100 * GIB, 5 * GIB - 4096, None, None, False),
+        (100 * GIB, 6 * GIB, GIB, None, True),
+        (100 * GIB, 6 * GIB, GIB + 4096, None, False),
+        (8 * GIB, 1 * GIB, 0, None, True),
+        (8 * GIB, 2 * GIB, GIB + 4096, None, False),
+        (8 * GIB, 2 * GIB, GIB + 4096, 0, True),
+        (8 * GIB, 2 * GIB, 0, 3 * GIB, False),
+    ],
+)
+def test_nothing_is_begun_that_would_leave_too_little_free(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    total: int,
+    free: int,
+    estimate: int | None,
+    keep: int | None,
+    fits: bool,
+) -> None:
+    disk(monkeypatch, total, free)
+    if fits:
+        Limits(keep).check(tmp_path, estimate, "it")
+    else:
+        with pytest.raises(Problem, match=r"not enough room.*have to stay free.*--keep-free"):
+            Limits(keep).check(tmp_path, estimate, "it")
+
+
+def test_the_reserve_never_grows_beyond_half_of_a_disk() -> None:
+    assert [reserve_of(total) for total in (GIB // 4, 2 * GIB, 10 * GIB, 100 * GIB)] == [GIB // 8, GIB, GIB, 5 * GIB]
+
+
+def test_writing_stops_before_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk(monkeypatch, 100 * GIB, 6 * GIB, 6 * GIB, 4 * GIB)
+    chunks = iter([b"x" * (1 << 18)] * 100)
+    with pytest.raises(Problem, match=r"the export was stopped: only 4\.0 GiB are free there"):
+        Limits().write(tmp_path / "to", chunks, "the export")
+    assert len(list(chunks)) == 97, "it is looked at every quarter of a MiB"
+    assert list(tmp_path.iterdir()) == [], "half a file would be taken for a whole one"
+
+
+def test_a_bound_comes_from_the_estimate_or_from_a_person() -> None:
+    assert Limits().bound(None) is None
+    assert Limits().bound(GIB) == 4 * GIB + (256 << 20)
+    assert Limits(largest=5).bound(GIB) == Limits(largest=5).bound(None) == 5
+
+
+def test_a_size_is_bytes() -> None:
+    assert [_size(text, "--largest") for text in ("0", "12", "3K", "500M", "2G")] == [0, 12, 3072, 500 << 20, 2 << 30]
+
+
+# Which exports loop
+
+
+@pytest.mark.parametrize(
+    ("implementation", "version", "loops"),
+    [
+        ("mdb", (2, 3, 1), True),
+        ("mdb", (2, 3, 2), True),
+        ("mdb", (2, 2, 10), True),
+        ("mdb", None, True),
+        ("mdb", (2, 3, 3), False),
+        ("mdb", (2, 4, 0), False),
+        ("mdb", (3, 1, 2), False),
+        ("bdb", (2, 3, 1), False),
+        ("bdb", (1, 4, 3), False),
+        (None, (1, 3, 10), False),
+    ],
+)
+def test_an_export_of_the_changelog_loops_with_lmdb_before_2_3_3(
+    implementation: str | None, version: tuple[int, int, int] | None, loops: bool
+) -> None:
+    assert Database("userroot", implementation, version, None).changelog_loops == loops
+
+
+def test_an_export_of_entries_loops_with_lmdb_where_the_suffix_is_not_the_first_entry() -> None:
+    known = {
+        (kind, first): Database("b", kind, (3, 1, 2), None, first).entries_loop
+        for kind in ("mdb", "bdb")
+        for first in "12"
+    }
+    assert known == {("mdb", "1"): False, ("mdb", "2"): True, ("bdb", "1"): False, ("bdb", "2"): False}
+    assert not Database("b", "mdb", (3, 1, 2), None, None).entries_loop, "an ID that is not shown proves nothing"
+
+
+def test_the_estimate_is_of_the_files_of_the_database(tmp_path: Path) -> None:
+    (tmp_path / CHANGELOG).write_bytes(b"x" * 1000)
+    (tmp_path / "data.mdb").write_bytes(b"x" * 50_000)
+    bdb, mdb = (Database("userroot", kind, (2, 3, 1), tmp_path) for kind in ("bdb", "mdb"))
+    assert (bdb.estimate(CHANGELOG), bdb.estimate(ENTRIES)) == (2000, None)
+    assert 50_000 <= (mdb.estimate(ENTRIES) or 0) < 60_000
+    assert (bdb.file(CHANGELOG), mdb.file(CHANGELOG)) == (tmp_path / CHANGELOG, tmp_path / "userroot" / CHANGELOG)
+
+
+# What is in flight
+
+
+def test_what_was_put_back_is_crossed_out_and_the_journal_goes(state: Path) -> None:
+    journal = FlightJournal()
+    with journal.noted("level", "s1", before="1", during="2"):
+        (path,) = state.iterdir()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert [(one.what, one.where, one.about) for one in journal.unsettled()] == [
+            ("level", "s1", {"before": "1", "during": "2"})
+        ]
+    assert journal.unsettled() == []
+    journal.close()
+    assert list(state.iterdir()) == []
+
+
+def test_a_block_that_fails_leaves_its_record(state: Path) -> None:
+    journal = FlightJournal()
+    with pytest.raises(KeyboardInterrupt), journal.noted("task", "s1", task="cn=x"):
+        raise KeyboardInterrupt
+    assert [one.what for one in journal.unsettled()] == ["task"]
+    journal.close()
+    assert len(list(state.iterdir())) == 1
+
+
+def killed(code: str) -> None:
+    """A process that does this, and is killed then."""
+    script = textwrap.dedent(code) + "\nprint('ready', flush=True)\nimport time; time.sleep(60)\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.kill()
+    process.communicate()
+
+
+NOTING = """
+from workbench.collected.in_flight import FlightJournal
+journal = FlightJournal()
+first = journal.note("folder", "/one")
+journal.note("level", "s1", before="1", during="2")
+journal.note("task", "s1", task="cn=x")
+journal.settle(first)
+"""
+
+
+def test_the_next_run_finds_what_a_killed_one_left_and_not_what_a_living_one_has(state: Path) -> None:
+    living = FlightJournal()
+    living.note("folder", "/living")
+    killed(NOTING)
+    (dead,) = FlightJournal.of_dead_runs()
+    assert [(one.what, one.where) for one in dead.unsettled()] == [("task", "s1"), ("level", "s1")], "the last first"
+    assert FlightJournal.of_dead_runs() == [], "somebody is at it"
+    dead.settle(dead.unsettled()[0].number)
+    dead.close()
+    (dead,) = FlightJournal.of_dead_runs()
+    assert [one.what for one in dead.unsettled()] == ["level"]
+    dead.settle(dead.unsettled()[0].number)
+    dead.close()
+    assert FlightJournal.of_dead_runs() == []
+    assert len(list(state.iterdir())) == 1
+    living.close()
+
+
+def test_a_line_that_was_cut_was_not_done_yet(state: Path) -> None:
+    killed(NOTING)
+    (path,) = state.iterdir()
+    data = path.read_bytes()
+    path.write_bytes(data + b'{"n": 6, "at": "2026-01-01", "what": "lev')
+    (dead,) = FlightJournal.of_dead_runs()
+    assert [one.what for one in dead.unsettled()] == ["task", "level"]
+    dead.close()
+
+
+def test_without_a_journal_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    acted = Acted({"s1": 2})
+    with pytest.raises(Problem, match=r"the journal cannot be written.*XDG_STATE_HOME"):
+        collect(acted, "any", tmp_path / "now", Wanted())
+    assert acted.events == []
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_half_made_folder_of_a_killed_run_goes_with_the_next(tmp_path: Path, state: Path) -> None:
+    killed(f"""
+    from pathlib import Path
+    from workbench.collected.collecting import _appearing
+    from workbench.collected.room import Limits
+    made = _appearing(Path({str(tmp_path / "now")!r}), Limits(0))
+    (made.__enter__() / "s1.changelog.ldif").write_text("half")
+    """)
+    (half,) = tmp_path.glob(".now.*")
+    assert [path.name for path in half.iterdir()] == ["s1.changelog.ldif"]
+    collect(Acted({"s1": 2}), "any", tmp_path / "other", Wanted())
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert list(state.iterdir()) == []
+
+
+# When each file was read
+
+
+class Timed(Acted):
+    """Servers that note when they read."""
+
+    def gather(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
+        gathered = super().gather(name, folder, prefix, wanted)
+        gathered.reading(f"{prefix}.changelog.ldif")
+        (folder / f"{prefix}.changelog.ldif").write_text("")
+        gathered.mended.append("the level is 16384 again")
+        return gathered
+
+
+def test_the_moment_before_each_file_was_read_is_in_case_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(100))
+    monkeypatch.setattr(collecting, "now", lambda: datetime(2026, 1, 31, 12, 0, next(ticks), 1000, UTC))
+    collect(Timed({"s1": 2}), "any", tmp_path / "now", Wanted())
+    (one,) = strict_yaml((tmp_path / "now" / "case.yaml").read_text(), "case.yaml")["collected"]
+    assert (one["from"], one["until"]) == ("2026-01-31T12:00:00.001+00:00", "2026-01-31T12:00:02.001+00:00")
+    assert one["read_at"] == {
+        "s1.changelog.ldif": "2026-01-31T12:00:01.001+00:00",
+        "s1.replica.ldif": "2026-01-31T12:00:00.001+00:00",
+    }
+    assert one["mended"] == ["the level is 16384 again"]
+    assert {file: named.server for file, named in named_in(look_into(tmp_path / "now")).items()} == {
+        "s1.changelog.ldif": "s1",
+        "s1.replica.ldif": "s1",
+    }
+
+
+class Rotated(Acted):
+    """Servers with many files."""
+
+    def gather(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
+        files = [f"{prefix}.access.{number}.log" for number in range(600)]
+        for file in files:
+            (folder / file).write_text("")
+        return Gathered(dict.fromkeys(files))
+
+
+def test_a_case_yaml_can_be_read_again_however_many_files_there_are(tmp_path: Path) -> None:
+    collect(Rotated({"s1": 2, "s2": 2}), "any", tmp_path / "now", Wanted())
+    text = (tmp_path / "now" / "case.yaml").read_text()
+    assert len(text) < LONGEST_YAML
+    assert "read_at" not in text
+    assert len(named_in(look_into(tmp_path / "now"))) == 1200
+
+
+# Pipes
+
+
+def writer(path: Path, chunks: int, done: list[object]) -> Thread:
+    """A server that exports: it notes what became of it."""
+
+    def write() -> None:
+        try:
+            with open(path, "wb", buffering=0) as pipe:
+                for _ in range(chunks):
+                    pipe.write(b"x" * 65536)
+            done.append("whole")
+        except OSError as error:
+            done.append(type(error))
+
+    return Thread(target=write, daemon=True)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_pipe_takes_a_whole_export_and_the_name_is_as_before(tmp_path: Path, there: bool) -> None:
+    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
+    if there:
+        path.write_text("earlier")
+    thread = writer(path, 40, done)
+    with pipes.pipe_at(path, (os.geteuid(), os.getegid()), "it", None, 20, lambda: bool(done), journal) as tap:
+        thread.start()
+        assert tap.read() == b"x" * tap.size
+        assert not stat.S_ISFIFO(path.stat().st_mode) if there else not path.exists(), "the name goes when it is open"
+        size = tap.size + sum(map(len, iter(tap.read, b"")))
+    thread.join(10)
+    assert (size, done) == (40 * 65536, ["whole"])
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")] * there
+    assert journal.unsettled() == []
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("bound", "seconds", "says"), [(1 << 20, 20, "larger than 1.0 MiB"), (None, 0.3, "takes longer than 0.3 s")]
+)
+def test_an_export_without_end_ends_when_its_reader_goes(
+    tmp_path: Path, bound: int | None, seconds: float, says: str
+) -> None:
+    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
+    thread = writer(path, 1 << 40, done)
+    owner = (os.geteuid(), os.getegid())
+    with (
+        pytest.raises(Problem, match=says),
+        pipes.pipe_at(path, owner, "it", bound, seconds, lambda: bool(done), journal) as tap,
+    ):
+        thread.start()
+        while tap.read():
+            pass
+    thread.join(10)
+    assert done == [BrokenPipeError]
+    assert list(tmp_path.iterdir()) == []
+    journal.close()
+
+
+@pytest.mark.parametrize("when", ["opened", "opened a moment later", "never opened"])
+@pytest.mark.parametrize("drain", [True, False])
+def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: bool) -> None:
+    opened = when == "opened"
+    path, done = tmp_path / "cl.ldif", []  # type: ignore[var-annotated]
+    path.write_text("earlier")
+    thread = writer(path, 100 if drain else 1 << 40, done)
+    script = f"""
+    import os
+    from pathlib import Path
+    from workbench.collected.in_flight import FlightJournal
+    from workbench.systems.ds389.live.pipes import pipe_at
+    owner = (os.geteuid(), os.getegid())
+    made = pipe_at(Path({str(path)!r}), owner, "it", None, 60, lambda: False, FlightJournal(), {drain})
+    tap = made.__enter__()
+    print("made", flush=True)
+    {"tap.read()" if opened else ""}
+    print("ready", flush=True)
+    import time; time.sleep(60)
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    assert process.stdout.readline() == "made\n"
+    if opened:
+        thread.start()
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    if when == "opened a moment later":
+        time.sleep(0.5)
+        thread.start()
+    until("the name is as before", lambda: path.is_file() and path.read_text() == "earlier", 10)
+    until("nothing else is there", lambda: [one.name for one in tmp_path.iterdir()] == ["cl.ldif"], 10)
+    if when != "never opened":
+        thread.join(10)
+        assert done == (["whole"] if drain else [BrokenPipeError]), "an export of entries is read into nothing"
+
+
+def test_a_pipe_that_outlived_everybody_is_taken_away_by_the_next_run(tmp_path: Path) -> None:
+    path, aside, made = (tmp_path / name for name in ("cl.ldif", ".cl.ldif.1", ".cl.ldif.2"))
+    os.mkfifo(path)
+    aside.write_text("earlier")
+    done: list[object] = []
+    thread = writer(path, 1, done)
+    thread.start()  # a server that waits in `open`
+    time.sleep(0.1)
+    assert thread.is_alive()
+    pipes.put_back_pipe(path, aside, made)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")]
+    pipes.put_back_pipe(path, aside, made)
+    assert path.read_text() == "earlier", "whose file it is, it stays"
+
+
+@pytest.mark.parametrize("there", ["nothing", "not moved yet", "moved", "back"])
+def test_an_export_that_was_left_goes_and_a_file_that_is_not_ours_stays(tmp_path: Path, there: str) -> None:
+    path, aside = tmp_path / "cl.ldif", None if there == "nothing" else tmp_path / ".cl.ldif.1"
+    path.write_text("ours" if there in ("nothing", "moved") else "earlier")
+    if there == "moved":
+        (tmp_path / ".cl.ldif.1").write_text("earlier")
+    one = in_flight.InFlight(1, FILE, str(path), {"aside": str(aside or "")}, "")
+    for _ in range(2):
+        assert put_back_on_disk(one) is not None
+        assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")] * (
+            aside is not None
+        )
+
+
+# dbscan
+
+DUMP = (
+    "\ndbid: 6b068b7b000100010000\n\tencrypted: no\n\treplgen: 1795591035 Wed Nov 25 07:17:15 2026\n"
+    "\tcsn: 6b068b7b000100010000\n\tuniqueid: 1d595082-e8a011f1-9d079286-657bf548\n"
+    "\tparentuniqueid: 1d595081-e8a011f1-9d079286-657bf548\n\tdn: uid=a,ou=people,dc=example,dc=com\n\toperation: add\n"
+    f"\t\tobjectClass: top\n\t\tsn: a\n\t\tuserPassword: {HASH}\n\t\tcreatorsName: cn=Directory Manager\n"
+    "\ndbid: 6b068b7b000400010000\n\tencrypted: no\n\treplgen: 1795591035 Wed Nov 25 07:17:15 2026\n"
+    "\tcsn: 6b068b7b000400010000\n\tuniqueid: 1d595084-e8a011f1-9d079286-657bf548\n\tdn: uid=c,ou=people,dc=example,dc=com\n"
+    f"\toperation: modify\n\t\tuserPassword: {HASH}\n\t\tdescription: it was {HASH}\n\t\tdescription: plain\n"
+).encode()
+"""What dbscan of 2.3.1 printed of two changes; with the hash that the tests look for, and a value that quotes it."""
+
+KEYS = b"\t\tkrbPrincipalKey: 0\x82\x01canary-one\n\ncanary-two\n canary-three\n"
+"""A secret with line ends in it, an empty line among them."""
+
+
+def test_a_dump_comes_without_secrets_and_is_read_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = DUMP.replace(b"\t\tsn: a\n", b"\t\tsn: a\n" + KEYS) + KEYS
+    assert leaks(data, [HASH, "canary"])
+    clean = b"".join(scrubbed.dbscan(io.BytesIO(data)))
+    assert not leaks(clean, [HASH, "canary"])
+    assert clean.count(b"userPassword: " + REMOVED.encode()) == 2
+    assert clean.count(b"krbPrincipalKey: " + REMOVED.encode()) == 2
+    source = Source("s1.changelog.dbscan", "", "s1", None)
+    before, after = (read_dbscan(Piece(source, one, 0, True)) for one in (DUMP, clean))
+    assert (after.rejects, after.facts) == ([], before.facts)
+    rows = [one.tables["changes"].to_pylist() for one in (before, after)]
+    assert [row["position"] for row in rows[1]] == ["6b068b7b000100010000", "6b068b7b000400010000"]
+    assert "description: plain" in rows[1][1]["body"]
+    for size in range(1, len(data), 7):
+        monkeypatch.setattr(scrubbed, "_CHUNK", size)
+        assert b"".join(scrubbed.dbscan(io.BytesIO(data))) == clean, size
+
+
+def program(folder: Path, lines: str) -> str:
+    """A program that takes the place of dbscan."""
+    file = folder / "dbscan"
+    file.write_text(f"#!/bin/sh\n{lines}\n")
+    file.chmod(0o755)
+    return str(file)
+
+
+def test_a_dump_beyond_its_bound_is_not_killed_and_runs_to_its_end(tmp_path: Path) -> None:
+    # Killed, it would stay a reader of the database. What it cannot write any more does not end it.
+    lines = f"trap '' TERM\ni=0\nwhile [ $i -lt 3000 ]; do echo xxxxxxxxxxxx 2>/dev/null; i=$((i+1)); done\n: > {tmp_path}/end"
+    with (
+        pytest.raises(Problem, match="larger than 1000 bytes"),
+        dumping.dumped(program(tmp_path, lines), tmp_path, "it", 1000, 30) as tap,
+    ):
+        while tap.read():
+            pass
+    assert (tmp_path / "end").exists()
+
+
+def test_a_dump_that_fails_and_a_program_that_is_not_there_are_problems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        pytest.raises(Problem, match="dbscan ended with 3"),
+        dumping.dumped(program(tmp_path, "echo; exit 3"), tmp_path, "it", None, 30) as tap,
+    ):
+        while tap.read():
+            pass
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(Problem, match="there is no dbscan"):
+        dumping.dbscan_program()
+    (tmp_path / "opt" / "bin").mkdir(parents=True)
+    program(tmp_path / "opt" / "bin", "")
+    assert dumping.dbscan_program(tmp_path / "opt") == str(tmp_path / "opt" / "bin" / "dbscan")
+
+
+# Instances under a prefix
+
+
+def test_instances_are_found_under_a_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = tmp_path / "opt" / "etc" / "dirsrv"
+    there.mkdir(parents=True)
+    configured(there, "first", DSE.replace("/var/lib", f"{tmp_path}/opt/var/lib"))
+    with pytest.raises(Problem, match=r"looked for slapd-first/dse.ldif \(/etc/dirsrv\)"):
+        server_at(Address(None, instance="first"))
+    assert server_at(Address(None, instance="first", folder=there)).instance == instances.instance_named("first", there)
+    monkeypatch.setenv("PREFIX", str(tmp_path / "opt"))
+    found = server_at(Address(None, instance="first")).instance
+    assert found
+    assert (found.prefix, found.configuration) == (tmp_path / "opt", there / "slapd-first" / "dse.ldif")
+    with pytest.raises(Problem, match=r"slapd-other/dse.ldif \(PREFIX is set\).*there are first"):
+        server_at(Address(None, instance="other"))
+    done = asked("--instance", "other", "--instances-folder", there, "--into", tmp_path / "now")
+    assert (done.exit_code, f"({there})" in done.output, "PREFIX" in done.output) == (2, True, False), done.output
+    by_url = server_at(Address(None, url="ldap://localhost:3890"))
+    assert by_url.instance == found
+    assert by_url.key == server_at(Address("x", instance="first")).key, "one server, however it is reached"
+
+
+def test_state_is_private_and_below_the_home_without_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert state_folder() == tmp_path / ".local" / "state" / "replication-workbench"
+    assert stat.S_IMODE(state_folder().stat().st_mode) == 0o700
+    journal = FlightJournal()
+    journal.note("level", "s1", before="1", during="2")
+    (file,) = state_folder().iterdir()
+    assert file.suffix == in_flight._ENDING
+    assert [json.loads(line)["what"] for line in file.read_text().splitlines()] == ["begin", "level"]
+    journal.close()
+
+
+# The page
+
+
+def test_the_page_names_every_step_every_thing_in_flight_and_every_setting_that_is_written() -> None:
+    page = (ROOT / "docs" / "server-access.md").read_text(encoding="utf-8")
+    kinds = {LEVEL, TASK, FILE, PIPE, collecting._FOLDER}
+    assert {name for name in [*HANDS, *kinds] if f"\n| `{name}` |" not in page} == set()
+    live = ROOT / "workbench" / "systems" / "ds389" / "live"
+    source = "".join(file.read_text(encoding="utf-8") for file in live.glob("*.py"))
+    written = set(re.findall(r'"(nsTask\w+|nsds5Task|nsslapd-error\w+-\w+)"', source))
+    assert len(written) == 4
+    assert {word for word in written if word not in page} == set()
+    assert {
+        option for option in ("--keep-free", "--largest", "--patience", "--instances-folder") if option not in page
+    } == set()

@@ -1,0 +1,226 @@
+r"""An export of a server read through a named pipe: nothing of it lies on a disk of the server, and it can be stopped.
+
+A server that exports into a file cannot be told to stop: nothing ends a changelog export, and `nsTaskCancel` only marks the
+task of an export of entries as cancelled (upstream #6552). So it is given a pipe in its `ldif` folder. When the reader goes,
+for whatever reason, the server's next write fails, and a changelog export ends at once, also one that loops. (Seen on 2.3.1
+with LMDB, where the export never ends: it stopped within milliseconds; the server went on as before.)
+
+The pipe must never be left behind: a later export into the same name would wait in `open` for a reader for ever. Its name goes
+as soon as the server has opened it, and not before: a server that was asked already would make a file of that name, with every
+password hash in it. Until then a guard, a small process of its own that a Ctrl-C does not reach, has the pipe open, too. When
+this process ends, by whatever signal, the guard waits until the server has opened the pipe, and takes the name away.
+
+An export of entries does not stop at a failing write; it goes on to the end of the database, on some versions with a line in
+the errors log for every entry. So the guard reads the rest of it, up to the bound, into nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from workbench.collected.in_flight import FlightJournal
+from workbench.collected.room import size_text
+from workbench.model import Problem
+
+PIPE = "pipe"
+_GUARD = """\
+import os, select, stat, sys, time
+path, aside, made, drained, grace = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
+os.read(0, 1)
+
+def named(name):
+    try:
+        return stat.S_ISFIFO(os.lstat(name).st_mode)
+    except OSError:
+        return False
+
+def opened():
+    try:
+        return os.read(2, 65536) != b""
+    except BlockingIOError:
+        return True
+
+end = time.monotonic() + grace
+while named(path) and not opened() and time.monotonic() < end:
+    time.sleep(0.005)
+for name in (path, made):
+    if named(name):
+        os.unlink(name)
+if os.path.lexists(aside) and not os.path.lexists(path):
+    os.rename(aside, path)
+while drained > 0 and select.select([2], [], []):
+    data = os.read(2, 1 << 20)
+    drained = drained - len(data) if data else 0
+"""
+"""Its standard input ends when this process does; the pipe is its standard error."""
+
+_GRACE = 5
+"""Seconds that a server is given to open the pipe that it was told of."""
+_LOOK = 0.05
+_LARGE = 1 << 20
+_DRAINED = 1 << 40
+"""Bytes of the rest of an export that the guard reads if there is no bound."""
+
+
+class Tap:
+    """The reading end of a pipe, as a file. Raises Problem when the bound or the time is over."""
+
+    def __init__(
+        self,
+        pipe: int,
+        what: str,
+        bound: int | None,
+        seconds: float,
+        ended: Callable[[], bool],
+        opened: Callable[[], None],
+    ) -> None:
+        self._pipe, self._what, self._bound, self._ended, self._opened = pipe, what, bound, ended, opened
+        self._seconds, self._until = seconds, time.monotonic() + seconds
+        self.size = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; none at the end of the export."""
+        while True:
+            last = self._ended()  # asked before the pipe: what was written until then is in it
+            try:
+                data = os.read(self._pipe, min(size, _LARGE) if size > 0 else _LARGE)
+            except BlockingIOError:
+                data = b""
+                if not last:
+                    select.select([self._pipe], [], [], _LOOK)
+            else:
+                if not data and self.size:
+                    return b""  # the writer has closed it
+                if not data and not last:
+                    time.sleep(_LOOK / 10)  # nobody has opened it yet
+            if data:
+                if not self.size:
+                    self._opened()
+                self.size += len(data)
+                self._check()
+                return data
+            if last:
+                return b""
+            self._check()
+
+    def _check(self) -> None:
+        if self._bound is not None and self.size > self._bound:
+            do = "see what the server writes; say with --largest how much it may be"
+            what = f"{self._what} was stopped: it is larger than {size_text(self._bound)}, which its database does not explain"
+            raise Problem(what, "", do)
+        if time.monotonic() > self._until:
+            raise Problem(f"{self._what} takes longer than {self._seconds:g} s", "", "give it more with --patience")
+
+
+@contextmanager
+def pipe_at(
+    path: Path,
+    owner: tuple[int, int],
+    what: str,
+    bound: int | None,
+    seconds: float,
+    ended: Callable[[], bool],
+    journal: FlightJournal,
+    drain: bool = False,
+) -> Iterator[Tap]:
+    """A pipe of this name, ready to be opened by the server. A file of the same name is kept and comes back.
+
+    owner   the user and group of the server
+    ended   says whether the server has ended the export
+    drain   the rest is read into nothing when this process does not want it any more
+    """
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    made = aside.with_name(f"{aside.name}.pipe")
+    with journal.noted(PIPE, str(path), aside=str(aside), made=str(made)), _not_suspended():
+        guard: subprocess.Popen[bytes] | None = None
+        pipe, over = -1, False
+        try:
+            try:
+                os.mkfifo(made, 0o600)
+                if os.geteuid() == 0:
+                    os.chown(made, *owner)
+                pipe = os.open(made, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+                guard = _guarded(path, aside, made, pipe, (bound or _DRAINED) if drain else 0)
+                with suppress(OSError, AttributeError):
+                    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LARGE)
+                if os.path.lexists(path):
+                    os.rename(path, aside)
+                os.rename(made, path)
+            except OSError as error:
+                do = "start as root, or as the user of the server"
+                raise Problem(f"{what}: no pipe can be made: {error.strerror}", str(path), do) from None
+            yield Tap(pipe, what, bound, seconds, ended, lambda: put_back_pipe(path, aside, made))
+            over = True
+        finally:
+            if over or guard is None:
+                put_back_pipe(path, aside, made)
+            if pipe >= 0:
+                os.close(pipe)
+            if guard:
+                _left_to(guard, path, drain and not over)
+                put_back_pipe(path, aside, made)
+
+
+def put_back_pipe(path: Path, aside: Path, made: Path) -> None:
+    """Take the names of a pipe away; a server that waits for its reader goes on. What had the name before gets it back."""
+    for name in (path, made):
+        with suppress(OSError):
+            if _is_pipe(name):
+                reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+                name.unlink()
+                os.close(reader)
+    with suppress(OSError):
+        if not os.path.lexists(path):
+            os.rename(aside, path)
+
+
+def _guarded(path: Path, aside: Path, made: Path, pipe: int, drained: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _GUARD, path, aside, made, str(drained), str(_GRACE)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=pipe,
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+def _left_to(guard: subprocess.Popen[bytes], path: Path, drains: bool) -> None:
+    """Let the guard do its work: until it has ended, or only until it has taken the name away if it reads the rest."""
+    assert guard.stdin
+    guard.stdin.close()
+    end = time.monotonic() + 2 * _GRACE
+    while guard.poll() is None and (_is_pipe(path) or not drains) and time.monotonic() < end:
+        time.sleep(_LOOK / 10)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return stat.S_ISFIFO(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _not_suspended() -> Iterator[None]:
+    """Ctrl-Z would stop the server as well: it waits until somebody reads what it writes."""
+    try:
+        before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
