@@ -51,7 +51,7 @@ def readings_of(stored: Iterable[Stored]) -> Iterator[Reading]:
     for one in stored:
         began, ended = _time(one.get("from")), _time(one.get("until"))
         if isinstance(one.get("server"), str) and began and ended:
-            read, moved = one.get("read"), one.get("moved_to")
+            read, moved = one.get("read_at"), one.get("moved_to")
             files = {str(file): _time(at) for file, at in read.items()} if isinstance(read, dict) else {}
             yield Reading(
                 one["server"],

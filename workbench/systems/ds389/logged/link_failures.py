@@ -278,12 +278,16 @@ class _Addresses:
     def meant(self, link: Link) -> tuple[str, str] | None:
         """(server, address) of the consumer that a link probably means to reach at another address; None: nothing tells.
 
-        Where the consumer is not known, it is the only server of the suffix on the same host that no other link of the supplier
-        leads to; of several, the one whose name the name of the link ends in.
+        Where the consumer is not known, it is a server of the suffix on the same host that no link of the supplier leads to: the
+        one whose name the name of the link ends in, else the only one, if no link of any server leads to it. Where a server did
+        not answer and no link is known to lead to it, the address may be its own.
         """
         mine = {one.consumer for one in self.shown.links if one.supplier == link.supplier and one.suffix == link.suffix}
         host = (link.address or "").rpartition(":")[0]
         there = {one.server for one in self.shown.replicas if one.suffix == link.suffix} - {link.supplier}
+        led = {one.consumer for one in self.shown.links if one.suffix == link.suffix}
+        if link.consumer is None and self.shown.down - led:
+            return None
         known = []
         for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
             others = [one for one in self.of.get(server, Counter()).most_common() if one[0] != link.address]
@@ -291,7 +295,18 @@ class _Addresses:
             if at:
                 known.append((server, f"{host}:{at[0].rpartition(':')[2]}"))
         named = [one for one in known if re.search(rf"(?:^|[^0-9A-Za-z]){re.escape(one[0])}$", link.name)]
-        return known[0] if len(known) == 1 else named[0] if len(named) == 1 else None
+        if len(named) == 1 or link.consumer:
+            return next(iter(named or known), None)
+        return known[0] if len(known) == 1 and known[0][0] not in led else None
+
+    def silent_at(self, address: str | None) -> str | None:
+        """The server that did not answer, and whose log names this address, or the other name of its machine, as its own."""
+        host, _, port = (address or "").lower().rpartition(":")
+        for known, server in sorted(self.silent.items()):
+            its, _, its_port = known.lower().rpartition(":")
+            if port == its_port and _one_machine(its, host):
+                return server
+        return None
 
 
 def _one_machine(one: str, other: str) -> bool:
@@ -304,7 +319,7 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
     """The failure with all that the logs add to the status."""
     link, cause, meant = one.link, one.cause, None
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
-    silent = places.silent.get((link.address or "").lower()) if link.consumer is None else None
+    silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
     if cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
         says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
