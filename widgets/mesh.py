@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from widgets.of_incident import OfIncident, one_of
-from workbench.diagnosing.diagnosis_text import findings_text, headline
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.findings_text import findings_text
 from workbench.plain import aligned
 from workbench.views.look import SEVERITIES, VERDICTS
 from workbench.views.overview import grid, mesh, pair_of

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
+from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.matrix_text import matrix_text, outside_text
 from workbench.diagnosing.precedence import roots_of
@@ -263,39 +263,6 @@ def _named_few(names: Sequence[str]) -> str:
 def _most(told: Row, cut: bool) -> tuple[int, str, str]:
     """Of several servers each may wait for another number, and for the same changes as another one."""
     return told["count"], ", ".join(told["on"]), "at least " if cut else "" if told["same"] else "up to "
-
-
-def findings_text(findings: Iterable[Row], suffixes: bool = False) -> str:
-    """The findings, worst first, one paragraph each: what was found, what to do, and what that may cost.
-
-    `suffixes`: name that of each, for there are several.
-
-    Of those that another one leaves without meaning only the number is said.
-    """
-    texts = []
-    void: Counter[tuple[str, str]] = Counter()
-    for one in sorted(findings, key=_gravest):
-        if root := one.get("overruled_by"):
-            void[root, one["code"]] += 1
-            continue
-        words = ("server", "link", "origin", *(["suffix"] if suffixes else []))
-        about = ", ".join(f"{word} {one[word]}" for word in words if one[word])
-        lines = [f"{one['severity'].upper()} {one['code']}" + (f" ({one_cell(about)})" if about else "")]
-        lines.append(f"    {one_cell(one['summary'])}")
-        for number, fix in enumerate(one["fix"], 1):
-            lines.append(f"    {number}. {one_cell(fix['repair'])}: {one_cell(fix['why'])}")
-            if fix["caution"]:
-                lines.append(f"       Beware: {one_cell(fix['caution'])}")
-        texts.append("\n".join(lines))
-    for root in dict.fromkeys(root for root, _ in void):
-        codes = ", ".join(f"{code} ({count:,})" for (of, code), count in sorted(void.items()) if of == root)
-        texts.append(f"Not concluded, because of {root}: {codes}")
-    return "\n".join(texts)
-
-
-def _gravest(finding: Row) -> tuple[bool, bool]:
-    """Errors first, and of them those that others follow from."""
-    return finding["severity"] != "error", not finding.get("root")
 
 
 def _changes(found: Row, suffixes: bool) -> str:

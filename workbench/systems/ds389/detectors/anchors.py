@@ -182,13 +182,14 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
             and row["link"]
             and row["decision"] == ANCHOR_NOT_FOUND
         )
-        how = "holds only the marks of a new beginning" if marked else "was made anew, by the words of its log"
+        how = "has a changelog that holds only the marks of a new beginning"
+        how = how if marked else "recreated its changelog (its errors log says so)"
         whom = f"; it cannot serve {', '.join(stuck)}" if stuck else ""
         about = [{"file": one.log.file, **_counted(one)}] if one.log else []
         yield Finding(
             "CHANGELOG_RECREATED",
             "warning" if stuck else "info",
-            f"the changelog of {one.server} {how}: it shows nothing of what was before{whom}",
+            f"{one.server} {how}, which shows nothing of what was before{whom}",
             server=one.server,
             suffix=one.suffix,
             evidence=(*about, *first_few(lines)),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, step
+from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
 from workbench.systems.ds389.rules.applying import skipped_for_good
@@ -187,12 +189,15 @@ def _above(one: Replica) -> pc.Expression:
     )
 
 
+_NAMED = 5
+"""Entries of each kind that a sentence names."""
+_SCHEMA = "an entry that does not fit the schema"
 _MARK = "nsds5replconflict"
 _KINDS = {
     "namingconflict": "two entries of one name",
     "missingentry": "a parent that was made up, or a child of one that is missing",
     "deletedentryhaschildren": "a deleted entry that has children",
-    "schema violation": "an entry that does not fit the schema",
+    "schema violation": _SCHEMA,
 }
 
 
@@ -206,8 +211,7 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
         exported.add(server)
         marked = (pc.utf8_lower(pc.field("attribute")) == _MARK) & (pc.field("state") == "present")
         columns = ["suffix", "snapshot", "file", "offset", "target", "value", "position"]
-        counts: dict[str | None, Counter[str]] = {}
-        kept: dict[str | None, list[Row]] = {}
+        marks: dict[str | None, _Marks] = {}
         before = None
         for batch in situation.rows("entry_states", columns, marked, snapshot=snapshot, server=server):
             for row in batch.to_pylist():
@@ -215,17 +219,45 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
                 if entry == before:
                     continue  # of an entry with several marks, or with several CSNs on one, the rows follow each other
                 before = entry
-                counts.setdefault(row["suffix"], Counter())[_kind(row["value"])] += 1
-                if len(mine := kept.setdefault(row["suffix"], [])) < EVIDENCE_SHOWN:
-                    mine.append(row)
-        for suffix, kinds in sorted(counts.items(), key=lambda item: item[0] or ""):
-            total = sum(kinds.values())
-            told = "; ".join(f"{number:,} of {kind}" for kind, number in sorted(kinds.items()))
-            rows = kept[suffix]
-            positions = sorted({row["position"] for row in rows if row["position"]})
-            yield _conflicts("warning", f"{server} has {total:,} entries with a mark of conflict: {told}", server, suffix,
-                             first_few(rows, total), positions)  # fmt: skip
+                marks.setdefault(row["suffix"], _Marks()).add(_kind(row["value"]), row["target"], row)
+        for suffix, mine in sorted(marks.items(), key=lambda item: item[0] or ""):
+            sentence = f"{server} has {counted(mine.total, 'entry', 'entries')} with a mark of conflict: {mine.told()}"
+            classes = list(unknown_to(situation, server)) if _SCHEMA in mine.counts else []
+            if classes:
+                sentence += f"; its schema lacks {', '.join(one.told() for one in classes)}"
+            yield _conflicts("warning", sentence, server, suffix, mine, classes)
     yield from _conflicts_told(situation, exported)
+
+
+class _Marks:
+    """Conflicts of one server by kind: how many, the first entries of each, the first rows."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.entries: dict[str, list[str]] = {}
+        self.rows: list[Row] = []
+
+    @property
+    def total(self) -> int:
+        """Of all kinds."""
+        return sum(self.counts.values())
+
+    def add(self, kind: str, entry: str | None, row: Row) -> None:
+        """One more."""
+        self.counts[kind] += 1
+        if entry and entry not in (known := self.entries.setdefault(kind, [])) and len(known) < _NAMED:
+            known.append(entry)
+        if len(self.rows) < EVIDENCE_SHOWN:
+            self.rows.append(row)
+
+    def told(self) -> str:
+        """Kind by kind, with the first entries by name."""
+        texts = []
+        for kind, number in sorted(self.counts.items()):
+            names = self.entries.get(kind, [])
+            more = ", …" if names and number > len(names) else ""
+            texts.append(f"{number:,} of {kind}" + (f" ({', '.join(names)}{more})" if names else ""))
+        return "; ".join(texts)
 
 
 def _kind(value: str | None) -> str:
@@ -247,23 +279,55 @@ def _conflicts_told(situation: Situation, exported: Iterable[str]) -> Iterator[F
     for log in session_logs(situation.case):
         if log.server in exported:
             continue
-        counts: Counter[str] = Counter()
-        kept: list[dict[str, Any]] = []
+        mine = _Marks()
         for row, place in log.lines(("naming_conflict", "glue_entry", "schema_violation"), WITH_TEXT):
-            counts[row["code"]] += 1
-            if len(kept) < EVIDENCE_SHOWN:
-                kept.append(line_shown(row, place))
-        if counts:
-            told = ", ".join(f"{code} {number:,} times" for code, number in sorted(counts.items()))
-            sentence = f"the errors log of {log.server} tells of conflicts ({told}); no export shows whether they are still there"
-            positions = sorted({row["position"] for row in kept if row["position"]})
-            yield _conflicts("info", sentence, log.server, only_suffix(situation, log.server),
-                             first_few(kept, sum(counts.values())), positions)  # fmt: skip
+            named = _ENTRY.search(row["text"] or "")
+            kind = _LOGGED.get(row["code"], row["code"])
+            mine.add(kind, (named["quoted"] or named["plain"]) if named else None, line_shown(row, place))
+        if mine.total:
+            sentence = (
+                f"the errors log of {log.server} tells of conflicts: {mine.told()}; no export shows whether they are "
+                "still there"
+            )
+            classes = list(unknown_to(situation, log.server)) if _SCHEMA in mine.counts else []
+            if classes:
+                sentence += f"; the schema of {log.server} lacks {', '.join(one.told() for one in classes)}"
+            yield _conflicts("info", sentence, log.server, only_suffix(situation, log.server), mine, classes)
+
+
+_LOGGED = {
+    "naming_conflict": "two entries of one name",
+    "glue_entry": "a parent that was made up or brought back",
+    "schema_violation": _SCHEMA,
+}
+_ENTRY = re.compile(
+    r"""Entry "(?P<quoted>[^"]{1,300})"|(?:glue entry|tombstone) (?P<plain>\S.{0,300}?)(?: uniqueid=| to glue | reason )"""
+)
 
 
 def _conflicts(
-    severity: str, sentence: str, server: str, suffix: str | None, evidence: Iterable[Row], positions: list[str]
+    severity: str, sentence: str, server: str, suffix: str | None, marks: _Marks, classes: Sequence[Unknown]
 ) -> Finding:
+    positions = sorted({row["position"] for row in marks.rows if row["position"]})
+    fixes = []
+    if classes:
+        fixes.append(
+            step(
+                f"define {', '.join(one.name for one in classes)} on {server} as on the servers that have it: put the same "
+                f"schema file there, and `dsconf {server} schema reload`",
+                "an unknown class is taken over with the entry, but its attributes are not checked, and the mark stays",
+                "on a read-only server the mark goes with an initialisation only",
+            )
+        )
+    if set(marks.counts) - {_SCHEMA} or not classes:
+        fixes.append(
+            step(
+                "compare the entries with those of the other servers, and resolve the conflicts on a supplier: `dsconf INSTANCE "
+                f"repl-conflict list {suffix or 'SUFFIX'}`",
+                "servers with equal RUVs may hold different entries, and the marks stay when the cause is gone",
+                "on a hub or a read-only consumer nothing can be resolved: there an initialisation from its supplier is the way",
+            )
+        )
     return Finding(
         "CONFLICT_ENTRIES",
         severity,
@@ -271,13 +335,6 @@ def _conflicts(
         server=server,
         suffix=suffix,
         items=tuple(positions[:ITEMS_SHOWN]),
-        evidence=tuple(evidence),
-        fix=(
-            step(
-                "compare the entries with those of the other servers; resolve conflicts on a supplier (`dsconf INST "
-                "repl-conflict`), mend the schema there",
-                "servers with equal RUVs may hold different entries, and the marks stay when the cause is gone",
-                "on a hub or a read-only consumer nothing can be resolved: there an initialisation from its supplier is the way",
-            ),
-        ),
+        evidence=first_few([*marks.rows, *(one.shown() for one in classes)], marks.total + len(classes)),
+        fix=tuple(fixes),
     )

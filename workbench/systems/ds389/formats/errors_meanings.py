@@ -436,9 +436,10 @@ MEANINGS: dict[str, Meaning] = {
         r"Naming conflict (?P<operation>\w+)\.",
     ),
     "glue_entry": _meaning(
-        "an entry whose parent is missing got a made-up parent",
-        "reated glue entry",
-        r"(?:conn=\d+ op=-?\d+ csn=(?P<csn>CSN!): )?Created glue entry .* reason (?P<reason>\w+)",
+        "an entry whose parent is missing got a made-up parent, or a deleted one that has children came back as such",
+        ("reated glue entry", " to glue reason "),
+        r"(?:conn=\d+ op=-?\d+ csn=(?P<csn>CSN!)(?:: | - ))?"
+        r"(?:Created glue entry|Resurrected tombstone) .* reason '?(?P<reason>\w+)",
     ),
 }
 

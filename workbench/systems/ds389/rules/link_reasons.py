@@ -100,6 +100,11 @@ def cause_of(status: str | None, transport: str | None = None) -> Cause | None:
         return _of_connection(code, transport)
     if "password" in text and "expired" in text:
         return Cause(PASSWORD_EXPIRED, code, "the password of its login has expired", "password expired")
+    if "obtain current csn" in text:
+        # Its CSNs would lie more than a day ahead of its clock: it makes none.
+        return Cause(
+            CLOCK_REFUSED, code, f"the supplier cannot make a CSN itself (code {code})", "supplier makes no CSN"
+        )
     if code in (2, 19) or "generation" in text or "skew" in text:
         return _of_data(code, text)
     reason, says, short = _SESSION.get(code, (UNKNOWN, "the session failed", "session failed"))
