@@ -282,7 +282,7 @@ def _conflicts_told(situation: Situation, exported: Iterable[str]) -> Iterator[F
         mine = _Marks()
         for row, place in log.lines(("naming_conflict", "glue_entry", "schema_violation"), WITH_TEXT):
             named = _ENTRY.search(row["text"] or "")
-            kind = _LOGGED.get(row["code"], row["code"])
+            kind = _LOGGED[row["code"] or ""]
             mine.add(kind, (named["quoted"] or named["plain"]) if named else None, line_shown(row, place))
         if mine.total:
             sentence = (
