@@ -68,17 +68,17 @@ class Waiting:
             return None  # cleaned away everywhere: nobody will send it, and nobody waits for it
         seen = server.seen.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""))
-        low, mine = self._pair(top), NONE
+        low, high, mine = self._pair(top), HIGHEST, NONE
         if own := origin == server.replica.origin:
-            # What it made with the data that it has, it has, though it was read before.
+            # What it made since with the data that it has, it has, though it was read before.
             since = server.proofs.unbroken_since or self._alive(server)
-            low = max(low, (self.system.instant(since), -1)) if since else low
+            high = max(low, (self.system.instant(since), -1)) if since else high
             mine = server.proofs.shown_above(origin, seen)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
         shown = self._shown_up_to(origin)
         count = available = gone = 0
         ends: list[Pair] = []
-        for span in self._judged(Span(low, HIGHEST)):
+        for span in self._judged(Span(low, high)):
             for some in self.known.chunks(origin, span) if own else ():
                 left = some.minus(mine)
                 held = union(left[self.known.sources[source].contains(left)] for source in others)
@@ -92,7 +92,7 @@ class Waiting:
                 reached = Span(span.low, min(span.high, shown))
                 gone += self.known.tally(origin, reached)[0] - self.known.tally(origin, reached, others)[0]
         top = max([top, *mine[-1:].keys(self.system, self.known.names)])
-        claimed = {key for key in self._only_claimed(origin, top) if self._pair(key) > low}
+        claimed = {key for key in self._only_claimed(origin, top) if low < self._pair(key) <= high}
         keys = [*claimed, *(self.system.order_key(origin, *end) for end in ends)]
         if not keys:
             return None

@@ -224,7 +224,7 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
             sentence = f"{server} has {counted(mine.total, 'entry', 'entries')} with a mark of conflict: {mine.told()}"
             classes = list(unknown_to(situation, server)) if _SCHEMA in mine.counts else []
             if classes:
-                sentence += f"; its schema lacks {', '.join(one.told() for one in classes)}"
+                sentence += f"; missing from its schema: {', '.join(one.told() for one in classes)}"
             yield _conflicts("warning", sentence, server, suffix, mine, classes)
     yield from _conflicts_told(situation, exported)
 
@@ -291,7 +291,7 @@ def _conflicts_told(situation: Situation, exported: Iterable[str]) -> Iterator[F
             )
             classes = list(unknown_to(situation, log.server)) if _SCHEMA in mine.counts else []
             if classes:
-                sentence += f"; the schema of {log.server} lacks {', '.join(one.told() for one in classes)}"
+                sentence += f"; missing from the schema of {log.server}: {', '.join(one.told() for one in classes)}"
             yield _conflicts("info", sentence, log.server, only_suffix(situation, log.server), mine, classes)
 
 
