@@ -48,6 +48,9 @@ PRECEDENCE = (
 )
 """Gravest first: the order of the first line."""
 
+DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
+"""Where these are roots, no evidence tells which data is right."""
+
 _PLACE = {one.root: place for place, one in enumerate(PRECEDENCE)}
 
 

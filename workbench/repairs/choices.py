@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.diagnosing.comparable import comparable
+from workbench.diagnosing.precedence import DECIDED_BY_A_PERSON
 from workbench.diagnosing.situation import Situation
 from workbench.engine.entries import SUMMED_HERE, Differing, differing
 from workbench.engine.reading import Part
 from workbench.model import Finding, counted
 
-DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 _NAMED, _READ = 3, 1000
 """Entries that a sentence names, and how many are looked through for them."""
 

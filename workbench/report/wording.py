@@ -8,6 +8,7 @@ from typing import Any
 from workbench.diagnosing.codes import all_codes
 from workbench.diagnosing.diagnosis_text import open_questions, verdict_line
 from workbench.diagnosing.failing_links import LINK_FAILING, failing_say
+from workbench.diagnosing.precedence import DECIDED_BY_A_PERSON
 from workbench.model import System
 from workbench.repairs.standing import FINISHED, GIVEN_UP, HALF_DONE
 from workbench.report.gathering import (
@@ -94,6 +95,9 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
             yield f"{_names(names)} keep copies of {data}. A change that is made on one of them has to arrive on {many}."
         else:
             yield f"Only {_names(names)} was collected of those that keep copies of {data}."
+    roots = told["summary"].get("roots", [])
+    for root in roots:
+        yield f"{root[0].upper()}{root[1:]}."
     of: dict[tuple[str, str | None], list[Row]] = {}
     for one in told["missing"]:
         of.setdefault((one["server"], one["suffix"]), []).append(one)
@@ -110,7 +114,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
     if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "stuck", "unknown")):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
-        elif not any(open_questions(counts)):
+        elif not any(open_questions(counts)) and not roots and not counts.get("failing"):
             yield "As far as the collected files show, all of them did."
     yield from _silent(counts)
     yield from _next(told)
@@ -302,6 +306,8 @@ def _next(told: Row) -> Iterator[str]:
         first = next((one for one in told["findings"] if one["severity"] != "info" and one["fix"]), None)
         if first:
             plans = "" if first["code"] == LINK_FAILING else " The command “workbench plan” makes the exact steps."
+            if first["code"] in DECIDED_BY_A_PERSON:
+                plans = " The command “workbench plan” says what each choice throws away."
             yield f"What to do next: {first['fix'][0]['repair']}.{plans}"
 
 
