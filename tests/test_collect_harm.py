@@ -13,6 +13,7 @@ import sys
 import textwrap
 import time
 from collections import namedtuple
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -365,6 +366,27 @@ def test_an_export_without_end_ends_when_its_reader_goes(
     journal.close()
 
 
+def guards(path: Path) -> list[str]:
+    """The processes that have this pipe to look after."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"\0{path}\0".encode() in (one / "cmdline").read_bytes():
+                found.append(one.name)
+    return found
+
+
+def test_a_pipe_that_nobody_opens_is_given_up_at_once(tmp_path: Path) -> None:
+    path, owner, journal = tmp_path / "cl.ldif", (os.geteuid(), os.getegid()), FlightJournal()
+    with pipes.pipe_at(path, owner, "it", None, 20, lambda: True, journal, drain=True) as tap:
+        until("the guard is there", lambda: len(guards(path)) == 1, 10)
+        assert tap.read() == b""
+        began = time.monotonic()
+    assert time.monotonic() - began < 5, "nothing is waited for"
+    assert (guards(path), list(tmp_path.iterdir())) == ([], [])
+    journal.close()
+
+
 @pytest.mark.parametrize("when", ["opened", "opened a moment later", "never opened"])
 @pytest.mark.parametrize("drain", [True, False])
 def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: bool) -> None:
@@ -400,6 +422,7 @@ def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: 
         thread.start()
     until("the name is as before", lambda: path.is_file() and path.read_text() == "earlier", 10)
     until("nothing else is there", lambda: [one.name for one in tmp_path.iterdir()] == ["cl.ldif"], 10)
+    until("the guard has ended, too", lambda: guards(path) == [], 10)
     if when != "never opened":
         thread.join(10)
         assert done == (["whole"] if drain else [BrokenPipeError]), "an export of entries is read into nothing"
