@@ -234,6 +234,44 @@ def test_a_line_that_was_cut_was_not_done_yet(state: Path) -> None:
     dead.close()
 
 
+def test_ctrl_c_in_the_middle_of_a_record_does_not_keep_the_rest_from_being_crossed_out(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for cut in ("before", "after"):
+        journal = FlightJournal()
+        level = journal.note("level", "s1", before="1", during="2")
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                "workbench.journal.os.write" if cut == "before" else "workbench.journal.os.fsync", interrupted
+            )
+            with pytest.raises(KeyboardInterrupt):
+                journal.note("task", "s1", task="cn=x")
+        journal.settle(level)
+        left = journal.unsettled()
+        assert [one.what for one in left] == ["task"] * (cut == "after"), (
+            "put back, too: whether it was begun is not known"
+        )
+        for one in left:
+            journal.settle(one.number)
+        journal.close()
+        assert list(state.iterdir()) == []
+
+
+def test_ctrl_c_while_a_journal_is_made_leaves_none(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    journal = FlightJournal()
+    with monkeypatch.context() as patched:
+        patched.setattr("workbench.journal.os.fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            journal.note("level", "s1", before="1", during="2")
+    assert (journal.unsettled(), list(state.iterdir())) == ([], [])
+
+
 def test_without_a_journal_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
