@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -590,6 +591,28 @@ def test_instances_are_found_under_a_prefix(tmp_path: Path, monkeypatch: pytest.
     by_url = server_at(Address(None, url="ldap://localhost:3890"))
     assert by_url.instance == found
     assert by_url.key == server_at(Address("x", instance="first")).key, "one server, however it is reached"
+
+
+def test_an_instance_under_a_prefix_is_started_by_the_tool_of_its_installation(tmp_path: Path) -> None:
+    there = tmp_path / "opt" / "etc" / "dirsrv"
+    there.mkdir(parents=True)
+    configured(there, "first", DSE)
+    told = tmp_path / "told"
+    tool = tmp_path / "opt" / "sbin" / "dsctl"
+
+    class Servers:
+        def instance(self, name: str) -> instances.Instance:
+            return instances.instance_named("first", there)
+
+        def answers(self, name: str) -> bool:
+            return told.exists()
+
+    assert Servers().instance("s1").tool("dsctl") == "dsctl", "that of the system"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\necho "$PREFIX $*" > {told}\n')
+    tool.chmod(0o700)
+    HANDS["start"].apply(Servers(), SimpleNamespace(server="s1"), {})  # type: ignore[arg-type]
+    assert told.read_text() == f"{tmp_path / 'opt'} first start\n"
 
 
 def test_state_is_private_and_below_the_home_without_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
