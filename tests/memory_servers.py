@@ -21,6 +21,7 @@ from workbench.collected.collecting import Access, Address
 from workbench.model import Problem
 from workbench.repairs.plans import Plan
 from workbench.systems.ds389.live.connection import Connection
+from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.site import DirectorySite
 from workbench.systems.ds389.native import REFRESH, agreement_dn, keep_alive_dn, replica_dn
 
@@ -550,8 +551,8 @@ class MemorySite(DirectorySite):
         with self.fleet.connected(self.at.get(name, name)) as ldap:
             yield Connection(self._reached[name].place, ldap)
 
-    def instance(self, name: str) -> str | None:
-        return name
+    def instance(self, name: str) -> Instance | None:
+        return Instance(name, None, None, None, None, None, None)
 
 
 class InTurn:

@@ -13,9 +13,11 @@ import sys
 import textwrap
 import time
 from collections import namedtuple
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -233,6 +235,44 @@ def test_a_line_that_was_cut_was_not_done_yet(state: Path) -> None:
     dead.close()
 
 
+def test_ctrl_c_in_the_middle_of_a_record_does_not_keep_the_rest_from_being_crossed_out(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for cut in ("before", "after"):
+        journal = FlightJournal()
+        level = journal.note("level", "s1", before="1", during="2")
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                "workbench.journal.os.write" if cut == "before" else "workbench.journal.os.fsync", interrupted
+            )
+            with pytest.raises(KeyboardInterrupt):
+                journal.note("task", "s1", task="cn=x")
+        journal.settle(level)
+        left = journal.unsettled()
+        assert [one.what for one in left] == ["task"] * (cut == "after"), (
+            "put back, too: whether it was begun is not known"
+        )
+        for one in left:
+            journal.settle(one.number)
+        journal.close()
+        assert list(state.iterdir()) == []
+
+
+def test_ctrl_c_while_a_journal_is_made_leaves_none(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    journal = FlightJournal()
+    with monkeypatch.context() as patched:
+        patched.setattr("workbench.journal.os.fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            journal.note("level", "s1", before="1", during="2")
+    assert (journal.unsettled(), list(state.iterdir())) == ([], [])
+
+
 def test_without_a_journal_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
@@ -365,6 +405,27 @@ def test_an_export_without_end_ends_when_its_reader_goes(
     journal.close()
 
 
+def guards(path: Path) -> list[str]:
+    """The processes that have this pipe to look after."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"\0{path}\0".encode() in (one / "cmdline").read_bytes():
+                found.append(one.name)
+    return found
+
+
+def test_a_pipe_that_nobody_opens_is_given_up_at_once(tmp_path: Path) -> None:
+    path, owner, journal = tmp_path / "cl.ldif", (os.geteuid(), os.getegid()), FlightJournal()
+    with pipes.pipe_at(path, owner, "it", None, 20, lambda: True, journal, drain=True) as tap:
+        until("the guard is there", lambda: len(guards(path)) == 1, 10)
+        assert tap.read() == b""
+        began = time.monotonic()
+    assert time.monotonic() - began < 5, "nothing is waited for"
+    assert (guards(path), list(tmp_path.iterdir())) == ([], [])
+    journal.close()
+
+
 @pytest.mark.parametrize("when", ["opened", "opened a moment later", "never opened"])
 @pytest.mark.parametrize("drain", [True, False])
 def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: bool) -> None:
@@ -400,6 +461,7 @@ def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: 
         thread.start()
     until("the name is as before", lambda: path.is_file() and path.read_text() == "earlier", 10)
     until("nothing else is there", lambda: [one.name for one in tmp_path.iterdir()] == ["cl.ldif"], 10)
+    until("the guard has ended, too", lambda: guards(path) == [], 10)
     if when != "never opened":
         thread.join(10)
         assert done == (["whole"] if drain else [BrokenPipeError]), "an export of entries is read into nothing"
@@ -529,6 +591,28 @@ def test_instances_are_found_under_a_prefix(tmp_path: Path, monkeypatch: pytest.
     by_url = server_at(Address(None, url="ldap://localhost:3890"))
     assert by_url.instance == found
     assert by_url.key == server_at(Address("x", instance="first")).key, "one server, however it is reached"
+
+
+def test_an_instance_under_a_prefix_is_started_by_the_tool_of_its_installation(tmp_path: Path) -> None:
+    there = tmp_path / "opt" / "etc" / "dirsrv"
+    there.mkdir(parents=True)
+    configured(there, "first", DSE)
+    told = tmp_path / "told"
+    tool = tmp_path / "opt" / "sbin" / "dsctl"
+
+    class Servers:
+        def instance(self, name: str) -> instances.Instance:
+            return instances.instance_named("first", there)
+
+        def answers(self, name: str) -> bool:
+            return told.exists()
+
+    assert Servers().instance("s1").tool("dsctl") == "dsctl", "that of the system"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\necho "$PREFIX $*" > {told}\n')
+    tool.chmod(0o700)
+    HANDS["start"].apply(Servers(), SimpleNamespace(server="s1"), {})  # type: ignore[arg-type]
+    assert told.read_text() == f"{tmp_path / 'opt'} first start\n"
 
 
 def test_state_is_private_and_below_the_home_without_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,16 @@ class Journal:
         self.records, self._torn = _read(path, begins)
         self._begun = self._broken = False
 
+    @property
+    def broken(self) -> bool:
+        """True if the writing of a record was interrupted: only a journal that is read anew knows how much of it is there."""
+        return self._broken
+
+    @property
+    def begun(self) -> bool:
+        """True if a run has begun with this object."""
+        return self._begun
+
     def append(self, what: str, plan: str, **fields: Any) -> Record:
         """Write one record, and return it as it will be read again; raises Problem if it may not be on the disk.
 

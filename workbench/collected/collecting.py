@@ -326,12 +326,8 @@ def _appearing(into: Path, limits: Limits) -> Iterator[Path]:
     journal = FlightJournal()
     folder = into.parent / f".{into.name}.{secrets.token_hex(6)}"
     try:
-        noted = journal.note(_FOLDER, str(folder))
+        journal.note(_FOLDER, str(folder))
         folder.mkdir(mode=0o700)
-    except BaseException:
-        journal.close()
-        raise
-    try:
         yield folder
         try:
             os.replace(folder, into)
@@ -343,9 +339,7 @@ def _appearing(into: Path, limits: Limits) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
-        if not folder.exists():
-            journal.settle(noted)
-        journal.close()
+        _close(journal)
 
 
 def _remove_abandoned() -> None:
@@ -354,9 +348,15 @@ def _remove_abandoned() -> None:
         for one in journal.unsettled():
             if one.what == _FOLDER:
                 shutil.rmtree(one.where, ignore_errors=True)
-                if not Path(one.where).exists():
-                    journal.settle(one.number)
-        journal.close()
+        _close(journal)
+
+
+def _close(journal: FlightJournal) -> None:
+    """Cross out the folders that are not there any more, and let go of the journal."""
+    for one in journal.unsettled():
+        if one.what == _FOLDER and not Path(one.where).exists():
+            journal.settle(one.number)
+    journal.close()
 
 
 _EACH = "each collection has its own"

@@ -71,6 +71,7 @@ class FlightJournal:
     def unsettled(self) -> list[InFlight]:
         """What is not crossed out, the last first: things are put back in the opposite order."""
         with self._lock:
+            self._read_again_if_broken()
             records = self._journal.records if self._journal else []
             ended = {record["of"] for record in records if record["what"] == _END}
             return [
@@ -97,11 +98,20 @@ class FlightJournal:
             except OSError as error:
                 do = "set XDG_STATE_HOME to a folder that can be written"
                 raise Problem(f"the journal cannot be written: {error.strerror}", str(self._path or ""), do) from None
+        self._read_again_if_broken()
         assert self._journal
+        if not self._journal.begun:
+            self._journal.append(_BEGIN, "")
         return self._journal
+
+    def _read_again_if_broken(self) -> None:
+        """Ctrl-C, or a full disk, may have come in the middle of a record. What is in flight has to be put back all the same."""
+        if self._journal and self._journal.broken and self._path:
+            self._journal = Journal(self._path, (_BEGIN,))
 
     def _take(self, path: Path, flags: int) -> None:
         """Lock the file; raises BlockingIOError if its run is alive, FileNotFoundError if it is gone."""
+        made = not path.exists()
         held = os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o600)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -110,6 +120,9 @@ class FlightJournal:
             self._journal = Journal(path, (_BEGIN,))
             self._journal.append(_BEGIN, "")
         except BaseException:
+            if made:
+                with suppress(OSError):
+                    path.unlink()
             os.close(held)
             self._journal = None
             raise

@@ -155,7 +155,8 @@ class Start(_Plain):
             raise Problem(f"{step.server} does not answer, and is no instance of this machine", "", do)
         try:
             subprocess.run(
-                ["dsctl", instance, "start"],
+                [instance.tool("dsctl"), instance.name, "start"],
+                env=instance.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -163,7 +164,7 @@ class Start(_Plain):
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise Problem(f"dsctl {instance} start: {error}", "", "start it by hand, then resume") from None
+            raise Problem(f"dsctl {instance.name} start: {error}", "", "start it by hand, then resume") from None
         end = time.monotonic() + self.SECONDS
         while not servers.answers(step.server):
             if time.monotonic() > end:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,18 @@ class Instance:
         """Where its installation is: `/` unless its folder is in some `PREFIX/etc/dirsrv`."""
         above = self.configuration.parent.parent
         return above.parents[1] if above.parts[-2:] == _WITHIN.parts else Path("/")
+
+    def tool(self, name: str) -> str:
+        """The command of that name of its installation, if that is under a prefix and has it; else that of the system."""
+        if self.prefix == Path("/"):
+            return name
+        folders = [str(self.prefix / folder) for folder in ("sbin", "usr/sbin", "bin", "usr/bin")]
+        return shutil.which(name, path=os.pathsep.join(folders)) or name
+
+    def environment(self) -> dict[str, str]:
+        """In which its tools find it."""
+        under = {} if self.prefix == Path("/") else {"PREFIX": str(self.prefix)}
+        return {**os.environ, **under}
 
     def owner(self) -> tuple[int, int]:
         """The user and the group that the server runs as: the errors log is its own, and so is the folder of its exports."""

@@ -59,11 +59,19 @@ for name in (path, made):
         os.unlink(name)
 if os.path.lexists(aside) and not os.path.lexists(path):
     os.rename(aside, path)
-while drained > 0 and select.select([2], [], []):
-    data = os.read(2, 1 << 20)
-    drained = drained - len(data) if data else 0
+while drained > 0:
+    try:
+        data = os.read(2, 1 << 20)
+    except BlockingIOError:
+        select.select([2], [], [])
+        continue
+    if not data:
+        break
+    drained -= len(data)
 """
-"""Its standard input ends when this process does; the pipe is its standard error."""
+"""Its standard input ends when this process does; the pipe is its standard error.
+
+It reads before it waits: of a pipe that nobody ever opened, `select` never tells an end."""
 
 _GRACE = 5
 """Seconds that a server is given to open the pipe that it was told of."""

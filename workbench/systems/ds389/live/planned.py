@@ -18,6 +18,7 @@ from workbench.systems.ds389.formats.vectors import READ_ONLY, vector_rows
 from workbench.systems.ds389.live import connection as ldap
 from workbench.systems.ds389.live.connection import BELOW, Connection
 from workbench.systems.ds389.live.entries import entry_of, values_of
+from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.reached import REPLICAS, Reached, host_named, known_as, server_at, vector_of
 from workbench.systems.ds389.native import LOGINS
 
@@ -85,10 +86,9 @@ class PlannedServers:
         except Problem:
             return False
 
-    def instance(self, name: str) -> str | None:
-        """The name of the instance of this machine that the server is."""
-        found = self._reached[name].instance
-        return found.name if found else None
+    def instance(self, name: str) -> Instance | None:
+        """The instance of this machine that the server is."""
+        return self._reached[name].instance
 
     def identity(self, suffix: str | None, name: str) -> tuple[str | None, str | None]:
         """The origin of the changes made there, and the generation of its data."""
