@@ -78,7 +78,7 @@ def summed(found: Row) -> dict[str, Any]:
     failing = failing_rows(found)
     return {
         **counted,
-        "roots": roots_of((one["code"], one.get("root", "")) for one in found["findings"]),
+        "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
         "failing": failing,
         "stuck_behind_failing": all_behind(
             (row for row in found["pending"] if not (row["suppliers"] or row.get("through"))),

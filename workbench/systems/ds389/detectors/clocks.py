@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 _TIME_SKEW, _NO_CSN = 2, 8
 """Codes of the last session: the other side's CSNs are too far away; the supplier cannot make a CSN itself."""
 _LEAST = timedelta(seconds=HEALTH_LEVELS[-1][0])
-_CLOSE = timedelta(minutes=1)
+_CLOSE = timedelta(seconds=20)
 
 
 @dataclass
 class Skew:
     """What is wrong with the clock of one server, or with the CSNs that it made by it.
 
-    clock      how far its clock is ahead of the moment of reading; None: not at all, or not known
-    positions  how far its own last CSN lies ahead of the newest time in its files
+    clock      how far its clock was ahead when it was read; None: not at all, or not known
+    positions  how far its own last CSN lay ahead of that moment, or of what it logged itself
     last       that CSN, and when it lies
+    pulled     CSNs of others that it holds are ahead, too: its own may have been pulled along
     refusing   the links over which sessions fail for it
     stopped    when it said that it makes no more CSNs, and how far these would have to lie ahead, in seconds
     """
@@ -45,6 +46,7 @@ class Skew:
     clock: timedelta | None = None
     positions: timedelta = timedelta(0)
     last: tuple[str, datetime] | None = None
+    pulled: bool = False
     refusing: list[Mapping[str, Any]] = field(default_factory=list)
     stopped: tuple[datetime, int] | None = None
     evidence: list[dict[str, Any]] = field(default_factory=list)
@@ -56,58 +58,80 @@ class Skew:
 
 
 def server_clocks(situation: Situation) -> Iterator[Finding]:
-    """One finding for each server whose clock is, or was, hours ahead of the others."""
+    """One finding for each server whose clock is, or was, hours ahead; for all together where nothing tells whose it was."""
     found = skews(situation)
-    most = max((one.ahead for one in found), default=timedelta(0))
-    for one in found:
+    blamed = [one for one in found if one.clock] or [one for one in found if not one.pulled]
+    for one in blamed:
         # A clock that is ahead pulls the CSNs of all servers along that accept its changes: they are not to blame.
-        if one.clock is None and any(other.clock for other in found if other is not one):
-            continue
-        if one.ahead + timedelta(minutes=1) >= most:
-            yield _finding(situation, one, [other for other in found if other is not one and other.clock is None])
+        yield _finding(situation, one, [other for other in found if other not in blamed])
+    if found and not blamed:
+        yield _of_all(found)
 
 
 def skews(situation: Situation) -> list[Skew]:
-    """The servers whose clock or whose own CSNs are ahead by hours."""
+    """The servers whose clock or whose own CSNs are ahead by hours.
+
+    That takes a moment to hold them against: when the server was read, or when it said itself that its CSNs are too far ahead.
+    The newest line of a log is none, for a server may have been silent since.
+    """
     newest = situation.newest()
     readings = {one.server: one for one in situation.topology.readings}
-    statuses = situation.statuses()
-    found = []
+    moment, found = situation.topology.system.moment, []
     for server in sorted({one.server for one in situation.topology.replicas}):
-        at = newest.get(server)
+        one, reading = Skew(server, stopped=_stopped(situation, server)), readings.get(server)
+        at, its = (reading.ended if reading else one.stopped and one.stopped[0]), newest.get(server)
         if at is None:
             continue
-        one = Skew(server)
-        if server in readings and _right_when_read(situation, readings[server]):
-            at = readings[server].ended  # later lines are of before its clock was set back
-        elif server in readings and at - readings[server].ended >= _LEAST:
-            one.clock = at - readings[server].ended
-            one.evidence.append(
-                {"server": server, "read_at": readings[server].ended.isoformat(), "its_time": at.isoformat()}
-            )
+        if reading and its and its - at >= _LEAST and not _right_when_read(situation, reading):
+            one.clock = its - at
+            one.evidence.append({"server": server, "read_at": at.isoformat(), "its_time": its.isoformat()})
         for replica in situation.topology.replicas:
-            own = replica.vector.get(replica.origin or "") if replica.server == server else None
-            last = max((own and own.max) or "", replica.later.get(replica.origin or "", "")) if own else ""
-            made = situation.topology.system.moment(last) if last else None
-            if made and made - at >= _LEAST and made - at > one.positions:
-                one.positions = made - at
-            if made and (one.last is None or made > one.last[1]):
-                one.last = last, made
+            if replica.server != server:
+                continue
+            tops = {
+                origin: max(span.max or "", replica.later.get(origin, "")) for origin, span in replica.vector.items()
+            }
+            leads = {origin: (top, made) for origin, top in tops.items() if (made := moment(top) if top else None)}
+            own = leads.get(replica.origin or "")
+            if own and (one.last is None or own[1] > one.last[1]):
+                one.last, one.positions = own, max(own[1] - at, timedelta(0))
+            one.pulled |= any(made - at >= _LEAST for origin, (_, made) in leads.items() if origin != replica.origin)
         if one.ahead < _LEAST or one.last is None:
             continue
         one.evidence.append({"server": server, "position": one.last[0], "position_at": one.last[1].isoformat()})
-        one.stopped = _stopped(situation, server)
-        ends = {
-            (link.supplier, link.suffix, link.name): (link.supplier, link.consumer) for link in situation.topology.links
-        }
-        one.refusing = [
-            {"link": key[2], "suffix": key[1], "server": key[0], "status": row.get("status")}
-            for key, row in sorted(statuses.items(), key=str)
-            if server in ends.get(key, (key[0],))
-            and (row.get("status_code") == _TIME_SKEW or (row.get("status_code") == _NO_CSN and key[0] == server))
-        ]
+        one.refusing = _refusing(situation, server)
         found.append(one)
     return found
+
+
+def _refusing(situation: Situation, server: str) -> list[Mapping[str, Any]]:
+    """The links of the server, to it or from it, over which sessions fail because of clocks."""
+    ends = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
+    return [
+        {"link": key[2], "suffix": key[1], "server": key[0], "status": row.get("status")}
+        for key, row in sorted(situation.statuses().items(), key=str)
+        if server in (key[0], ends.get(key))
+        and (row.get("status_code") == _TIME_SKEW or (row.get("status_code") == _NO_CSN and key[0] == server))
+    ]
+
+
+def _of_all(found: list[Skew]) -> Finding:
+    """Where the CSNs of several servers are ahead, and nothing tells by whose clock."""
+    most = max(found, key=lambda one: one.ahead)
+    names = ", ".join(one.server for one in found)
+    return Finding(
+        "CLOCK_AHEAD",
+        _grade(most.ahead),
+        f"the last CSNs that {names} made lie up to {_days(most.ahead)} ahead of the moment at which they were read; a clock was "
+        "ahead, and what was collected does not tell whose: the others' CSNs were pulled along",
+        evidence=first_few([row for one in found for row in one.evidence]),
+        root=f"the CSNs of {names} lie up to {_days(most.ahead)} ahead" if _grade(most.ahead) == "error" else "",
+        fix=(_CLOCK,),
+    )
+
+
+def _grade(ahead: timedelta) -> str:
+    return next((grade for seconds, grade in HEALTH_LEVELS if ahead.total_seconds() >= seconds), "info")
 
 
 def _right_when_read(situation: Situation, reading: Reading) -> bool:
@@ -134,7 +158,7 @@ def _stopped(situation: Situation, server: str) -> tuple[datetime, int] | None:
 def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
     assert one.last is not None, "a server without own changes is not looked at"
     much, server = _days(one.ahead), one.server
-    grade = next((grade for seconds, grade in HEALTH_LEVELS if one.ahead.total_seconds() >= seconds), "info")
+    grade = _grade(one.ahead)
     # CSNs may lie a day ahead of the clock, no more.
     opens = one.last[1] - FURTHEST
     beyond = one.ahead > FURTHEST
