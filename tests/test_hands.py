@@ -86,7 +86,8 @@ def test_looking_writes_nothing_at_any_time(kind: str, tmp_path: Path, monkeypat
 
     look()
     for number in range(len(plan.steps)):
-        apply(plan, servers, tmp_path, resume=number > 0, most_steps=1)
+        if state_of(tmp_path, plan).state != FINISHED:  # a deletion and the addition behind it are done by one run
+            apply(plan, servers, tmp_path, resume=number > 0, most_steps=1)
         look()
     assert state_of(tmp_path, plan).state == FINISHED or apply(plan, servers, tmp_path, resume=True).state == FINISHED
     assert all(row["kept"] for row in servers.kept())

@@ -49,8 +49,8 @@ def plan(
 ) -> None:
     """Plan the repair of a CASE: from its findings to steps, each with its exact commands, proven on a model.
 
-    Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: something
-    is left that no proven way mends.
+    Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: a
+    finding of warning or above is left that the plan does not mend; it is named under "Not mended by this plan".
     """
     from workbench.cases.case import Case
     from workbench.cli.diagnosis import kept_of
@@ -75,7 +75,7 @@ def plan(
             click.echo(f"\nplan: {printable(str(case.folder / NAME))}")
         if bundle:
             click.echo(f"bundle: {printable(str(bundle))}")
-    if made.unmended:
+    if made.unmended or made.left:
         raise click.exceptions.Exit(1)
 
 

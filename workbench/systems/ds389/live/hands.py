@@ -22,7 +22,7 @@ from workbench.model import Problem
 from workbench.repairs.plans import Step
 from workbench.repairs.repairing import EndedBadly, PlanFailed
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.live.connection import Connection
+from workbench.systems.ds389.live.connection import BELOW, Connection
 from workbench.systems.ds389.live.entries import (
     NOT_BY_USERS,
     addition,
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 Memo = Mapping[str, Any]
 
-_POLL = 0.2
+_POLL, _ARRIVES = 0.2, 15.0
+"""Seconds between two looks, and those in which what a server wrote has to have arrived everywhere."""
 _TASK_AGAIN = "see its errors log; the server keeps the task for five minutes, after that resume begins it again"
 _MODIFIED = "modifyTimestamp"
 
@@ -252,46 +253,73 @@ class Rewrite(_Plain):
         yield from servers.unlike(step.suffix, step.details["level"], step.details["dn"], _names(step), whole=False)
 
 
-class Recreate(_Plain):
-    """An entry is deleted and added again. Between the two its values are in its tombstone, secrets included."""
+class Delete(_Plain):
+    """An entry is deleted, to be added again. Until it is, its values are in its tombstone, secrets included."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
-        """The entry has to be the same, with the values that the plan shows, and nothing below it."""
+        """The entry has to be the same, with the values that the plan shows, and the deletion has to reach every server."""
         with servers.connected(step.on) as server:
             entry = entry_of(server, step.details["dn"])
-            if entry is None and begun:
-                return  # the first half is done
         if entry is not None and (entry.text("numSubordinates") or "0") != "0":
             yield f"{step.details['dn']} has entries below it by now: it cannot be deleted"
         yield from _not_the_entry(servers, step, step.details["values"])
         yield from _later_elsewhere(servers, step, set())
+        yield from _conflicts(servers, step)
+        yield from _out_of_reach(servers, step)
 
     def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
-        """The unique ID that the entry had: one that somebody else added in its place is not our work."""
+        """The unique ID that the entry had: what somebody else deleted before is not ours to add again."""
         with servers.connected(step.on) as server:
             entry = entry_of(server, step.details["dn"])
         return {"entry": entry.text("nsUniqueId") if entry else None}
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
-        """True if the entry is there under another unique ID than before."""
+        """True if the entry was there before, and is gone, under whatever name."""
+        if memo["entry"] != step.details["entry"]:
+            return False
         with servers.connected(step.on) as server:
-            entry = entry_of(server, step.details["dn"])
-        return entry is not None and entry.text("nsUniqueId") not in (step.details["entry"], memo["entry"])
+            return not _with_unique(server, step)
 
     def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
-        """Delete, unless that is done, and add."""
+        """Delete, if all that is not shown can be read now: of a tombstone it can be read as well."""
+        dn = step.details["dn"]
+        with servers.connected(step.on) as server:
+            entry = entry_of(server, dn, _names(step))
+            shown = values_of(entry, _names(step)) if entry else {}
+            if unseen := [name for name in step.details["hidden"] if not shown.get(name.lower())]:
+                raise _unseen(step, unseen)
+            server.send(delete(dn))
+
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
+        """No server has it, and every server claims its deletion: only then may it be added again."""
+        yield from servers.lagging(step, step.details["level"], servers.origin(step.suffix, step.on))
+        yield from _still_there(servers, step)
+
+
+class Add(_Plain):
+    """The entry that was deleted is added again, from its tombstone."""
+
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
+        """No server may have the old entry: it would keep both."""
+        return _still_there(servers, step)
+
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
+        """True if the entry is there under another unique ID than before, by whomever."""
+        with servers.connected(step.on) as server:
+            entry = entry_of(server, step.details["dn"])
+        return entry is not None and entry.text("nsUniqueId") != step.details["entry"]
+
+    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
+        """Add what its tombstone has."""
         dn, unique = step.details["dn"], step.details["entry"]
         with servers.connected(step.on) as server:
-            there = entry_of(server, dn, _names(step))
-            entry = there or tombstone_of(server, step.suffix or "", unique, _names(step))
+            entry = tombstone_of(server, step.suffix or "", unique, _names(step))
             if entry is None:
                 do = "add the entry by hand with the values that the plan shows, set its secrets again, and resume"
                 raise Problem(f"{dn} is deleted, and its tombstone is purged", step.on, do)
             shown = values_of(entry, _names(step))
             if unseen := [name for name in step.details["hidden"] if not shown.get(name.lower())]:
                 raise _unseen(step, unseen)
-            if there is not None:
-                server.send(delete(dn))
             try:
                 server.send(addition(dn, entry))
             except Problem as problem:
@@ -299,9 +327,47 @@ class Recreate(_Plain):
                 raise Problem(f"{dn} is deleted and was not added again: {problem.what}", problem.where, do) from None
 
     def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
-        """Every server has the entry with the same values."""
-        yield from servers.lagging(step, step.details["level"])
+        """Every server has the entry with the same values, and none has two of them."""
+        yield from servers.lagging(step, step.details["level"], servers.origin(step.suffix, step.on))
         yield from servers.unlike(step.suffix, step.details["level"], step.details["dn"], _names(step))
+        yield from _conflicts(servers, step)
+
+
+def _with_unique(server: Connection, step: Step) -> bool:
+    """True if the server has the entry, not only its tombstone, wherever it was moved."""
+    match = f"(nsUniqueId={step.details['entry']})"
+    return bool(server.search(step.suffix or "", BELOW, match, ("nsUniqueId",), absent=True))
+
+
+def _still_there(servers: PlannedServers, step: Step) -> Iterable[str]:
+    """The servers that have the deleted entry."""
+    for name in step.details["level"]:
+        with servers.connected(name) as server:
+            if _with_unique(server, step):
+                yield f"{name} still has {step.details['dn']}, which {step.on} has deleted"
+
+
+def _conflicts(servers: PlannedServers, step: Step) -> Iterable[str]:
+    """The servers that have another entry of the same name set aside."""
+    dn = step.details["dn"].lower()
+    for name in step.details["level"]:
+        for entry in servers.conflicts(step.suffix, name):
+            if dn in (entry.text("nsds5ReplConflict") or "").lower():
+                yield f"{name} has a conflict entry of {step.details['dn']}: {entry.dn}"
+
+
+def _out_of_reach(servers: PlannedServers, step: Step) -> Iterable[str]:
+    """The servers that do not get what the server writes: they would keep an entry that it deletes."""
+    rid = servers.origin(step.suffix, step.on) or ""
+    own, end = servers.own(step) or "", time.monotonic() + _ARRIVES
+    while True:
+        vectors = servers.vectors(step.suffix)
+        late = [name for name in step.details["level"] if vectors.get(name, {}).get(rid, "") < own]
+        if not late or time.monotonic() > end:
+            break
+        time.sleep(_POLL)
+    for name in late:
+        yield f"{name} has not got what {step.on} wrote up to {own}: a deletion would not reach it"
 
 
 class Initialise(_Plain):
@@ -345,7 +411,16 @@ class Initialise(_Plain):
             yield from super().shortfall(servers, step, memo)
 
     def _stranded_since(self, servers: PlannedServers, step: Step) -> Iterable[str]:
-        """What the server got since the plan, and nobody else has, no file of the plan holds: accepted progress or not."""
+        """What the server got since the plan, and nobody else has, no file of the plan holds: accepted progress or not.
+
+        What it wrote just now, if only to its keep-alive entry, is given the time to arrive elsewhere.
+        """
+        end = time.monotonic() + _ARRIVES
+        while (found := list(self._only_there(servers, step))) and time.monotonic() < end:
+            time.sleep(_POLL)
+        return found
+
+    def _only_there(self, servers: PlannedServers, step: Step) -> Iterable[str]:
         vectors, planned = servers.vectors(step.suffix), servers.planned(step.suffix, step.server)
         for origin, now in sorted(vectors.get(step.server, {}).items()):
             others = (held.get(origin, "") for name, held in vectors.items() if name != step.server)
@@ -475,7 +550,8 @@ HANDS: Mapping[str, Hand] = {
     "start": Start(),
     "save": Save(),
     "rewrite": Rewrite(),
-    "recreate": Recreate(),
+    "delete": Delete(),
+    "add": Add(),
     "initialise": Initialise(),
     "feed": Feed(),
     "unfeed": Unfeed(),
