@@ -8,6 +8,9 @@ next change that it lacks. So a change may come by several paths, and in another
     s3 -> s2            s2 still has the old ann: it keeps both, as a conflict, and its vector covers the deletion now
     s1 -> s2            nothing: the deletion never comes to s2
 
+To wait before the addition is not enough where clients write meanwhile: any later change of s1 that s3 passes on does the same.
+It is enough where the server that lacks the entry feeds no other one.
+
 What is covered: at most `MOST_SERVERS` servers that run, links that run, the acts of a repair on one entry, and so many changes
 of clients at any supplier and moment, to other entries or to the same one. What is not: clocks that disagree, servers that stop,
 links that fail, refusals for other reasons than that the entry is absent.
@@ -217,9 +220,13 @@ def _taken(server: _Server, number: int, change: _Change) -> _Server:
 
 def _worse(shape: Shape, state: _State) -> tuple[int, str] | None:
     """A server that has less than it had, or an entry twice, now that nothing moves any more."""
+    stuck = state.acts < len(shape.acts) and state.acts > 0
     for number, one in enumerate(state.servers):
         if one.aside:
-            return number, "keeps both entries, as a conflict"
+            return number, "keeps the old entry and the new one, as a conflict"
+        if stuck and any(which == OLD for which, _, _ in one.entries):
+            return number, "never gets the deletion, and the entry is gone elsewhere"
+    for number, one in enumerate(state.servers):
         if not one.entries and not (shape.whole and number in shape.without):
             return number, "has lost the entry"
         if one.entries and _content(one) < one.had:
