@@ -14,6 +14,7 @@ import pytest
 from case_samples import everything
 from click.testing import CliRunner
 from collected import SHARED, needs_collected_files
+from hand_plans import recreate
 from mending_checks import model_of
 from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, models, planned
 from planning_samples import ALL, MADE, OWN, agreement, case_of, server
@@ -320,8 +321,9 @@ def test_a_script_ends_before_it_sends_what_stands_for_a_password(tmp_path: Path
 
 
 def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp_path: Path) -> None:
-    plan = planned(planning, "missed, another way")
-    step = next(step for step in plan.steps if step.details["hidden"])
+    plan = recreate().plan
+    (step,) = (step for step in plan.steps if step.repair == "add")
+    assert step.details["hidden"]
     write_bundle(replace(plan, steps=(step,)), tmp_path / "bundle")
     script = str(tmp_path / "bundle" / "repair.sh")
     ran = subprocess.run(["sh", script], input="s1\n", capture_output=True, text=True, check=False)

@@ -151,7 +151,7 @@ def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
 def _tell_what_stays(plan: Plan, ended: Standing) -> None:
     for step in plan.steps if plan.id == ended.plan else ():
         if step.key in ended.done:
-            way = f"to take it back: {step.undo}" if step.undo else "it cannot be taken back"
+            way = f"to take it back: {step.undo}" if step.undo else f"it cannot be taken back: {step.cannot_undo}"
             click.echo(one_cell(f"stays as it is: {step.key} on {step.on}; {way}"))
         elif step.key in ended.touched:
             click.echo(one_cell(f"may be done, or done in part, look at it: {step.key}: {step.says}; {step.risk}"))
