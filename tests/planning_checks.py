@@ -85,6 +85,15 @@ PLANS = {
         {"s3": (12, 0)},
         ways=("recreate",),
     ),
+    "missed, another way": Must(
+        "missed_behind_equal_vectors/2-during",
+        (("MISSED_CHANGE s3", "initialise-from-s2"),),
+        ("1-initialise-s3-from-s2",),
+        {**BY_HAND, **OVERTAKEN},
+        {("s3", "1"): 12},
+        {"s3": (12, 0)},
+        ways=("initialise-from-s2",),
+    ),
     "missed, a refused way": Must(
         "missed_behind_equal_vectors/2-during",
         (("MISSED_CHANGE s3", "initialise-from-s1"),),

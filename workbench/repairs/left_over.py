@@ -18,6 +18,9 @@ from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.plans import HIDDEN, MISSED, PENDING, Need, Step
 
 SEVERE = ("warning", "error")
+STRANDED = "STRANDED_CHANGE"
+WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
+"""Codes of findings that say why nothing arrives at a server."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,14 @@ class Taken:
     chosen    needs and the ways that were chosen for them
     told      needs that are left, each with a sentence of its own
     restored  (server, position) of single changes that arrive
-    after     (server, suffix) -> what is missing and pending there when all is done
+    before    (server, suffix) -> what is missing and pending there now; `after`: when all is done
     """
 
     chosen: Sequence[tuple[Need, str]]
     told: Collection[Need]
     steps: Sequence[Step]
     restored: Collection[tuple[str, str]]
+    before: Mapping[tuple[str, str | None], Mapping[str, Any]]
     after: Mapping[tuple[str, str | None], Mapping[str, Any]]
     mends: Mapping[str, Collection[str]]
 
@@ -45,7 +49,7 @@ def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> li
         if one.severity not in SEVERE or one.overruled_by or _told(one, taken) or _mended(one, shown, taken):
             continue
         where = one.link or one.server or (f"origin {one.origin}" if one.origin else "")
-        places = lines.setdefault((one.code, _reason(one)), [])
+        places = lines.setdefault((one.code, _reason(one, taken)), [])
         if where and where not in places:
             places.append(where)
     return [
@@ -53,9 +57,13 @@ def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> li
     ]
 
 
-def _reason(one: Finding) -> str:
+def _reason(one: Finding, taken: Taken) -> str:
+    saved = [step for step in taken.steps if step.server == one.server and any(x["do"] == "save" for x in step.effects)]
+    if one.code == STRANDED and saved:
+        files = ", ".join(str(step.details["file"]) for step in saved)
+        return f"the plan writes these changes to {files}; send what is still right to a supplier yourself"
     do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
-    return f"no step of a plan mends this{f'; what to do: {do}' if do else ', see the finding'}"
+    return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
 
 
 def _told(one: Finding, taken: Taken) -> bool:
@@ -91,11 +99,13 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
                 and one.code == "LINK_DISABLED"
             ):
                 return True
-    if one.items and one.code not in (MISSED, HIDDEN, PENDING):
-        return all((server, item) in taken.restored for server in about for item in one.items)
+    rows = [(key, row) for key, row in taken.after.items() if key[0] in about and one.suffix in (None, key[1])]
+    level = bool(rows) and not any(row["missing"] or row["pending"] for _, row in rows)
     if one.code in (MISSED, HIDDEN, PENDING):
-        rows = [
-            row for (server, suffix), row in taken.after.items() if server in about and one.suffix in (None, suffix)
-        ]
-        return bool(rows) and not any(row["missing"] or row["pending"] for row in rows)
-    return False
+        return level
+    if one.code in WAITING_FOR:  # what waited there arrives, so a session begins again
+        waited = any(row["pending"] for key, row in taken.before.items() if key in dict(rows))
+        return bool(taken.chosen) and level and waited
+    if one.items and one.code == STRANDED:
+        return set(one.items) <= {item for _, item in taken.restored}
+    return bool(one.items) and all((server, item) in taken.restored for server in about for item in one.items)

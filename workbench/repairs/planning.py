@@ -170,8 +170,8 @@ class _Planned:
 
     def _left(self) -> tuple[str, ...]:
         """The findings that stay as they are, one line each."""
-        after = {(row["server"], row["suffix"]): row for row in self.after}
-        taken = Taken(self.chosen, self.told, self.steps, self.restored, after, self.repairs.mends)
+        before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
+        taken = Taken(self.chosen, self.told, self.steps, self.restored, before, after, self.repairs.mends)
         return tuple(not_mended(self.findings, self.situation.topology, taken))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:

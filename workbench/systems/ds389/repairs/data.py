@@ -276,8 +276,8 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         f"that is so on {', '.join(everyone)}",
         risk=f"the entry is absent on every server until the next step has added it again; what a client writes to it on "
         f"another server before the deletion arrives there is lost; {groups}",
-        cannot_undo="the next step adds the entry again; if the plan is given up before that, add it by hand: its values, secrets "
-        "too, are in its tombstone until the purge delay is over",
+        cannot_undo="the next step adds the entry again; if the plan is given up before that, add it by hand: its values, "
+        "secrets too, are in its tombstone until the purge delay is over",
         commands=(ldapmodify(server),),
         sends=ldif([delete(there.dn)]),
         changes=2,
