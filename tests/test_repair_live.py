@@ -134,7 +134,9 @@ def test_restored_and_written_since(mesh: Mesh, tmp_path: Path) -> None:
         bench = Bench(mesh, tmp_path)
         planned = bench.mend(code=1)  # what only s3 has goes to a file, for a person to decide about
         assert any(way.startswith("initialise-from-") for way in chosen(planned))
-        assert any(one.startswith("STRANDED_CHANGE s3: the plan writes") for one in planned["left"]), planned["left"]
+        assert any(one.startswith("STRANDED_CHANGE s3: step 1-save-s3 saves") for one in planned["left"]), planned[
+            "left"
+        ]
     saved = (bench.case / "stranded-on-s3.ldif").read_text()
     assert dn("kept-1") in saved
     writes(mesh, "s3", *people("later-1"))

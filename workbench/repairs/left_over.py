@@ -60,8 +60,8 @@ def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> li
 def _reason(one: Finding, taken: Taken) -> str:
     saved = [step for step in taken.steps if step.server == one.server and any(x["do"] == "save" for x in step.effects)]
     if one.code == STRANDED and saved:
-        files = ", ".join(str(step.details["file"]) for step in saved)
-        return f"the plan writes these changes to {files}; send what is still right to a supplier yourself"
+        keys = ", ".join(step.key for step in saved)
+        return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
     do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
     return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
 
