@@ -76,7 +76,8 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
             name = one.config[dn].values["cn"][0].decode()
             on = one.config[dn].values.get("nsds5ReplicaEnabled", [b"on"]) == [b"on"]
             about = {"supplier": one.name, "consumer": link.consumer}
-            links.append(SimpleNamespace(**about, name=name, suffix=SUFFIX, address=f"{link.consumer}.test:389"))
+            where = {"suffix": SUFFIX, "address": f"{link.consumer}.test:389"}
+            links.append(SimpleNamespace(**about, name=name, enabled=on, runs=on, **where))
             running.append(SimpleNamespace(**about, runs=on, waits="" if link.asleep else None))
             statuses[one.name, SUFFIX, name] = {"excluded": excluded}
     servers = {

@@ -152,10 +152,10 @@ class Bench:
         assert code is None or done.exit_code == code, done.output
         return done
 
-    def mend(self, *options: str) -> Found:
+    def mend(self, *options: str, code: int = 0) -> Found:
         """Collect, plan and apply; once more where a server wrote to its keep-alive entry meanwhile, as people would."""
         for _ in range(4):
-            planned = self.collect().plan(*options)
+            planned = self.collect().plan(*options, code=code)
             done = self.apply(code=None)
             moved = "no longer as they were planned on" in done.output
             if done.exit_code == 4 and moved:  # half way: what came meanwhile is progress

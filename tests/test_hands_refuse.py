@@ -49,7 +49,7 @@ def vectors_changed(repair: Repair) -> Iterator[tuple[str, Mutation]]:
 
         return change
 
-    flows = any(step.details.get("flows") for step in repair.plan.steps[:1])
+    flows = any(step.details.get("flows") or step.details.get("compared") for step in repair.plan.steps[:1])
     for name in asked:
         for origin in repair.fleet.servers[name].vector:
             yield f"{name} back in {origin}", become(name, origin, csn(0, origin))

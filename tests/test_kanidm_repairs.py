@@ -419,7 +419,9 @@ def test_the_plan_is_rehearsed_and_nothing_is_applied_without_hands(tmp_path: Pa
     case = Case.create(tmp_path / "case")
     case.load([SAMPLES / "synth-offline8d"])
     run = CliRunner().invoke(main, ["plan", str(case.folder)])
-    assert run.exit_code == 0, run.output
+    assert run.exit_code == 1, run.output
+    left = run.output.partition("Not mended by this plan:\n")[2]
+    assert "STALLED_BUT_GREEN A: no step of this plan mends it" in left and "SUPPLIER_BEHIND" not in left
     rehearsed = CliRunner().invoke(main, ["apply", str(case.folder), "--on-copy"])
     assert rehearsed.exit_code == 0 and "2 of 2 applied" in rehearsed.output
     applied = CliRunner().invoke(main, ["apply", str(case.folder), "--confirm", "C"])

@@ -14,6 +14,7 @@ import pytest
 from case_samples import everything
 from click.testing import CliRunner
 from collected import SHARED, needs_collected_files
+from hand_plans import recreate
 from mending_checks import model_of
 from planning_checks import AT, PLANS, check_plan, diagnosed_once, loaded, models, planned
 from planning_samples import ALL, MADE, OWN, agreement, case_of, server
@@ -21,8 +22,12 @@ from slow_mending import Slow, Tie, World
 
 from workbench import Case, Problem
 from workbench.cli import main
+from workbench.diagnosing.diagnosis import situation_of
+from workbench.model import Finding
 from workbench.repairs import planning
 from workbench.repairs.bundles import write_bundle
+from workbench.repairs.left_over import Taken, not_mended
+from workbench.repairs.plan_text import plan_text
 from workbench.repairs.plans import ASKED_FOR, READ_THERE, Draft, Need, Plan, Step, View, as_json, read_plan
 from workbench.repairs.rehearsal import Rehearsal
 from workbench.repairs.repairing import FINISHED, apply
@@ -319,9 +324,43 @@ def test_a_script_ends_before_it_sends_what_stands_for_a_password(tmp_path: Path
     assert (ran.returncode, "write the password into 1-feed-s3-from-s2.ldif" in ran.stdout) == (4, True), ran
 
 
+LEFT = {
+    "purged": ("VECTOR_AHEAD_OF_LOG s1: no step of this plan mends it; what to do: find the change",),
+    "refused": ("APPLY_SKIPPED c2: no step of this plan mends it; what to do: repair the reason first",),
+    # What waited for s3 arrives: the anchors are there again, and what only s3 has is for a person to decide.
+    "restored": ("STRANDED_CHANGE s3: step 1-save-s3 saves these changes to a file; send what is still right",),
+    "stranded and saved": ("STRANDED_CHANGE s2: step 1-save-s2 saves",),
+    "stranded and not all known": ("STRANDED_CHANGE s1: no", "STRANDED_CHANGE s2: no", "VECTOR_AHEAD_OF_LOG s2: no"),
+    "half by itself": ("STRANDED_CHANGE s1: no",),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_warning_and_error_is_mended_or_named(name: str) -> None:
+    plan = planned(planning, name)
+    wanted = LEFT.get(name, ())
+    assert len(plan.left) == len(wanted) and all(map(str.startswith, plan.left, wanted)), plan.left
+    assert ("Nothing needs mending." in plan_text(plan)) == (not (plan.steps or plan.left or plan.open))
+    assert all(one in plan_text(plan).partition("Not mended by this plan:")[2] for one in plan.left)
+
+
+def test_what_is_overruled_is_not_left_and_equal_findings_are_one_line() -> None:
+    shown = situation_of(loaded(PLANS["cleaned"].source))[0].topology
+    fix = ({"repair": "set it right", "why": "", "caution": None},)
+    found = [Finding("CLOCK_AHEAD", "error", "", server=name, fix=fix) for name in ("s1", "s2")]
+    found += [
+        Finding("TRIM_STOPPED", "info", "", server="s1"),
+        Finding("DIVERGED", "error", "", server="s1", overruled_by="CLOCK_AHEAD"),
+    ]
+    nothing = Taken((), (), (), (), {}, {}, {})
+    (line,) = not_mended(found, shown, nothing)
+    assert line == "CLOCK_AHEAD s1, s2: no step of this plan mends it; what to do: set it right"
+
+
 def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp_path: Path) -> None:
-    plan = planned(planning, "missed, another way")
-    step = next(step for step in plan.steps if step.details["hidden"])
+    plan = recreate().plan
+    (step,) = (step for step in plan.steps if step.repair == "add")
+    assert step.details["hidden"]
     write_bundle(replace(plan, steps=(step,)), tmp_path / "bundle")
     script = str(tmp_path / "bundle" / "repair.sh")
     ran = subprocess.run(["sh", script], input="s1\n", capture_output=True, text=True, check=False)

@@ -131,6 +131,7 @@ FAULTS = [
     Fault(PLANNING, "    elif result.unsaid:", "    elif False:", "missing afterwards"),
     Fault(PLANNING, "    elif need.lacks and left == need.lacks:", "    elif False:", "nothing arrives"),
     Fault(PLANNING, "    elif left & result.left:", "    elif False:", "stays missing"),
+    Fault(PLANNING, "elif not draft.refused and (worse :=", "elif False and (worse :=", "every order of sessions"),
     Fault(PLANNING, "_rows(model, whole.restored,", "_rows(model, model.pending(),", "the promise"),
     Fault(PLANNING, "                self.unmended += 1\n", "", "what is left"),
     Fault(

@@ -100,8 +100,8 @@ def test_a_step_that_was_begun_and_given_up_is_to_be_looked_at(bench: Any) -> No
     refuses["add", dn_of("ann").lower()] = (65, 'missing attribute "uid"')
     assert typed("apply").exit_code == 4
     said = typed("resume", "--give-up").output
-    assert "may be done, or done in part, look at it: 1-recreate-on-s1: s1 deletes" in said
-    assert "its values are in its tombstone" in said and "stays as it is" not in said
+    assert "may be done, or done in part, look at it: 2-add-on-s1: s1 adds" in said
+    assert "stays as it is: 1-delete-on-s1" in said and "secrets too, are in its tombstone" in said
 
 
 def test_a_password_that_is_lacking_is_asked_for_before_anything_is_done(bench: Any, tmp_path: Path) -> None:

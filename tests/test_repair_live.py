@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from threading import Event, Thread
 
 import pyarrow.parquet as pq
 import pytest
@@ -51,7 +55,8 @@ def test_hidden_modifications_are_written_again(mesh: Mesh, tmp_path: Path) -> N
     assert "{PBKDF2" not in (bench.case / "journal.jsonl").read_text()
 
 
-def test_hidden_additions_are_deleted_and_added_if_that_is_asked_for(mesh: Mesh, tmp_path: Path) -> None:
+def test_what_feeds_others_is_initialised_and_not_mended_by_a_deletion(mesh: Mesh, tmp_path: Path) -> None:
+    """s3 would refuse the deletion and pass on what comes behind it: s2 would keep the old entry for good."""
     hide(
         mesh,
         *people("new-1"),
@@ -59,9 +64,63 @@ def test_hidden_additions_are_deleted_and_added_if_that_is_asked_for(mesh: Mesh,
     )
     password = mesh.read("s1", dn("new-1"))["userPassword"]
     bench = Bench(mesh, tmp_path)
-    assert chosen(bench.mend("--way", "recreate")) == ["recreate"]
+    planned = bench.mend("--way", "recreate")
+    (way,) = chosen(planned)
+    assert way.startswith("initialise-from-")
+    assert "never gets the deletion" in refused(planned)["recreate"]
     assert mesh.read("s3", dn("new-1"))["userPassword"] == password
     bench.verify()
+
+
+def test_hidden_additions_are_deleted_and_added_under_traffic_through_a_kill(tree: Mesh, tmp_path: Path) -> None:
+    """c2 feeds nobody, s1 and s2 are written to all the time: each entry is added once, and no server keeps two."""
+    names = [f"again-{number}" for number in range(3)]
+    tree.wait_equal()
+    with behind(tree, [("s1", "c2")]):
+        lost = writes(tree, "s1", *people(*names))
+        secret = f"dn: {dn(names[0])}\nchangetype: modify\nreplace: userPassword\nuserPassword: Canary-3\n"
+        lost += writes(tree, "s1", secret)
+        tree.wait_equal(["s1", "s2", "h1", "c1"])
+        tree.edit_vector("c2", "1", lost[-1])
+    writes(tree, "s1", *people("again-after"))
+    tree.wait_equal()
+    password = tree.read("s1", dn(names[0]))["userPassword"]
+    bench = Bench(tree, tmp_path).collect()
+    assert chosen(bench.plan("--way", "recreate")) == ["recreate"]
+    with traffic(tree, "s1", "s2"):
+        assert bench.killed_after(2)  # after the first entry is back, and before the plan is done
+        done = bench.apply(verb="resume")
+        assert "6 of 6 applied" in done.output
+    for name in names:
+        assert tree.read("c2", dn(name))["nsUniqueId"] == tree.read("s2", dn(name))["nsUniqueId"]
+    assert tree.read("c2", dn(names[0]))["userPassword"] == password
+    bench.verify()
+
+
+@contextmanager
+def traffic(mesh: Mesh, *servers: str) -> Iterator[None]:
+    """Clients add people on these servers, some each second, as long as the block runs."""
+    ended, failed = Event(), []
+
+    def write(server: str) -> None:
+        for number in count():
+            if ended.wait(0.3):
+                return
+            try:
+                mesh.write(server, people(f"traffic-{server}-{time.monotonic_ns()}-{number}")[0])
+            except AssertionError as error:
+                failed.append(error)
+
+    threads = [Thread(target=write, args=(server,)) for server in servers]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert not failed
 
 
 def test_restored_and_written_since(mesh: Mesh, tmp_path: Path) -> None:
@@ -73,8 +132,11 @@ def test_restored_and_written_since(mesh: Mesh, tmp_path: Path) -> None:
         mesh.restore("s3", "own-repair")
         writes(mesh, "s3", *people("kept-1"))
         bench = Bench(mesh, tmp_path)
-        planned = bench.mend()
+        planned = bench.mend(code=1)  # what only s3 has goes to a file, for a person to decide about
         assert any(way.startswith("initialise-from-") for way in chosen(planned))
+        assert any(one.startswith("STRANDED_CHANGE s3: step 1-save-s3 saves") for one in planned["left"]), planned[
+            "left"
+        ]
     saved = (bench.case / "stranded-on-s3.ldif").read_text()
     assert dn("kept-1") in saved
     writes(mesh, "s3", *people("later-1"))

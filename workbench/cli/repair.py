@@ -49,8 +49,8 @@ def plan(
 ) -> None:
     """Plan the repair of a CASE: from its findings to steps, each with its exact commands, proven on a model.
 
-    Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: something
-    is left that no proven way mends.
+    Nothing is written to any server. The plan goes into the case; read it, then `workbench apply CASE`. Exit code 1: a
+    finding of warning or above is left that the plan does not mend; it is named under "Not mended by this plan".
     """
     from workbench.cases.case import Case
     from workbench.cli.diagnosis import kept_of
@@ -75,7 +75,7 @@ def plan(
             click.echo(f"\nplan: {printable(str(case.folder / NAME))}")
         if bundle:
             click.echo(f"bundle: {printable(str(bundle))}")
-    if made.unmended:
+    if made.unmended or made.left:
         raise click.exceptions.Exit(1)
 
 
@@ -151,7 +151,7 @@ def resume(plan_file: Path, give_up: bool, **options: Any) -> None:
 def _tell_what_stays(plan: Plan, ended: Standing) -> None:
     for step in plan.steps if plan.id == ended.plan else ():
         if step.key in ended.done:
-            way = f"to take it back: {step.undo}" if step.undo else "it cannot be taken back"
+            way = f"to take it back: {step.undo}" if step.undo else f"it cannot be taken back: {step.cannot_undo}"
             click.echo(one_cell(f"stays as it is: {step.key} on {step.on}; {way}"))
         elif step.key in ended.touched:
             click.echo(one_cell(f"may be done, or done in part, look at it: {step.key}: {step.says}; {step.risk}"))

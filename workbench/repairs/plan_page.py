@@ -34,7 +34,7 @@ def page_of(plan: Plan) -> dict[str, Any]:
         "states": list(_states(plan)),
         "needs": [{"need": need, "courses": [_course(one) for one in mine]} for need, mine in needs.items()],
         "steps": [step_page(plan, step) for step in plan.steps],
-        "open": list(plan.open),
+        "open": [*plan.open, *plan.left],
     }
 
 

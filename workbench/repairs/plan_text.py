@@ -23,10 +23,11 @@ def plan_text(plan: Plan) -> str:
         parts.append(_positions(plan))
     if plan.steps:
         parts += [step_text(step, file_of(plan, step)) for step in plan.steps]
-    elif not plan.courses and not plan.unmended and not plan.open:
+    elif not plan.courses and not plan.unmended and not plan.open and not plan.left:
         parts.append("Nothing needs mending.")
-    if plan.open:
-        parts.append("Not mended by this plan:\n" + "\n".join(f"  {one_cell(one)}" for one in plan.open))
+    if plan.open or plan.left:
+        lines = (f"  {one_cell(one)}" for one in (*plan.open, *plan.left))
+        parts.append("Not mended by this plan:\n" + "\n".join(lines))
     return "\n\n".join(filter(None, parts))
 
 
@@ -52,7 +53,13 @@ def _positions(plan: Plan) -> str:
         for origin, position in one["vector"].items()
     ]
     table = aligned([("SERVER", "SUFFIX", "ORIGIN", "CLAIMS"), *rows])
-    return f"Each step is done only if the servers stand where they stood, or where the steps before have left them:\n{table}"
+    where = "Each step is done only if the servers stand where they stood, or where the steps before have left them."
+    if any(step.details.get("compared") for step in plan.steps):
+        where += (
+            "\nA step that writes an entry again, or fills a server, compares what it touches on all servers by itself: there "
+            "positions may have gone forward."
+        )
+    return f"{where}\n{table}"
 
 
 def _courses(plan: Plan) -> Iterator[str]:

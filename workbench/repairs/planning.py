@@ -21,6 +21,8 @@ from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.situation import Situation
 from workbench.model import Finding, Problem, System
 from workbench.repairs.choices import choices
+from workbench.repairs.left_over import Taken, not_mended
+from workbench.repairs.orders import made_worse
 from workbench.repairs.plans import (
     DEAD,
     DISABLED,
@@ -63,7 +65,6 @@ def plan(
         raise Problem("nothing can be planned: of no server it is known what it claims", case.name, do)
     for suffix in planned.suffixes:
         planned.mend(suffix, only)
-    planned.say_what_no_plan_mends()
     if unknown := set(ways) - planned.proposed:
         raise Problem(
             f"no way is named {printable(', '.join(sorted(unknown)))}",
@@ -113,6 +114,9 @@ class _Planned:
         self.after: list[dict[str, Any]] = []
         self.open: list[str] = []
         self.unmended = 0
+        self.chosen: list[tuple[Need, str]] = []
+        self.told: list[Need] = []
+        self.restored: set[tuple[str, str]] = set()
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
@@ -143,6 +147,7 @@ class _Planned:
             view = replace(view, model=self._mended(view, need))
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
         for need in self._needs(view):
+            self.told.append(need)
             if _bare(need) in passed:
                 self.unmended += 1
                 count = view.model.changes(need.lacks)
@@ -163,14 +168,11 @@ class _Planned:
                 f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
             )
 
-    def say_what_no_plan_mends(self) -> None:
-        """Where nothing is planned, the errors that were found all the same: else all would look well."""
-        errors = dict.fromkeys(
-            f"{one.code} {one.server or ''}".strip() for one in self.findings if one.severity == "error"
-        )
-        if errors and not self.courses and not self.open:
-            names = ", ".join([*errors][:3]) + (", ..." if len(errors) > 3 else "")
-            self.open.append(f"no plan is known for what was found ({names}): the findings say what to do")
+    def _left(self) -> tuple[str, ...]:
+        """The findings that stay as they are, one line each."""
+        before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
+        taken = Taken(self.chosen, self.told, self.steps, self.restored, before, after, self.repairs.mends)
+        return tuple(not_mended(self.findings, self.situation.topology, taken))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
         """All steps together, on the model as the case shows it: what they promise, and what is there afterwards.
@@ -185,6 +187,8 @@ class _Planned:
             count = model.changes(whole.unsaid)
             raise Problem(f"the steps together would hide {count:,} changes", str(suffix), "plan for one need: --for")
         self.promise += _rows(model, whole.restored, suffix, self.system)
+        single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
+        self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         done.go_on()
         self.after += _state(done, suffix)
 
@@ -377,6 +381,7 @@ class _Planned:
         if best is None:
             return view.model
         draft, _, after, _ = tried[best]
+        self.chosen.append((_bare(need), draft.way))
         assert after is not None, "a proven way was tried"
         for step in draft.steps:
             self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
@@ -429,6 +434,7 @@ class _Planned:
             self.unmended,
             tuple(self.repairs.checks(servers)) if self.steps else (),
             self.repairs.ending,
+            self._left(),
         )
 
 
@@ -483,6 +489,8 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         why = "on the model nothing of what is lacking arrives by it"
     elif left & result.left:
         why = f"on the model {view.model.changes(left & result.left):,} changes stay missing for good"
+    elif not draft.refused and (worse := made_worse(view.model, effects)):
+        why = f"in one order of sessions {worse}"
     else:
         return result, after, replace(course, proven=not draft.refused)
     return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))))

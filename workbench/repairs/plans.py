@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
@@ -131,6 +131,7 @@ class Plan:
     unmended   how many needs are left for which no proven way was found
     checks     native commands that show how the servers stand: to be run before and after
     ending     how the name of a file ends that holds what a step sends
+    left       the findings of warning and above that no chosen way mends, one line each, with the reason
     """
 
     case: str
@@ -147,6 +148,7 @@ class Plan:
     unmended: int = 0
     checks: tuple[tuple[str, ...], ...] = ()
     ending: str = "txt"
+    left: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -272,6 +274,7 @@ class Repairs:
     waiting codes of findings on a link that opens no session, though its consumer is behind
     healed  of what a server misses, what needs no repair any more: a later change brought the same
     also    what is to be mended on a model although nothing is lacking there
+    mends   way -> codes of findings about the server that it repairs, or a link to it, that are no longer true after it
     preamble  lines at the head of scripts that the commands rely on
     whole     all that a step sends, piece by piece, where the plan shows the beginning only
     """
@@ -285,6 +288,7 @@ class Repairs:
     waiting: frozenset[str] = frozenset()
     healed: Callable[[View, Need], frozenset[Lack]] = lambda view, need: frozenset()
     also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
+    mends: Mapping[str, Collection[str]] = field(default_factory=dict)
     preamble: str = ""
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)
 

@@ -53,6 +53,10 @@ PATIENCE = 600.0
 
 LONGEST_PAUSE = 5.0
 
+GOES_ON = ("flows", "compared", "finishes")
+"""Details of a step before which positions may have gone forward, whoever wrote: what was set free just now flows on; all that
+it touches is compared on all servers by itself; or it finishes what the step before it began."""
+
 
 class EndedBadly(Problem):
     """A step took effect and not the one that was to come: there is nothing to wait for."""
@@ -201,6 +205,8 @@ class _Brakes:
 
     def check(self, step: Step) -> None:
         self.look_for_stop()
+        if step.details.get("finishes"):  # between this step and the one before it, data is not as anybody wants it
+            return
         if self.most_steps is not None and self.steps >= self.most_steps:
             raise _Stop(f"this run has done {self.steps} steps, and may do no more")
         if self.most_changes is not None and step.changes == ALL:
@@ -300,13 +306,14 @@ class _Run:
             planned = self.plan.vectors(suffix)
             left = self.so_far.vectors.get(suffix, {})
             baseline = {server: left.get(server, held) for server, held in planned.items()}
+            # A part of the step may have taken effect, and what it sets free flows on to other servers.
+            progress = self.accept_progress or begun or any(step.details.get(one) for one in GOES_ON)
             allowed = Allowed(
-                # A part of the step may have taken effect, and what it sets free flows on to other servers.
-                progress=self.accept_progress or begun or bool(step.details.get("flows")),
+                progress=progress,
                 still=step.still,
                 down=step.details.get("down", ()),
                 ours=(step.server,) if begun else (),
-                origins={origin for held in planned.values() for origin in held} if begun else (),
+                origins=self._known_origins(suffix) if progress else (),
                 delivered=tuple(left.values()),
             )
             changed += not_as_planned(baseline, self.site.vectors(suffix), self._order, allowed)
@@ -318,6 +325,11 @@ class _Run:
         obstacles = self.site.obstacles(step, begun)
         if obstacles:
             raise Problem(f"the step may not be done now: {few(obstacles)}", f"step {step.key}", "mend that first")
+
+    def _known_origins(self, suffix: str | None) -> set[str]:
+        """Those in a vector of the plan, and those of the servers: each writes some time, if only to its keep-alive entry."""
+        mine = [one for one in self.plan.servers if one["suffix"] == suffix]
+        return {origin for one in mine for origin in (*one["vector"], one["origin"]) if origin}
 
     def _order(self, position: str) -> str | None:
         from workbench.systems import system_named  # its readers are loaded only if something has moved

@@ -307,6 +307,11 @@ def _rewrite(model: Model, server: str, lots: Iterable[int], entry: str | None, 
     model.write(server, lots, entry, creates)
 
 
+def _remove(model: Model, server: str, entry: str, everywhere: bool) -> None:
+    """The server deletes an entry; who lacks it refuses that and goes on. Servers are let run until nothing moves either way."""
+    model.write(server, (), entry)
+
+
 def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
@@ -405,6 +410,7 @@ EFFECTS: Mapping[str, Callable[..., None]] = {
     "start": _start,
     "write": _write,
     "rewrite": _rewrite,
+    "remove": _remove,
     "initialise": initialise,
     "forget": _forget,
     "skip": _skip,

@@ -374,6 +374,9 @@ class SetClock:
         yield Draft("set-clock", f"let {server} take its time from the network", (step,))
 
 
+_REFRESHED = ("REFRESH_REQUIRED", "SUPPLIER_BEHIND", "NO_OVERLAP", "DIVERGED", "UNRELATED_DATA")
+"""Codes of findings about a server that are no longer true once it has taken all data of another one."""
+
 REPAIRS = Repairs(
     (WriteAgain(), Refresh(), AutomaticRefresh(), WaitForPurge(), SetClock(), RestoreBackup(), RefreshBackwards()),
     _checks,
@@ -386,6 +389,7 @@ REPAIRS = Repairs(
     "refused.",
     stuck=_STUCK,
     also=_also,
+    mends={"refresh": _REFRESHED, "automatic-refresh": _REFRESHED},
     preamble=_PREAMBLE,
 )
 """In the order in which they are considered."""

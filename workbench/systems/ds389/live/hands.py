@@ -21,18 +21,8 @@ from workbench.journal import write_whole
 from workbench.model import Problem
 from workbench.repairs.plans import Step
 from workbench.repairs.repairing import EndedBadly, PlanFailed
-from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.live.connection import Connection
-from workbench.systems.ds389.live.entries import (
-    NOT_BY_USERS,
-    addition,
-    changes_of,
-    differing,
-    entry_of,
-    tombstone_of,
-    values_of,
-    written_by,
-)
+from workbench.systems.ds389.live.entries import entry_of
+from workbench.systems.ds389.live.entry_hands import ARRIVES, POLL, Add, Delete, Rewrite, last_own
 from workbench.systems.ds389.native import CREDENTIALS, ENABLED, REFRESH, delete
 
 if TYPE_CHECKING:
@@ -40,9 +30,7 @@ if TYPE_CHECKING:
 
 Memo = Mapping[str, Any]
 
-_POLL = 0.2
 _TASK_AGAIN = "see its errors log; the server keeps the task for five minutes, after that resume begins it again"
-_MODIFIED = "modifyTimestamp"
 
 
 class Hand(Protocol):
@@ -117,7 +105,7 @@ class Wake(_Plain):
 
     def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """The last change of its own before."""
-        return {"own": _last_own(servers, step)}
+        return {"own": last_own(servers, step)}
 
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if the server made any change since: whichever it was wakes its sessions as well."""
@@ -169,7 +157,7 @@ class Start(_Plain):
         while not servers.answers(step.server):
             if time.monotonic() > end:
                 raise Problem(f"{step.server} was started and does not answer", "", "look at its errors log")
-            time.sleep(_POLL)
+            time.sleep(POLL)
 
     def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """It has made no change since it was restored."""
@@ -213,98 +201,6 @@ class Save(_Plain):
             return None
 
 
-class Rewrite(_Plain):
-    """The present values of an entry are written once more."""
-
-    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
-        """The entry has to be the same, with the values that the plan shows, and they have to be the last ones."""
-        yield from _not_the_entry(servers, step, step.details["values"])
-        yield from _later_elsewhere(servers, step, {_base(name) for name in _names(step)})
-
-    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
-        """The last change of its own before."""
-        return {"own": _last_own(servers, step)}
-
-    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
-        """True if every one of the attributes was written by a later change of this server.
-
-        Emptying what is empty leaves no mark on the attribute: then that of the whole entry tells.
-        """
-        rid = servers.origin(step.suffix, step.on) or ""
-        filled = [name for name in _names(step) if step.details["values"].get(name) != []]
-        with servers.connected(step.on) as server:
-            written = written_by(server, step.details["dn"], rid)
-        return all(written.get(_base(name), "") > memo["own"] for name in filled or [_MODIFIED])
-
-    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
-        """Of what the plan does not show, the values are read here, sent, and kept nowhere."""
-        dn = step.details["dn"]
-        with servers.connected(step.on) as server:
-            entry = entry_of(server, dn, _names(step))
-            there = values_of(entry, _names(step)) if entry else {}
-            if unseen := [name for name in step.details["hidden"] if not there.get(name.lower())]:
-                raise _unseen(step, unseen)
-            mods = [["replace", name, there.get(name.lower(), [])] for name in _names(step)]
-            server.send({"dn": dn, "change": "modify", "mods": mods})
-
-    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
-        """Every server has the values."""
-        yield from servers.lagging(step, step.details["level"])
-        yield from servers.unlike(step.suffix, step.details["level"], step.details["dn"], _names(step), whole=False)
-
-
-class Recreate(_Plain):
-    """An entry is deleted and added again. Between the two its values are in its tombstone, secrets included."""
-
-    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
-        """The entry has to be the same, with the values that the plan shows, and nothing below it."""
-        with servers.connected(step.on) as server:
-            entry = entry_of(server, step.details["dn"])
-            if entry is None and begun:
-                return  # the first half is done
-        if entry is not None and (entry.text("numSubordinates") or "0") != "0":
-            yield f"{step.details['dn']} has entries below it by now: it cannot be deleted"
-        yield from _not_the_entry(servers, step, step.details["values"])
-        yield from _later_elsewhere(servers, step, set())
-
-    def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
-        """The unique ID that the entry had: one that somebody else added in its place is not our work."""
-        with servers.connected(step.on) as server:
-            entry = entry_of(server, step.details["dn"])
-        return {"entry": entry.text("nsUniqueId") if entry else None}
-
-    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
-        """True if the entry is there under another unique ID than before."""
-        with servers.connected(step.on) as server:
-            entry = entry_of(server, step.details["dn"])
-        return entry is not None and entry.text("nsUniqueId") not in (step.details["entry"], memo["entry"])
-
-    def apply(self, servers: PlannedServers, step: Step, memo: Memo) -> None:
-        """Delete, unless that is done, and add."""
-        dn, unique = step.details["dn"], step.details["entry"]
-        with servers.connected(step.on) as server:
-            there = entry_of(server, dn, _names(step))
-            entry = there or tombstone_of(server, step.suffix or "", unique, _names(step))
-            if entry is None:
-                do = "add the entry by hand with the values that the plan shows, set its secrets again, and resume"
-                raise Problem(f"{dn} is deleted, and its tombstone is purged", step.on, do)
-            shown = values_of(entry, _names(step))
-            if unseen := [name for name in step.details["hidden"] if not shown.get(name.lower())]:
-                raise _unseen(step, unseen)
-            if there is not None:
-                server.send(delete(dn))
-            try:
-                server.send(addition(dn, entry))
-            except Problem as problem:
-                do = "mend that and resume: its values, secrets too, are in its tombstone until the purge delay is over"
-                raise Problem(f"{dn} is deleted and was not added again: {problem.what}", problem.where, do) from None
-
-    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
-        """Every server has the entry with the same values."""
-        yield from servers.lagging(step, step.details["level"])
-        yield from servers.unlike(step.suffix, step.details["level"], step.details["dn"], _names(step))
-
-
 class Initialise(_Plain):
     """A server gets all data of another one."""
 
@@ -346,7 +242,16 @@ class Initialise(_Plain):
             yield from super().shortfall(servers, step, memo)
 
     def _stranded_since(self, servers: PlannedServers, step: Step) -> Iterable[str]:
-        """What the server got since the plan, and nobody else has, no file of the plan holds: accepted progress or not."""
+        """What the server got since the plan, and nobody else has, no file of the plan holds: accepted progress or not.
+
+        What it wrote just now, if only to its keep-alive entry, is given the time to arrive elsewhere.
+        """
+        end = time.monotonic() + ARRIVES
+        while (found := list(self._only_there(servers, step))) and time.monotonic() < end:
+            time.sleep(POLL)
+        return found
+
+    def _only_there(self, servers: PlannedServers, step: Step) -> Iterable[str]:
         vectors, planned = servers.vectors(step.suffix), servers.planned(step.suffix, step.server)
         for origin, now in sorted(vectors.get(step.server, {}).items()):
             others = (held.get(origin, "") for name, held in vectors.items() if name != step.server)
@@ -476,7 +381,8 @@ HANDS: Mapping[str, Hand] = {
     "start": Start(),
     "save": Save(),
     "rewrite": Rewrite(),
-    "recreate": Recreate(),
+    "delete": Delete(),
+    "add": Add(),
     "initialise": Initialise(),
     "feed": Feed(),
     "unfeed": Unfeed(),
@@ -501,65 +407,3 @@ def _ended_badly(servers: PlannedServers, step: Step) -> Iterable[str]:
 
 def _elsewhere(servers: PlannedServers, step: Step) -> Iterable[str]:
     return servers.leads_elsewhere(step.on, step.details["dn"], step.details["to"], step.details["leads"])
-
-
-def _unseen(step: Step, names: Iterable[str]) -> Problem:
-    """Sent as if it were empty, what only others may read would be deleted on all servers."""
-    what = f"{', '.join(names)} of {step.details['dn']} is not shown, or is gone by now"
-    return Problem(what, step.on, "ask as one who may read it, as the Directory Manager may; if it is gone, plan anew")
-
-
-def _last_own(servers: PlannedServers, step: Step) -> str:
-    """The last change of the server's own that was known; if it went back since the plan, what it had then does not count."""
-    planned = servers.planned(step.suffix, step.on).get(servers.origin(step.suffix, step.on) or "", "")
-    return max(servers.own(step) or "", planned)
-
-
-def _names(step: Step) -> list[str]:
-    return [*step.details["values"], *step.details["hidden"]]
-
-
-def _base(name: str) -> str:
-    return name.split(";", 1)[0].lower()
-
-
-def _not_the_entry(servers: PlannedServers, step: Step, planned: Mapping[str, list[str]]) -> Iterable[str]:
-    dn = step.details["dn"]
-
-    def looked(server: Connection) -> Iterable[str]:
-        entry = entry_of(server, dn, _names(step))
-        if entry is None:
-            yield f"{step.on} has no {dn} any more"
-        elif entry.text("nsUniqueId") != step.details["entry"]:
-            yield f"{dn} on {step.on} is another entry by now"
-        else:
-            for name in differing(entry, planned):
-                yield f"{name} of {dn} on {step.on} is no longer what the plan shows"
-            shown = values_of(entry, _names(step))
-            if unseen := [name for name in step.details["hidden"] if not shown.get(name.lower())]:
-                yield str(_unseen(step, unseen))
-
-    with servers.connected(step.on) as server:
-        return list(looked(server))
-
-
-def _later_elsewhere(servers: PlannedServers, step: Step, names: set[str]) -> Iterable[str]:
-    """Who has values of the entry that the server has yet to get: its own, written now, would undo them everywhere.
-
-    Without names it is about all that users write: memberOf is computed on every server, and may not be sent at all.
-    """
-    dn, wrote = step.details["dn"], {}
-    for name in servers.names(step.suffix):
-        if name != step.on:
-            with servers.connected(name) as server:
-                wrote[name] = changes_of(server, dn)
-    held = servers.vectors(step.suffix).get(step.on, {})  # asked last: what it got meanwhile is not later
-    for name, there in wrote.items():
-        late = sorted(
-            attribute
-            for attribute, some in there.items()
-            if (attribute in names if names else attribute not in NOT_BY_USERS)
-            and any(csn > held.get(origin_of(csn), "") for csn in some)
-        )
-        if late:
-            yield f"{name} has a change of {', '.join(late)} of {dn} that {step.on} has not got: wait until it has, or plan anew"

@@ -24,6 +24,7 @@ from workbench.systems.ds389.native import LOGINS
 
 _REPLICA = "(objectClass=nsds5replica)"
 _ASKED = ("*", "nsds50ruv")
+_CONFLICTS = "(|(nsds5ReplConflict=*)(&(objectClass=ldapSubEntry)(nsds5ReplConflict=*)))"
 
 
 class PlannedServers:
@@ -139,8 +140,10 @@ class PlannedServers:
         if where[1] not in {port for _, port in known} or any(where in self._known_as(other) for other in others):
             yield f"the agreement {dn} on {name} leads to {host}:{port}, which is not {to}"
 
-    def behind(self, suffix: str | None, names: Sequence[str], vectors: Vectors | None = None) -> list[str]:
-        """Of the first server and the others: which of them do not yet claim what the first one does."""
+    def behind(
+        self, suffix: str | None, names: Sequence[str], vectors: Vectors | None = None, of: str | None = None
+    ) -> list[str]:
+        """Which of the other servers do not yet claim what the first one does; `of` one origin or of all."""
         if not names:
             return []
         vectors = self.vectors(suffix) if vectors is None else vectors
@@ -152,17 +155,26 @@ class PlannedServers:
             if there is None:
                 found.append(f"{name} does not answer")
                 continue
-            late = sorted(origin for origin, position in source.items() if there.get(origin, "") < position)
+            late = sorted(
+                origin
+                for origin, position in source.items()
+                if of in (None, origin) and there.get(origin, "") < position
+            )
             if late:
                 found.append(f"{name} is behind {names[0]} in origin {', '.join(late)}")
         return found
 
-    def lagging(self, step: Step, names: Sequence[str]) -> list[str]:
+    def lagging(self, step: Step, names: Sequence[str], of: str | None = None) -> list[str]:
         """Who does not yet claim what the first one did when this was first asked of the step: on a live system it goes on."""
         vectors = self.vectors(step.suffix)
         if names and names[0] in vectors:
             vectors = {**vectors, names[0]: self._aims.setdefault(step.key, vectors[names[0]])}
-        return self.behind(step.suffix, names, vectors)
+        return self.behind(step.suffix, names, vectors, of)
+
+    def conflicts(self, suffix: str | None, name: str) -> list[Entry]:
+        """The entries of a server that were set aside because another one has their name."""
+        with self.connected(name) as server:
+            return server.search(suffix or "", BELOW, _CONFLICTS, ("nsds5ReplConflict",), absent=True)
 
     def unlike(
         self, suffix: str | None, names: Sequence[str], dn: str, shown: Sequence[str] = (), whole: bool = True

@@ -10,11 +10,9 @@ from typing import Any
 from workbench.model import Problem
 from workbench.repairs.plans import Step, Vectors
 from workbench.repairs.standing import state_of
-from workbench.systems.ds389.live.connection import BELOW
 from workbench.systems.ds389.live.hands import HANDS, Hand
 from workbench.systems.ds389.live.planned import PlannedServers
 
-_CONFLICTS = "(|(nsds5ReplConflict=*)(&(objectClass=ldapSubEntry)(nsds5ReplConflict=*)))"
 _SHOWN = 5
 _SETTLES, _PAUSE = 15.0, 0.5
 """Seconds that servers are given to get what others claimed when they were asked, and between two looks."""
@@ -134,8 +132,7 @@ class DirectorySite(PlannedServers):
         )
 
     def _without_conflicts(self, suffix: str | None, name: str) -> tuple[bool, str]:
-        with self.connected(name) as server:
-            found = server.search(suffix or "", BELOW, _CONFLICTS, ("nsds5ReplConflict",), absent=True)
+        found = self.conflicts(suffix, name)
         if not found:
             return True, "no conflict entries"
         return False, f"{len(found)} conflict entries: {', '.join(entry.dn for entry in found[:_SHOWN])}"

@@ -43,6 +43,16 @@ here: delete and add takes an entry's identity from it on every server, so it st
 
 _WAITING = ("NEVER_CONTACTED", "STALLED_BUT_GREEN")
 
+_ANCHOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
+_MENDS = {
+    "initialise": (*_ANCHOR, *_WAITING, ROLLED_BACK, "OWN_CHANGES_HIDDEN", "VECTOR_AHEAD_OF_LOG"),
+    "temporary-agreement": _ANCHOR,
+    "wake": _WAITING,
+    "rescue": (ROLLED_BACK, *_WAITING),
+    "enable": _WAITING,
+}
+"""What made a server lack changes is not among them, unless it is gone with the repair: a refusal comes again."""
+
 REPAIRS = Repairs(
     _LADDER,
     checks,
@@ -54,4 +64,5 @@ REPAIRS = Repairs(
     stuck=(ROLLED_BACK, "REINIT_REQUIRED", *_WAITING, DISABLED),
     waiting=frozenset(_WAITING),
     healed=healed,
+    mends=_MENDS,
 )

@@ -118,7 +118,7 @@ class Rewrite:
 
 
 class Recreate:
-    """Delete an entry on a supplier and add it again with its present values: for what the server never got at all."""
+    """Delete an entry on a supplier, wait until no server has it, and add it again with its present values."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For missing additions and renamings; entries of which only modifications are missing are rewritten."""
@@ -138,15 +138,50 @@ class Recreate:
             rewritten = _rewriting(view, server, need.server, again, present)
             if rewritten is None:
                 continue
-            steps = [_recreating(view, server, need.server, one, present[key]) for key, one in anew.items()]
+            steps = [
+                step for key, one in anew.items() for step in _recreating(view, server, need.server, one, present[key])
+            ]
             yield Draft(
                 "recreate",
-                f"delete {_entries(len(anew))} on {server} and add {'it' if len(anew) == 1 else 'them'} again",
+                f"delete {_entries(len(anew))} on {server}, wait until no server has {_them(len(anew))}, and add "
+                f"{_them(len(anew))} again",
                 (*steps, *rewritten),
                 load=f"{2 * len(anew) + len(again):,} changes on every server",
-                costs="on every server: new unique IDs, the operational attributes and the memberships of these entries are lost",
+                costs=f"no server has the {'entry' if len(anew) == 1 else 'entry in question'} between the two changes; on "
+                "every server new unique IDs; the operational attributes and the memberships of these entries are lost",
+                refused=_not_everywhere(view, server),
             )
             return
+
+
+def _not_everywhere(view: View, server: str) -> str:
+    """Why a deletion on this server might not reach every server; empty if links that run bring it to all that are known.
+
+    A server that keeps the deleted entry and gets the new one keeps both, as a conflict, for good.
+    """
+    shown = view.situation.topology
+    links = [link for link in shown.links if link.suffix == view.suffix]
+    risk = "a server that keeps the old entry and gets the new one keeps both as a conflict"
+    if blind := sorted({link.name for link in links if link.enabled is not False and link.consumer is None}):
+        return f"the consumer of {', '.join(blind)} is unknown, so nobody can see whether the deletion arrived there: {risk}"
+    named = {name for link in links for name in (link.supplier, link.consumer) if name} | set(view.model.servers)
+    asked = {one.name for one in view.model.servers.values() if one.up}
+    if silent := sorted(named - asked):
+        return f"{', '.join(silent)} cannot be asked whether the deletion arrived there: {risk}"
+    runs = {(link.supplier, link.consumer) for link in links if link.runs}
+    reached, edge = {server}, [server]
+    while edge:
+        at = edge.pop()
+        new = {to for by, to in runs if by == at and to is not None} - reached
+        reached |= new
+        edge += new
+    if apart := sorted(asked - reached):
+        return f"no link that runs brings the deletion to {', '.join(apart)}: {risk}"
+    return ""
+
+
+def _them(count: int) -> str:
+    return "it" if count == 1 else "them"
 
 
 def _entries(count: int) -> str:
@@ -186,7 +221,14 @@ def _rewriting(
                 sends=(ldif(records) if wanted else "") + notes,
                 changes=1,
                 effects=({"do": "rewrite", "server": server, "lots": sorted(one.numbers), "entry": there.dn.lower()},),
-                details={"entry": one.entry, "dn": there.dn, "values": wanted, "hidden": hidden, "level": [server, to]},
+                details={
+                    "entry": one.entry,
+                    "dn": there.dn,
+                    "values": wanted,
+                    "hidden": hidden,
+                    "level": [server, to],
+                    "compared": True,
+                },
             )
         )
     return tuple(steps)
@@ -196,46 +238,77 @@ def _the_entry(unique: str, there: Present) -> str:
     return f"{there.dn} is the entry {unique} with the values shown"
 
 
-def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -> Step:
+def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -> tuple[Step, Step]:
+    """Two steps: the second one is taken only when every server shows that the first one arrived.
+
+    Without that wait a healthy server is damaged: the server that lacks the entry refuses the deletion, passes the addition on,
+    and one that gets it from there first never takes the deletion, for its vector has passed it.
+    """
     values = {name: some for name, some in there.values.items() if name.lower() not in BY_SERVER}
     values = {name: some for name, some in values.items() if name.lower() != MEMBER_OF}
     hidden = sorted(name for name in there.hidden if name.lower() not in BY_SERVER | {MEMBER_OF})
     notes = "".join(f"# {name}: {READ_THERE}\n" for name in hidden)
     record = add(there.dn, {name: some for name, some in values.items() if name not in hidden})
-    effect = {
-        "do": "rewrite",
-        "server": server,
-        "lots": sorted(one.numbers),
-        "entry": there.dn.lower(),
-        "creates": True,
-    }
+    others = [name for name in view.model.servers if name != server]
+    everyone = [server, *sorted(others, key=lambda name: (name != to, name))]
     named = naming(view, server, there.dn)
     shown = f"{'; '.join(named[:GROUPS_SHOWN])} ({len(named):,} in all)"
     groups = f"referential integrity takes it out of {shown}" if named else "no entry names it"
-    return Step(
-        key=f"recreate-on-{server}",
-        repair="recreate",
+    kept = f"; read {', '.join(hidden)} of it first, for the next step" if hidden else ""
+    details = {
+        "entry": one.entry,
+        "dn": there.dn,
+        "values": record["values"],
+        "hidden": hidden,
+        "level": everyone,
+        "compared": True,
+    }
+    deleting = Step(
+        key=f"delete-on-{server}",
+        repair="delete",
         server=server,
         on=server,
         suffix=view.suffix,
-        says=f"{server} deletes {there.dn} and adds it again, so that {to} gets it",
-        stands_on=f"{_the_entry(one.entry, there)}, nothing is below it, and no server has a later change of it",
-        expects=f"{to} has {there.dn} with the same values as {server}",
-        risk="the entry gets a new unique ID and loses its operational attributes, on every server; between the two changes "
-        f"it is absent, and its values are in its tombstone; {groups}",
+        says=f"{server} deletes {there.dn}, which the next step adds again, so that {to} gets it{kept}",
+        stands_on=f"{_the_entry(one.entry, there)}, nothing is below it, no server has a later change of it, no server has a "
+        f"conflict entry of that name, and every server has got what {server} wrote before",
+        expects=f"no server has {there.dn} any more, and every server claims the deletion: do not add the entry before "
+        f"that is so on {', '.join(everyone)}",
+        risk=f"the entry is absent on every server until the next step has added it again; what a client writes to it on "
+        f"another server before the deletion arrives there is lost; {groups}",
+        cannot_undo="the next step adds the entry again; if the plan is given up before that, add it by hand: its values, "
+        "secrets too, are in its tombstone until the purge delay is over",
+        commands=(ldapmodify(server),),
+        sends=ldif([delete(there.dn)]),
+        changes=2,
+        effects=({"do": "remove", "server": server, "entry": there.dn.lower(), "everywhere": True},),
+        details=details,
+    )
+    adding = Step(
+        key=f"add-on-{server}",
+        repair="add",
+        server=server,
+        on=server,
+        suffix=view.suffix,
+        says=f"{server} adds {there.dn} again with the values that it had",
+        stands_on=f"no server has {there.dn}, and every server claims its deletion",
+        expects=f"every server has {there.dn} with the same values as {server}, and no conflict entry of that name",
+        risk="the entry gets a new unique ID and loses its operational attributes, on every server",
         cannot_undo="the old unique ID does not come back; the values do, they are those that were there",
         commands=(ldapmodify(server),),
-        sends=ldif([delete(there.dn), record]) + notes,
-        changes=2,
-        effects=(effect,),
-        details={
-            "entry": one.entry,
-            "dn": there.dn,
-            "values": record["values"],
-            "hidden": hidden,
-            "level": [server, to],
-        },
+        sends=ldif([record]) + notes,
+        effects=(
+            {
+                "do": "rewrite",
+                "server": server,
+                "lots": sorted(one.numbers),
+                "entry": there.dn.lower(),
+                "creates": True,
+            },
+        ),
+        details={**details, "finishes": True},
     )
+    return deleting, adding
 
 
 class Initialise:
@@ -300,6 +373,7 @@ class Initialise:
                     "agreement": agreement_dn(suffix, link.name),
                     "leads": link.address,
                     "level": [source, server],
+                    "compared": True,
                     "flows": off(view, link),  # what was switched on just now may be delivering already
                 },
             )

@@ -1,0 +1,111 @@
+"""The findings that a plan leaves as they are: one line for each, so that nobody takes a finished plan for a healthy system.
+
+A finding counts as mended if a chosen way was taken for just that, if the way mends what the finding says of the same server
+or link (`Repairs.mends`), if a step switches on the link that it is about, or if all the changes that it names are restored.
+What needs no step, and what is left although a way was looked for, the plan says elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.diagnosing.failing_links import LINK_FAILING
+from workbench.fleet.topology import Topology
+from workbench.model import Finding
+from workbench.repairs.choices import DECIDED_BY_A_PERSON
+from workbench.repairs.plans import HIDDEN, MISSED, PENDING, Need, Step
+
+SEVERE = ("warning", "error")
+STRANDED = "STRANDED_CHANGE"
+WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
+"""Codes of findings that say why nothing arrives at a server."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a plan does and says so far.
+
+    chosen    needs and the ways that were chosen for them
+    told      needs that are left, each with a sentence of its own
+    restored  (server, position) of single changes that arrive
+    before    (server, suffix) -> what is missing and pending there now; `after`: when all is done
+    """
+
+    chosen: Sequence[tuple[Need, str]]
+    told: Collection[Need]
+    steps: Sequence[Step]
+    restored: Collection[tuple[str, str]]
+    before: Mapping[tuple[str, str | None], Mapping[str, Any]]
+    after: Mapping[tuple[str, str | None], Mapping[str, Any]]
+    mends: Mapping[str, Collection[str]]
+
+
+def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> list[str]:
+    """One line for each finding of warning and above that stays, equal ones of several servers and links together."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for one in findings:
+        if one.severity not in SEVERE or one.overruled_by or _told(one, taken) or _mended(one, shown, taken):
+            continue
+        where = one.link or one.server or (f"origin {one.origin}" if one.origin else "")
+        places = lines.setdefault((one.code, _reason(one, taken)), [])
+        if where and where not in places:
+            places.append(where)
+    return [
+        f"{' '.join(filter(None, (code, ', '.join(places))))}: {reason}" for (code, reason), places in lines.items()
+    ]
+
+
+def _reason(one: Finding, taken: Taken) -> str:
+    saved = [step for step in taken.steps if step.server == one.server and any(x["do"] == "save" for x in step.effects)]
+    if one.code == STRANDED and saved:
+        keys = ", ".join(step.key for step in saved)
+        return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
+    do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
+    return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
+
+
+def _told(one: Finding, taken: Taken) -> bool:
+    """True if the plan has a sentence of its own about it."""
+    if one.code == LINK_FAILING or (one.code in DECIDED_BY_A_PERSON and one.root):
+        return True
+    return any(_same(need, one) for need in taken.told)
+
+
+def _same(need: Need, one: Finding) -> bool:
+    if need.code != one.code or one.suffix not in (None, need.suffix):
+        return False
+    if need.link is not None:
+        return need.link == one.link
+    return need.server == one.server if need.server is not None else need.origin == one.origin
+
+
+def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
+    links = [link for link in shown.links if (link.supplier, link.name) == (one.server, one.link)]
+    links = [link for link in links if one.suffix in (None, link.suffix)]
+    about: set[str | None] = {link.consumer for link in links if link.consumer} or {one.server}
+    for need, way in taken.chosen:
+        if _same(need, one) or (need.code == one.code and need.server in about):
+            return True
+        if one.code in taken.mends.get(way.split("-from-")[0], ()) and need.server in about:
+            return True
+    pairs = {(link.supplier, link.consumer) for link in links}
+    for step in taken.steps:
+        for effect in step.effects:
+            if (
+                effect["do"] == "run"
+                and (effect["supplier"], effect["consumer"]) in pairs
+                and one.code == "LINK_DISABLED"
+            ):
+                return True
+    rows = [(key, row) for key, row in taken.after.items() if key[0] in about and one.suffix in (None, key[1])]
+    level = bool(rows) and not any(row["missing"] or row["pending"] for _, row in rows)
+    if one.code in (MISSED, HIDDEN, PENDING):
+        return level
+    if one.code in WAITING_FOR:  # what waited there arrives, so a session begins again
+        waited = any(row["pending"] for key, row in taken.before.items() if key in dict(rows))
+        return bool(taken.chosen) and level and waited
+    if one.items and one.code == STRANDED:
+        return set(one.items) <= {item for _, item in taken.restored}
+    return bool(one.items) and all((server, item) in taken.restored for server in about for item in one.items)
