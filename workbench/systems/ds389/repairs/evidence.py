@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import REMOVED
-from workbench.systems.ds389.native import BY_SERVER, line
+from workbench.systems.ds389.native import line
+from workbench.systems.ds389.rules.own_attributes import BY_SERVER
 from workbench.systems.ds389.secrets import SECRETS
 
 if TYPE_CHECKING:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 from workbench.model import REMOVED
+from workbench.rules import contents
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
+from workbench.systems.ds389.rules.own_attributes import NOT_COMPARED
 
 
 def resets(
@@ -214,4 +216,13 @@ PROVING = Proving(
     beginnings=beginnings,
     usual=tuple(f"{verb}: " for verb in _VERBS),
     unusual=tuple(f"{verb}: {name}" for verb in _VERBS for name in _OF_THE_WRITER),
+    not_compared=NOT_COMPARED,
+    marks={
+        "vucsn": contents.MADE,
+        "mdcsn": contents.MADE,
+        "vdcsn": contents.REMOVED,
+        "adcsn": contents.CLEARED,
+    },
+    grave=("objectclass", "nstombstone"),
+    traces_kept=timedelta(days=7),
 )
