@@ -306,7 +306,7 @@ class Contents:
         shown: set[int] = set()
         for other in others:
             for key, row in self._changes(open_, logs[other]):
-                if held_by[other][number[key]] and self._shown_by(server, row):
+                if held_by[other][number[key]] and self._shown_by(server, other, row):
                     shown.add(number[key])
         if left := sorted(
             {*number.values()} - shown - {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
@@ -351,18 +351,19 @@ class Contents:
         for there, rows in rows_at(parts, some, self.evidence.numbers, ["entry", "operation"]):
             yield from zip(there.keys(self.evidence.system, self.evidence.names), rows.to_pylist(), strict=True)
 
-    def _shown_by(self, server: str, row: Mapping[str, Any]) -> bool:
+    def _shown_by(self, server: str, other: str, row: Mapping[str, Any]) -> bool:
+        """True if the entry is as on the other server, which has the change, or shows by being there, or gone, what was done."""
         entry = row["entry"]
         if not entry:
             return False
         if entry not in self.held:
             return True
-        status = self.held[entry][server].status
+        mine, theirs = self.held[entry][server], self.held[entry][other]
         if row["operation"] == "delete":
-            return status != LIVE
-        if row["operation"] == "add":
-            return status != ABSENT
-        return False
+            return mine.status != LIVE
+        if row["operation"] == "add" and mine.status != ABSENT:
+            return True
+        return mine.like(theirs, self.left_out[server] | self.left_out[other])
 
     def unexplained(self) -> Iterable[Difference]:
         """The differences that no other evidence explains: no log tells that one of the servers missed the change."""

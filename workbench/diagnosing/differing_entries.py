@@ -44,7 +44,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     """What one server has otherwise than the others."""
     refill = situation.topology.system.refill
     others = sorted({other for one in differences for other in one.others})
-    source = _source(situation, contents, others)
+    writer, feeder = _sources(situation, contents, server, others)
     entries = {one.entry for one in differences}
     them = "that" if len(others) == 1 else "those"
     root = (
@@ -62,7 +62,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(
             step(
-                f"write the values of these entries once more on {source}, or {refill} {server} from {source}",
+                f"write the values of these entries once more on {writer}, or {refill} {server} from {feeder}",
                 f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "
                 "it is there",
                 f"if the data of {server} is the right one, write it there as ordinary changes instead; to {refill} {server} "
@@ -95,10 +95,17 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
     )
 
 
-def _source(situation: Situation, contents: Contents, others: Sequence[str]) -> str:
-    """Who has the right data and can be written to: of several the first that makes changes."""
+def _sources(situation: Situation, contents: Contents, server: str, others: Sequence[str]) -> tuple[str, str]:
+    """Who has the right data: one that it can be written on, and one that a link leads from."""
     writes = {one.server for one in contents.alike.replicas if one.origin}
-    return next((server for server in others if server in writes), others[0])
+    feeds = {
+        link.supplier
+        for link in situation.topology.links
+        if (link.consumer, link.suffix) == (server, contents.suffix) and link.enabled is not False
+    }
+    writer = next((other for other in others if other in writes), others[0])
+    feeder = next((other for other in others if other in feeds), writer)
+    return writer, feeder
 
 
 def _differ(entries: Iterable[str]) -> str:

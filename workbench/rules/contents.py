@@ -47,6 +47,16 @@ class Held:
         made = {position for position in self.present.get(attribute, {}).values() if position}
         return made | {*self.removed.get(attribute, {}).values()} | {*filter(None, [self.cleared.get(attribute)])}
 
+    def like(self, other: Held, left_out: frozenset[str]) -> bool:
+        """True if both are gone, or there with the same values, but for what is left out."""
+        if LIVE not in (self.status, other.status):
+            return True
+        mine, theirs = (
+            {name: set(values) for name, values in one.present.items() if values and _plain(name) not in left_out}
+            for one in (self, other)
+        )
+        return self.status == other.status and mine == theirs
+
     def made(self) -> set[str]:
         """The positions that made its present values."""
         return {position for values in self.present.values() for position in values.values() if position}
