@@ -5,7 +5,7 @@
     carl   mail: b@example.com   made by 12, not at anna    12 replaced it at carl: 10 is not missing there
 
 A change is expected at a server where the vector of its export covers it. What is not expected is on its way. Traces of what was
-removed are kept for a while only (`Contents.kept_since`): an older absence is a loss only if most servers still show the value.
+removed are kept for a while only: an older absence is no loss where most servers agree with it.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ def _whole(
     made = {position for server in live for position in held[server].made()}
     for server in absent:
         covered = sorted(position for position in made if expected(server, position))
-        if made and not covered:
-            continue  # on its way
-        few = len(live) <= len(absent)
+        if made and not expected(server, min(made)):
+            continue  # its creation is on its way
+        few = len(live) < len(absent)
         if not covered or (few and forgotten(server, covered[0])):
             unlike.add(Unlike(tuple(absent) if not few else tuple(sorted(held)), ""))
         else:
@@ -221,11 +221,12 @@ def _surely(
     votes: Mapping[frozenset[str], int],
     forgotten: Callable[[str, str], bool],
 ) -> bool:
-    """False where the other side may as well be the one that lost something, and not most servers are against this one."""
+    """False where the other side may as well be the one that lost something, and more servers are not against this one."""
     mutual = any(Lack(witness, lack.position, lack.attribute) in found for witness in witnesses)
-    if not mutual and not forgotten(lack.server, lack.position):
-        return True
-    return max(votes[shown[witness]] for witness in witnesses) > votes[shown[lack.server]]
+    against, alike = max(votes[shown[witness]] for witness in witnesses), votes[shown[lack.server]]
+    if mutual:
+        return against > alike
+    return against >= alike or not forgotten(lack.server, lack.position)
 
 
 def _few(shown: Mapping[str, object]) -> tuple[str, ...]:
