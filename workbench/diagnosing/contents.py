@@ -299,7 +299,7 @@ class Contents:
         the change made or deleted an entry that is there, or gone.
         """
         others = [other for other in logs if other in self.exports and other in held_by]
-        if server not in self.exports or not self.unequal.whole or not others or len(asked) > _DECIDED:
+        if server not in self.exports or not others or not 0 < len(asked) <= _DECIDED or not self.unequal.whole:
             return
         open_ = some[asked]
         number = {key: at for at, key in enumerate(open_.keys(self.evidence.system, self.evidence.names))}

@@ -82,12 +82,9 @@ class Verdicts:
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
     known: list[Known] = field(default_factory=list)
     contents: list[Contents] = field(default_factory=list)
-
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
-
     streams: Streams | None = None
     tiers: Tiers | None = None
-
     own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
         default_factory=dict
     )
@@ -395,15 +392,10 @@ class _Suffix:
             about = self._look_closer(server, proofs, some, grounds, open_)
             rules = _RULE_OF[grounds]
         if self.contents.exports:
-            places = {one.replica.server: one.source for one in self.servers if one.source is not None}
-            logs = {
-                one.server: one for one in self.inputs if one.server in places and one.server != server.replica.server
-            }
+            name = server.replica.server
             asked = np.flatnonzero(_VERDICTS[rules] != PRESENT)
-            held = self.known.holding([places[name] or 0 for name in logs], some[asked]) if len(asked) else {}
-            held_by = {name: held[places[name] or 0] for name in logs} if held else {}
-            self.contents.add_grounds(server.replica.server, some, grounds, asked, logs, held_by)
-            lacked = self.contents.lacked(server.replica.server, some, _VERDICTS[_RULE_OF[grounds]] != MISSING)
+            self.contents.add_grounds(name, some, grounds, asked, *self._held_by_others(server, some[asked]))
+            lacked = self.contents.lacked(name, some, _VERDICTS[_RULE_OF[grounds]] != MISSING)
             grounds[lacked] |= int(Ground.ENTRIES_LACK)
             rules = _RULE_OF[grounds]
         return rules, about
@@ -454,10 +446,7 @@ class _Suffix:
         some = some[:room]
         if not len(some):
             return
-        others = [one for one in self.servers if one is not server and one.source is not None]
-        places = {one.replica.server: one.source for one in others if one.source is not None}
-        found = self.known.holding(places.values(), some)
-        held = {name: found[source] for name, source in places.items()}
+        _, held = self._held_by_others(server, some)
         keys = some.keys(self.system, self.names)
         about = {**about, **self._described([key for key in keys if key not in about])}
         for number, key in enumerate(keys):
@@ -480,6 +469,14 @@ class _Suffix:
                     "says": rule.says,
                 }
             )
+
+    def _held_by_others(self, server: _Server, some: Positions) -> tuple[dict[str, Input], dict[str, Numbers]]:
+        """The present logs of the other servers, and for each change: does that log hold it?"""
+        others = [one for one in self.servers if one is not server]
+        places = {one.replica.server: one.source for one in others if one.source is not None}
+        found = self.known.holding(places.values(), some)
+        logs = {name: self.inputs[source] for name, source in places.items()}
+        return logs, {name: found[source] for name, source in places.items()}
 
     def _described(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Operation and target of changes, from any log, else from any result of an operation."""
