@@ -149,8 +149,12 @@ def test_entries_edited_while_the_server_was_down(edited: Case) -> None:
     by_name = {one.target.split(",")[0]: one.attribute for one in contents.unexplained() if one.servers == ("bert",)}
     assert by_name == {
         **{f"uid=u{number}": "" for number in (12, 13, 14)},
-        "uid=u15": "telephoneNumber", "uid=u16": "mail", "uid=u17": "description", "uid=u18": "telephoneNumber",
-        "uid=u19": "sn", "uid=u20": "mail",
+        "uid=u15": "telephoneNumber",
+        "uid=u16": "mail",
+        "uid=u17": "description",
+        "uid=u18": "telephoneNumber",
+        "uid=u19": "sn",
+        "uid=u20": "mail",
     }
     assert {row["rule"] for row in found["missing"]} == {"entries_lack"}
     assert {row["says"] for row in found["missing"]} == {SAYS["logged_and_lost"]}

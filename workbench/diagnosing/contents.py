@@ -136,6 +136,11 @@ class Contents:
     @cached_property
     def left_out(self) -> dict[str, frozenset[str]]:
         """Server -> the attributes that it need not have: those that no server replicates, and those that a link leaves out."""
+        return {server: names | self._proving.not_compared for server, names in self.excluded.items()}
+
+    @cached_property
+    def excluded(self) -> dict[str, frozenset[str]]:
+        """Server -> the attributes that a link on the way to it leaves out."""
         leads = {(link.supplier, link.suffix, link.name): link.consumer for link in self._shown.links}
         out: dict[str, set[str]] = {server: set() for server in {one.server for one in self.alike.replicas}}
         flows = [(link.supplier, link.consumer) for link in self._shown.links if link.suffix == self.suffix]
@@ -152,7 +157,15 @@ class Contents:
                 if to in out and not out.get(supplier, set()) <= out[to]:
                     out[to] |= out[supplier]
                     moved = True
-        return {server: frozenset(names) | self._proving.not_compared for server, names in out.items()}
+        return {server: frozenset(names) for server, names in out.items()}
+
+    def no_effect(self, server: str, about: Mapping[str, Mapping[str, Any]]) -> set[str]:
+        """Of changes (position -> operation, body), those that change only what the server need not have."""
+        need_not = self.excluded.get(server, frozenset()) | self._proving.own_notes
+        touched = {
+            key: self._proving.touched(row["body"] or "") for key, row in about.items() if row["operation"] == "modify"
+        }
+        return {key for key, names in touched.items() if names and names <= need_not}
 
     @cached_property
     def unequal(self) -> Unequal:

@@ -392,8 +392,7 @@ class _Suffix:
             about = self._look_closer(server, proofs, some, grounds, open_)
             rules = _RULE_OF[grounds]
         if self.contents.exports:
-            name = server.replica.server
-            asked = np.flatnonzero(_VERDICTS[rules] != PRESENT)
+            name, asked = server.replica.server, np.flatnonzero(_VERDICTS[rules] != PRESENT)
             self.contents.add_grounds(name, some, grounds, asked, *self._held_by_others(server, some[asked]))
             lacked = self.contents.lacked(name, some, _VERDICTS[_RULE_OF[grounds]] != MISSING)
             grounds[lacked] |= int(Ground.ENTRIES_LACK)
@@ -427,12 +426,15 @@ class _Suffix:
         keys = asked.keys(self.system, self.names)
         told = {key: (about[key]["operation"], about[key]["target"]) for key in keys if key in about}
         told = {key: (what, target) for key, (what, target) in told.items() if what and target}
+        nothing = self.contents.no_effect(server.replica.server, about)
         dropped = proofs.dropped(told, self._acknowledged(some, grounds)) if told else set()
         for number, key in zip(which.tolist(), keys, strict=True):
             if key in dropped:
                 grounds[number] |= int(Ground.DROPPED)
             if key in twins:
                 grounds[number] |= int(Ground.TWIN)
+            if key in nothing:
+                grounds[number] |= int(Ground.NO_EFFECT)
         return about
 
     def _acknowledged(self, some: Positions, grounds: Numbers) -> Counter[tuple[str, str]]:

@@ -33,6 +33,7 @@ class Ground(IntFlag):
     STATE_LACKS      its entries should carry the change, as those of another server do, and do not
     LOG_LACKS        the log of its operations covers the time of the change and does not name it
     UNCLEAR          a line names the position that may be of another suffix, or tells of what may have been replaced since
+    NO_EFFECT        it changed only what the server need not have: notes of another server, or what links leave out
     ENTRIES_SHOW     the entry that it changed is there as it is on a server that has the change, or gone on both
     ENTRIES_LACK     its entries should show what the change did, and do not, and nothing later in them explains it
     """
@@ -51,6 +52,7 @@ class Ground(IntFlag):
     STATE_LACKS = auto()
     LOG_LACKS = auto()
     UNCLEAR = auto()
+    NO_EFFECT = auto()
     ENTRIES_SHOW = auto()
     ENTRIES_LACK = auto()
 
@@ -75,9 +77,10 @@ class Rule(NamedTuple):
 G = Ground
 
 RULES = (
-    # Content is the last word: these two go before whatever a log says.
+    # Content is the last word: these go before whatever a log says.
     Rule(ENTRIES_LACK, MISSING, "its entries do not show what the change did", G.ENTRIES_LACK),
     Rule("entries_show", PRESENT, "the entry is there as on a server that has the change", G.ENTRIES_SHOW),
+    Rule("no_effect", PRESENT, "it changed only what the server need not have", G.NO_EFFECT),
     Rule("in_log", PRESENT, "its log holds the change", G.IN_LOG),
     Rule("applied", PRESENT, "it logged that it applied the change", G.APPLIED),
     Rule("in_state", PRESENT, "an entry of it carries the change", G.IN_STATE),
@@ -134,13 +137,12 @@ def _deciding(bits: int) -> int:
     return next(at for at, (of, unless) in enumerate(_MASKS) if (bits & of or not of) and not bits & unless)
 
 
-_OF_LOGS = int(Ground.ENTRIES_SHOW)
-"""The two grounds of content are the highest bits, and either decides whatever the others are: they need no look-up."""
+_OF_LOGS = int(Ground.NO_EFFECT)
+"""The grounds of content are the highest bits, and each decides whatever the lower ones are: they need no look-up."""
 
 TABLE = (
     *map(_deciding, range(_OF_LOGS)),
-    *([_deciding(_OF_LOGS)] * _OF_LOGS),
-    *([_deciding(2 * _OF_LOGS)] * 2 * _OF_LOGS),
+    *(rule for of in (1, 2, 4) for rule in [_deciding(of * _OF_LOGS)] * of * _OF_LOGS),
 )
 """Grounds as a number -> which of RULES decides."""
 
@@ -231,6 +233,8 @@ class Proving:
     usual         how bodies begin of which `beginning` only takes the first two lines, so that it need not be asked
     unusual       beginnings of these that it must be asked of all the same
     not_compared  attributes, in small letters, in which servers may differ although nothing was lost
+    own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
+    touched       the body of a modification -> the attributes that it names, in small letters
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
     grave         attribute and value, in small letters, that a deleted entry has
     traces_kept   how long entries keep a trace of what was removed
@@ -249,6 +253,8 @@ class Proving:
     usual: tuple[str, ...] = ("",)
     unusual: tuple[str, ...] = ()
     not_compared: frozenset[str] = frozenset()
+    own_notes: frozenset[str] = frozenset()
+    touched: Callable[[str], frozenset[str]] = lambda body: frozenset()
     marks: Mapping[str, str] = field(default_factory=dict)
     grave: tuple[str, str] = ("", "")
     traces_kept: timedelta = timedelta(0)

@@ -34,5 +34,8 @@ LOGINS = frozenset(
 CONFLICT = frozenset({"conflictcsn"})
 """What a server notes of a conflict that it resolved: by the order in which the two changes came to it."""
 
-NOT_COMPARED = BY_SERVER | LOGINS | CONFLICT | {MEMBER_OF}
+OWN_NOTES = BY_SERVER | LOGINS | CONFLICT
+"""What no client writes: a change of nothing else is a note of the server that made it."""
+
+NOT_COMPARED = OWN_NOTES | {MEMBER_OF}
 """Where servers differ in these, no change was lost."""
