@@ -34,8 +34,8 @@ LOGINS = frozenset(
 CONFLICT = frozenset({"conflictcsn"})
 """What a server notes of a conflict that it resolved: by the order in which the two changes came to it."""
 
-OWN_NOTES = BY_SERVER | LOGINS | CONFLICT
-"""What no client writes: a change of nothing else is a note of the server that made it."""
+OWN_NOTES = frozenset({"passwordretrycount", "retrycountresettime", "accountunlocktime"})
+"""What a server writes down of failed logins, and sends nobody: seen in changelogs of suppliers, never at their consumers."""
 
-NOT_COMPARED = OWN_NOTES | {MEMBER_OF}
+NOT_COMPARED = BY_SERVER | LOGINS | CONFLICT | {MEMBER_OF}
 """Where servers differ in these, no change was lost."""

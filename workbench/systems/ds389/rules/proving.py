@@ -229,7 +229,7 @@ PROVING = Proving(
     unusual=tuple(f"{verb}: {name}" for verb in _VERBS for name in _OF_THE_WRITER),
     not_compared=NOT_COMPARED,
     own_notes=OWN_NOTES,
-    touched=lambda body: frozenset(name.lower() for name in modified(body)),
+    touched=lambda body: frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER,
     marks={
         "vucsn": contents.MADE,
         "mdcsn": contents.MADE,
