@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.rules.verdicts import Loss, Reset
+from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -30,6 +30,9 @@ def name_causes(situation: Situation) -> None:
         return
     missing: dict[Key, list[dict[str, Any]]] = {}
     for row in situation.verdicts.missing:
+        if row["rule"] == ENTRIES_LACK:
+            row["reasons"] = ["its entries were changed or lost past replication: no log tells how"]
+            continue
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
     for key, rows in missing.items():
         proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])

@@ -46,6 +46,11 @@ GENERAL: Mapping[str, Code] = {
         "the link is switched on, and no session over it succeeds; a warning where it may end by itself or is closed",
         (WARNING, ERROR),
     ),
+    "ENTRIES_DIFFER": Code(
+        "collected entries differ although no vector and no log tells why; a warning where nothing but values past replication "
+        "is too many",
+        (WARNING, ERROR),
+    ),
     "STALLED_BUT_GREEN": Code("the status says success while the consumer does not advance", (WARNING,)),
     "UNREADABLE_INPUT": Code("input was rejected, enough of it to weaken the verdict", (WARNING,)),
 }

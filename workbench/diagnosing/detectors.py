@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing import losses
+from workbench.diagnosing.differing_entries import entries_differ
 from workbench.diagnosing.failing_links import link_failing
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
@@ -524,7 +525,13 @@ DETECTORS: Detectors = {
     GENERATION: (unrelated_data,),
     IDENTITY: (duplicate_origin, dead_origin, clock_ahead),
     ROLLBACK: (losses.rolled_back, losses.own_changes_hidden),
-    HOLES: (losses.missed_change, losses.stranded_change, losses.vector_ahead_of_log, unreadable_input),
+    HOLES: (
+        losses.missed_change,
+        entries_differ,
+        losses.stranded_change,
+        losses.vector_ahead_of_log,
+        unreadable_input,
+    ),
     LAG: (losses.reinit_required, losses.pending_changes, link_disabled, link_failing, stalled_but_green),
 }
 """The detectors of every system, by stage. What is not listed here is not asked."""

@@ -15,7 +15,7 @@ from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import MOMENTS_APART, REPLACED, TOTAL
+from workbench.rules.verdicts import ENTRIES_LACK, MOMENTS_APART, REPLACED, TOTAL
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -131,7 +131,9 @@ def _of_changes(key: Key, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
     """A server lacks own changes that its vector covers: it went back in time and wrote again."""
     origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
-    for key, rows in _by_key(situation.verdicts.missing).items():
+    # What its entries lose while its log keeps it was not lost by going back in time.
+    logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
+    for key, rows in _by_key(logged).items():
         server, suffix, origin = key
         if origins.get((server, suffix)) != origin:
             continue
@@ -203,8 +205,11 @@ def _missed_of_vector(
     mend = f"write the present values of the entries concerned once more on {where}, or {refill} there"
     if situation.topology.pulling and all(row["operation"] == "delete" for row in rows):
         mend = f"delete the entries concerned on {server}, too, or {refill} {where}"
+    by_entries = sum(1 for row in rows if row.get("rule") == ENTRIES_LACK)
+    of_them = "" if by_entries == len(rows) else f"of {by_entries:,} "
+    lacked = f"; {of_them}its entries alone tell, no log does" if by_entries else ""
     return (
-        "its vector covers them",
+        f"its vector covers them{lacked}",
         mend,
         "no session will ever send them: the vector says that they are there",
         "an entry that the server lacks comes back with what is written of it alone: write all of it"

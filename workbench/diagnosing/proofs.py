@@ -131,7 +131,7 @@ class Proofs:
     ) -> None:
         if not len(rows):
             return
-        at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+        at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
         rows = rows.append_column("number", at).filter(pc.is_valid(at))
         if self.since is not None:
             # A line without a time counts: an entry's state has none, and a log that has none is rare.
@@ -161,7 +161,7 @@ class Proofs:
             return
         rows = self.evidence.told("entry_states", ["position"], self.evidence.between(some), self.replica.server)
         if len(rows):
-            at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+            at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
             there = Ground.IN_STATE if self._exports_count(self.perhaps) else Ground.UNCLEAR
             found[np.asarray(at.drop_null())] |= int(there)
 
@@ -207,7 +207,13 @@ class Proofs:
         if not found:
             return lacking
         rows = pa.concat_tables(found)
-        rows = rows.append_column("change", _changes(self.system, rows["position"]))
+        # What each server notes for itself need not be equal.
+        rows = rows.filter(
+            pc.invert(
+                pc.is_in(pc.utf8_lower(rows["attribute"]), pa.array(sorted(self.proving.not_compared), pa.string()))
+            )
+        )
+        rows = rows.append_column("change", changes_of(self.system, rows["position"]))
         rows = rows.filter(pc.is_in(rows["change"], pa.array(keys)))
         entries = pc.unique(rows["entry"]).drop_null()
         own = self.evidence.told("entry_states", columns, pc.field("entry").isin(entries), server)
@@ -245,7 +251,10 @@ class Proofs:
         if self._exports_count(self.since) and self._exports_count(self.perhaps):
             found.append(self.evidence.told("entry_states", ["position"], pc.field("position") > seen, server))
         keys = {
-            key for rows in found if len(rows) for key in pc.unique(_changes(self.system, rows["position"])).to_pylist()
+            key
+            for rows in found
+            if len(rows)
+            for key in pc.unique(changes_of(self.system, rows["position"])).to_pylist()
         }
         known = [key for key in sorted(keys) if key > seen and self.system.origin_of(key) == origin]
         return of_keys(self.system, known, self.evidence.numbers)
@@ -296,7 +305,7 @@ class Proofs:
             where &= pc.field("at") < pa.scalar(reset.began)
             rows = self.evidence.told("applied", ["position", "at"], where, supplier.server)
             if len(rows):
-                at = pc.index_in(_changes(self.system, rows["position"]), value_set=keys)
+                at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
                 inside[np.asarray(at.drop_null())] = True
         return inside
 
@@ -393,7 +402,7 @@ class Proofs:
             return NONE
         named = pc.field("position").is_valid()
         rows = self.evidence.told("applied", ["position"], named, one=one, unclear=True)
-        keys = pc.unique(_changes(self.system, rows["position"])).to_pylist() if len(rows) else []
+        keys = pc.unique(changes_of(self.system, rows["position"])).to_pylist() if len(rows) else []
         known = [key for key in keys if self.system.origin_of(key) in self.evidence.numbers]
         return of_keys(self.system, known, self.evidence.numbers)
 
@@ -507,7 +516,7 @@ class _Missed:
         return self._whole.get((row["entry"], found.whole), set()) | (same_values - self._told)
 
 
-def _changes(system: System, positions: pa.ChunkedArray) -> pa.Array:
+def changes_of(system: System, positions: pa.ChunkedArray) -> pa.Array:
     """The change that each position stands for."""
     packed = positions.combine_chunks().cast(pa.string()).dictionary_encode()
     whole = pa.array([system.change_of(one) for one in packed.dictionary.to_pylist()], pa.string())
@@ -557,3 +566,18 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
         # The log was made anew after all that is known: nobody says by what, and when.
         found.append(Reset(REPLACED, max(moments), max(moments)))
     return found
+
+
+_EVIDENCE = {
+    "dropped": ("errors_log", "access_log"),
+    "skipped": ("errors_log", "access_log"),
+    "state_lacks": ("entry_state",),
+    "entries_lack": ("entry_state",),
+    "log_lacks": ("access_log",),
+    "not_in_log": ("changelog",),
+}
+
+
+def evidence_kinds(rule: str, replica: Replica) -> list[str]:
+    """The kinds of evidence that the rule goes by, of those that the server has."""
+    return ["vector", *(kind for kind in _EVIDENCE.get(rule, ()) if kind in replica.evidence)]

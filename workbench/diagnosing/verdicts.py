@@ -8,7 +8,7 @@ there is anything to look into, and else one row says that the whole stretch is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,9 +19,10 @@ from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_what_comes_through
 from workbench.diagnosing.comparable import Comparable, comparable
-from workbench.diagnosing.proofs import Proofs, resets_of
+from workbench.diagnosing.contents import Contents
+from workbench.diagnosing.proofs import Proofs, evidence_kinds, resets_of
 from workbench.diagnosing.waiting import Holder, Waiting, who_would_send
-from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, only
+from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, in_holes, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
@@ -32,6 +33,7 @@ from workbench.rules.sending import SEND, Bound
 from workbench.rules.verdicts import (
     LOG_REPLACED,
     MISSING,
+    PRESENT,
     RULES,
     SAYS,
     TABLE,
@@ -40,6 +42,7 @@ from workbench.rules.verdicts import (
     Ground,
     Proving,
     Reset,
+    Rule,
     shown_up_to,
 )
 from workbench.systems import format_with
@@ -63,6 +66,7 @@ class Verdicts:
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
     known    of each suffix the sources, which remember what the digests told of them
+    contents what the collected entries prove, of each group of servers that may be compared
     own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
@@ -78,12 +82,10 @@ class Verdicts:
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
     known: list[Known] = field(default_factory=list)
-
+    contents: list[Contents] = field(default_factory=list)
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
-
     streams: Streams | None = None
     tiers: Tiers | None = None
-
     own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
         default_factory=dict
     )
@@ -188,6 +190,8 @@ class _Suffix:
         self.known = Known(self.system, sources, self.names)
         self.found.known.append(self.known)
         self.servers = [self._server(one) for one in replicas]
+        self.contents = Contents(self.evidence, alike, self.found.resets)
+        self.found.contents.append(self.contents)
 
     # --- what is known before
 
@@ -262,6 +266,7 @@ class _Suffix:
         """Everything about the suffix."""
         for server in self.servers:
             self._judge(server)
+            self._by_content(server)
         holders = {
             one.replica.server: Holder(one.replica, one.source, one.seen, one.last, self.proofs(one))
             for one in self.servers
@@ -291,13 +296,15 @@ class _Suffix:
         if origin not in self.judged:
             return Verdict(name, self.suffix, UNKNOWN, "duplicate_origin", SAYS["duplicate_origin"])
         some = of_keys(self.system, [position], self.evidence.numbers)
-        if server.source is not None and self.known.sources[server.source].contains(some)[0]:
-            rule = RULES[0]
+        if position in self.contents.lacks.get(name, ()):
+            rule = self._lacked(server, some)
+        elif server.source is not None and self.known.sources[server.source].contains(some)[0]:
+            rule = RULES[_IN_LOG]
         elif position > server.seen.get(origin, ""):
             return Verdict(name, self.suffix, PENDING, "not_covered", NOT_COVERED)
         else:
             _, inside, _ = self._spans(server, origin)
-            shown = bool(len(inside.of(some))) and not _in_holes(some, self._holes(server))[0]
+            shown = bool(len(inside.of(some))) and not in_holes(some, self._holes(server))[0]
             rules, _ = self._rules(server, self.proofs(server), some, np.array([not shown]))
             rule = RULES[int(rules[0])]
         return Verdict(name, self.suffix, rule.verdict, rule.name, rule.says)
@@ -324,7 +331,7 @@ class _Suffix:
         # Of all origins at once: whatever is read to look closer, is read once.
         some = union(within)
         if len(some):
-            missing = self._decide(server, proofs, some, _in_holes(some, self._holes(server)), True)
+            missing = self._decide(server, proofs, some, in_holes(some, self._holes(server)), True)
             for number in np.unique(missing.origin).tolist():
                 origin = self.names[number]
                 server.missing[origin] = union([server.missing[origin], only(missing, number)])
@@ -370,7 +377,7 @@ class _Suffix:
         missing = np.flatnonzero(_VERDICTS[rules] == MISSING)
         self._missing(server, some[missing], rules[missing], about)
         self._unknowns(server, some, rules, apart)
-        return some[missing]
+        return some[missing[rules[missing] != _LACKED]]
 
     def _rules(
         self, server: _Server, proofs: Proofs, some: Positions, not_shown: Numbers
@@ -384,7 +391,25 @@ class _Suffix:
         if len(open_):
             about = self._look_closer(server, proofs, some, grounds, open_)
             rules = _RULE_OF[grounds]
+        if self.contents.exports:
+            name, asked = server.replica.server, np.flatnonzero(_VERDICTS[rules] != PRESENT)
+            self.contents.add_grounds(name, some, grounds, asked, *self._held_by_others(server, some[asked]))
+            lacked = self.contents.lacked(name, some, _VERDICTS[_RULE_OF[grounds]] != MISSING)
+            grounds[lacked] |= int(Ground.ENTRIES_LACK)
+            rules = _RULE_OF[grounds]
         return rules, about
+
+    def _by_content(self, server: _Server) -> None:
+        """The changes that its log holds, and its entries lack."""
+        known = [key for key in self.contents.left(server.replica.server) if self.system.origin_of(key) in self.judged]
+        some = of_keys(self.system, known, self.evidence.numbers).minus(union(server.missing.values()))
+        if len(some):
+            self.contents.tell(server.replica.server, some)
+            self._missing(server, some, np.full(len(some), _LACKED), {})
+
+    def _lacked(self, server: _Server, one: Positions) -> Rule:
+        logged = server.source is not None and self.known.sources[server.source].contains(one)[0]
+        return RULES[_LACKED]._replace(says=SAYS["logged_and_lost" if logged else "entries_lack"])
 
     def _look_closer(
         self, server: _Server, proofs: Proofs, some: Positions, grounds: Numbers, which: Numbers
@@ -401,12 +426,15 @@ class _Suffix:
         keys = asked.keys(self.system, self.names)
         told = {key: (about[key]["operation"], about[key]["target"]) for key in keys if key in about}
         told = {key: (what, target) for key, (what, target) in told.items() if what and target}
+        nothing = self.contents.no_effect(server.replica.server, about)
         dropped = proofs.dropped(told, self._acknowledged(some, grounds)) if told else set()
         for number, key in zip(which.tolist(), keys, strict=True):
             if key in dropped:
                 grounds[number] |= int(Ground.DROPPED)
             if key in twins:
                 grounds[number] |= int(Ground.TWIN)
+            if key in nothing:
+                grounds[number] |= int(Ground.NO_EFFECT)
         return about
 
     def _acknowledged(self, some: Positions, grounds: Numbers) -> Counter[tuple[str, str]]:
@@ -420,14 +448,13 @@ class _Suffix:
         some = some[:room]
         if not len(some):
             return
-        others = [one for one in self.servers if one is not server and one.source is not None]
-        places = {one.replica.server: one.source for one in others if one.source is not None}
-        found = self.known.holding(places.values(), some)
-        held = {name: found[source] for name, source in places.items()}
+        _, held = self._held_by_others(server, some)
         keys = some.keys(self.system, self.names)
         about = {**about, **self._described([key for key in keys if key not in about])}
         for number, key in enumerate(keys):
             rule, told = RULES[rules[number]], about.get(key, {})
+            if rules[number] == _LACKED:
+                rule = self._lacked(server, some[number : number + 1])
             self.found.missing.append(
                 {
                     "server": server.replica.server,
@@ -438,12 +465,20 @@ class _Suffix:
                     "target": told.get("target"),
                     "attribute": None,
                     "held_by": sorted(name for name, holds in held.items() if holds[number]),
-                    "evidence": _kinds(rule.name, server.replica),
+                    "evidence": evidence_kinds(rule.name, server.replica),
                     "cause": None,
                     "rule": rule.name,
                     "says": rule.says,
                 }
             )
+
+    def _held_by_others(self, server: _Server, some: Positions) -> tuple[dict[str, Input], dict[str, Numbers]]:
+        """The present logs of the other servers, and for each change: does that log hold it?"""
+        others = [one for one in self.servers if one is not server]
+        places = {one.replica.server: one.source for one in others if one.source is not None}
+        found = self.known.holding(places.values(), some)
+        logs = {name: self.inputs[source] for name, source in places.items()}
+        return logs, {name: found[source] for name, source in places.items()}
 
     def _described(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Operation and target of changes, from any log, else from any result of an operation."""
@@ -493,11 +528,11 @@ class _Suffix:
     # --- still to come
 
     def _pending(self, waiting: Waiting, server: Holder) -> None:
+        name = server.replica.server
         for origin in self.judged:
             if told := waiting.of(server, origin):
-                about = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}
-                suppliers = who_would_send(self.pairs, server.replica.server, origin)
-                self.found.pending.append({**about, **told, "suppliers": suppliers})
+                told |= {"suppliers": who_would_send(self.pairs, name, origin)}
+                self.found.pending.append({"server": name, "suffix": self.suffix, "origin": origin, **told})
 
     # --- held by one, delivered by nobody
 
@@ -556,33 +591,10 @@ class _Suffix:
         )
 
 
-_NEAR = 10_000
-_FEW = 50
-
-_NOT_SHOWN = next(number for number, rule in enumerate(RULES) if rule.name == "not_shown")
-
-_EVIDENCE = {
-    "dropped": ("errors_log", "access_log"),
-    "skipped": ("errors_log", "access_log"),
-    "state_lacks": ("entry_state",),
-    "log_lacks": ("access_log",),
-    "not_in_log": ("changelog",),
-}
-
-
-def _kinds(rule: str, replica: Replica) -> list[str]:
-    """The kinds of evidence that the rule goes by, of those that the server has."""
-    return ["vector", *(kind for kind in _EVIDENCE.get(rule, ()) if kind in replica.evidence)]
+_NEAR, _FEW = 10_000, 50
+_NUMBER = {rule.name: number for number, rule in enumerate(RULES)}
+_NOT_SHOWN, _IN_LOG, _LACKED = (_NUMBER[name] for name in ("not_shown", "in_log", "entries_lack"))
 
 
 def _is_log(one: Input) -> bool:
     return format_with(one.kind).is_log
-
-
-def _in_holes(some: Positions, holes: Iterable[tuple[Pair, Pair]]) -> Numbers:
-    """For each position: does it lie in a stretch in which something could not be read?"""
-    inside = np.zeros(len(some), bool)
-    for low, high in holes:
-        low_, high_ = Span(LOWEST, low).of(some), Span(LOWEST, high).of(some)
-        inside[len(low_) : len(high_)] = True
-    return inside

@@ -8,7 +8,7 @@ A few hundred thousand values are summed right here; more by Spark, which gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.reading import Part, read_part
+from workbench.engine.digests import mix
+from workbench.engine.reading import Part, read_part, some_at_once
+from workbench.tables import Numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SUMMED_HERE = 500_000
 """States of both servers together, up to which Spark would take longer to start than this takes."""
+
+COMPARED_HERE = 8_000_000
+"""States of all servers together, up to which `unequal` needs no Spark: it holds two numbers for each entry."""
 
 PRESENT = "present"
 
@@ -159,5 +164,145 @@ def _by_spark(
         only_one, only_other = f.count_if(f.col("other") == 0), f.count_if(f.col("one") == 0)
         (counts_,) = found.agg(f.count("*"), only_one, only_other).collect()
         return Differing(counts_[0], _rows(first), counts_[1], counts_[2])
+    finally:
+        found.unpersist()
+
+
+# --- several servers at once
+
+
+@dataclass(frozen=True)
+class Unequal:
+    """The entries in which any of several servers differ: how many, and the ids of the first so many."""
+
+    total: int
+    first: list[str]
+
+    @property
+    def whole(self) -> bool:
+        """True if all of them are named."""
+        return self.total == len(self.first)
+
+
+def unequal(
+    servers: Mapping[str, Sequence[Part]],
+    without: Collection[str],
+    made_by: Collection[str],
+    limit: int,
+    spark: SparkSession | None = None,
+) -> Unequal:
+    """The entries that are not the same on all servers, their names included.
+
+    `without`: attributes, in small letters, that do not count. `made_by`: the marks whose position tells one removed secret from
+    another.
+    """
+    paths = {server: [part["path"] for part in parts] for server, parts in servers.items()}
+    if spark is not None:
+        return _unequal_by_spark(spark, paths, without, made_by, limit)
+    ids, keys, sums = [], [], []
+    for server in paths:
+        # Of one server each entry counts once: also one that a damaged file holds twice.
+        entry, key, total = _summed_once(paths[server], without, made_by)
+        ids.append(entry)
+        keys.append(key)
+        sums.append(total)
+    names, key, total = pa.chunked_array(ids, pa.string()), np.concatenate(keys), np.concatenate(sums)
+    if not len(key):
+        return Unequal(0, [])
+    order = np.argsort(key, kind="stable")
+    key, total = key[order], total[order]
+    begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    counts = np.diff(np.append(begins, len(key)))
+    same = (counts == len(paths)) & (np.minimum.reduceat(total, begins) == np.maximum.reduceat(total, begins))
+    found = names.take(pa.array(order[begins[~same]])).to_pylist()
+    return Unequal(len(found), sorted(found)[:limit])
+
+
+def _summed_once(
+    paths: Sequence[str], without: Collection[str], made_by: Collection[str]
+) -> tuple[pa.Array, Numbers, Numbers]:
+    """Of each entry of one server: its id, the hash of that, and the sum of the hashes of its values."""
+    found = [one for one in some_at_once(lambda path: _sums_in(path, without, made_by), paths) if len(one[0])]
+    if not found:
+        return pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64)
+    ids = pa.concat_arrays([one[0] for one in found])
+    key, total = np.concatenate([one[1] for one in found]), np.concatenate([one[2] for one in found])
+    order = np.argsort(key, kind="stable")
+    begins = np.flatnonzero(np.concatenate([[True], key[order][1:] != key[order][:-1]]))
+    return ids.take(pa.array(order[begins])), key[order][begins], np.add.reduceat(total[order], begins)
+
+
+_COMPARED = ["entry", "target", "attribute", "value", "mark", "position"]
+
+
+def _sums_in(path: str, without: Collection[str], made_by: Collection[str]) -> tuple[pa.Array, Numbers, Numbers]:
+    """The same of the entries of one part, in the order of the part."""
+    rows = _plain(read_part(path, _COMPARED, (pc.field("state") == PRESENT) & pc.field("entry").is_valid()))
+    names = rows["attribute"].combine_chunks().dictionary_encode()
+    words = [(name or "").lower() for name in names.dictionary.to_pylist()]
+    counts = np.array([word.partition(";")[0] not in without for word in words], bool)[np.asarray(names.indices)]
+    # Of a secret only the change that made it is known.
+    secret = np.asarray(pc.is_null(rows["value"]))
+    counts &= ~secret | np.asarray(pc.fill_null(pc.is_in(rows["mark"], pa.array([*made_by], pa.string())), True))
+    keep = np.flatnonzero(counts)
+    if not len(keep):
+        return pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64)
+    rows, at = rows.take(pa.array(keep)), np.asarray(names.indices)[keep]
+    value = pc.coalesce(rows["value"], rows["position"], pa.scalar("")).combine_chunks()
+    entries = rows["entry"].combine_chunks().dictionary_encode()
+    code = np.asarray(entries.indices)
+    hashed = mix(_hashes(value), _hashes(pa.array(words, pa.string()))[at])
+    # A value has a row for each thing that changes did to it, one behind the other.
+    again = np.zeros(len(code), bool)
+    again[1:] = (code[1:] == code[:-1]) & (hashed[1:] == hashed[:-1])
+    code, hashed = code[~again], hashed[~again]
+    begins = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
+    total = np.add.reduceat(hashed, begins)
+    first = np.flatnonzero(~again)[begins]
+    target = pc.replace_substring_regex(pc.utf8_lower(rows["target"].take(pa.array(first))), r",\s+", ",")
+    total = mix(total, _hashes(pc.fill_null(target, "").combine_chunks()))
+    ids = entries.dictionary.take(pa.array(code[begins]))
+    return ids, _hashes(ids), total
+
+
+def _hashes(texts: pa.Array) -> Numbers:
+    found: Numbers = pd.util.hash_array(texts.to_numpy(zero_copy_only=False), categorize=False)
+    return found
+
+
+def _unequal_by_spark(
+    spark: SparkSession,
+    paths: Mapping[str, Sequence[str]],
+    without: Collection[str],
+    made_by: Collection[str],
+    limit: int,
+) -> Unequal:
+    from pyspark.sql import functions as f
+
+    from workbench.engine.evidence import read_table
+
+    name = f.lower("attribute")
+    of_secrets = f.col("value").isNotNull() | f.col("mark").isNull() | f.col("mark").isin(*made_by)
+    counts = (f.col("state") == PRESENT) & f.col("entry").isNotNull() & of_secrets
+    counts &= ~f.substring_index(name, ";", 1).isin(*without)
+    sums = None
+    for server, its in paths.items():
+        value = f.coalesce("value", "position", f.lit("")).alias("value")
+        target = f.regexp_replace(f.lower("target"), r",\s+", ",").alias("target")
+        rows = read_table(spark, "entry_states", list(its)).where(counts)
+        rows = rows.select("entry", target, name.alias("attribute"), value).dropDuplicates(
+            ["entry", "attribute", "value"]
+        )
+        # Half of each hash: their sum stays a number however many states an entry has.
+        half = f.shiftrightunsigned(f.xxhash64("attribute", "value"), 32)
+        mine = rows.groupBy("entry").agg(f.max("target").alias("target"), f.sum(half).alias("sum"))
+        mine = mine.select("entry", f.xxhash64("target", "sum").alias("sum"), f.lit(server).alias("server"))
+        sums = mine if sums is None else sums.unionByName(mine)
+    assert sums is not None
+    whole = sums.groupBy("entry").agg(f.count("*").alias("n"), f.min("sum").alias("low"), f.max("sum").alias("high"))
+    found = whole.where((f.col("n") != len(paths)) | (f.col("low") != f.col("high"))).select("entry").cache()
+    try:
+        first = [row["entry"] for row in found.orderBy("entry").limit(limit).collect()]
+        return Unequal(found.count(), first)
     finally:
         found.unpersist()

@@ -324,3 +324,12 @@ class Known:
 def only(some: Positions, code: int) -> Positions:
     """Those of one origin."""
     return some[some.origin == code]
+
+
+def in_holes(some: Positions, holes: Iterable[tuple[Pair, Pair]]) -> Numbers:
+    """For each position: does it lie in a stretch in which something could not be read?"""
+    inside = np.zeros(len(some), bool)
+    for low, high in holes:
+        low_, high_ = Span(LOWEST, low).of(some), Span(LOWEST, high).of(some)
+        inside[len(low_) : len(high_)] = True
+    return inside

@@ -40,6 +40,7 @@ from workbench.repairs.plans import (
 )
 from workbench.repairs.rehearsal import model_of
 from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
+from workbench.rules.verdicts import ENTRIES_LACK
 
 TARGETS_SHOWN = 100
 """Of what was restored, so many entries are compared afterwards, for each server and origin."""
@@ -336,7 +337,14 @@ class _Planned:
     def _code(self, view: View, model: Model, server: str, hidden: bool, lacks: Iterable[Lack]) -> str:
         if hidden and not self.system.tiering:  # there what is lacking is the end of a log
             own = model.servers[server].origin
-            return HIDDEN if any(model.lots[one.lot].origin == own for one in lacks) else MISSED
+            # What entries alone lack was not lost by going back in time.
+            by_entries = {
+                row["position"]
+                for row in view.situation.verdicts.missing
+                if row.get("rule") == ENTRIES_LACK and row["server"] == server
+            }
+            lots = [model.lots[one.lot] for one in lacks]
+            return HIDDEN if any(lot.origin == own and lot.last not in by_entries for lot in lots) else MISSED
         links = view.situation.topology.links
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
         found = (one for one in view.findings if one.suffix in (None, view.suffix))

@@ -8,7 +8,7 @@ that millions of changes are decided by one look-up table, `TABLE`, made of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntFlag, auto
 from typing import Any, NamedTuple
@@ -33,6 +33,9 @@ class Ground(IntFlag):
     STATE_LACKS      its entries should carry the change, as those of another server do, and do not
     LOG_LACKS        the log of its operations covers the time of the change and does not name it
     UNCLEAR          a line names the position that may be of another suffix, or tells of what may have been replaced since
+    NO_EFFECT        it changed only what the server need not have: notes of another server, or what links leave out
+    ENTRIES_SHOW     the entry that it changed is there as it is on a server that has the change, or gone on both
+    ENTRIES_LACK     its entries should show what the change did, and do not, and nothing later in them explains it
     """
 
     IN_LOG = auto()
@@ -49,6 +52,13 @@ class Ground(IntFlag):
     STATE_LACKS = auto()
     LOG_LACKS = auto()
     UNCLEAR = auto()
+    NO_EFFECT = auto()
+    ENTRIES_SHOW = auto()
+    ENTRIES_LACK = auto()
+
+
+ENTRIES_LACK = "entries_lack"
+"""The rule by which a change is missing that no log tells to be missing: the entries alone tell it."""
 
 
 class Rule(NamedTuple):
@@ -67,6 +77,10 @@ class Rule(NamedTuple):
 G = Ground
 
 RULES = (
+    # Content is the last word: these go before whatever a log says.
+    Rule(ENTRIES_LACK, MISSING, "its entries do not show what the change did", G.ENTRIES_LACK),
+    Rule("entries_show", PRESENT, "the entry is there as on a server that has the change", G.ENTRIES_SHOW),
+    Rule("no_effect", PRESENT, "it changed only what the server need not have", G.NO_EFFECT),
     Rule("in_log", PRESENT, "its log holds the change", G.IN_LOG),
     Rule("applied", PRESENT, "it logged that it applied the change", G.APPLIED),
     Rule("in_state", PRESENT, "an entry of it carries the change", G.IN_STATE),
@@ -94,6 +108,7 @@ RULES = (
 """In this order; the last one always holds."""
 
 SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
+    "logged_and_lost": "its log holds the change, but its entries do not show what it did",
     "superseded": "its entries carry later changes of the same attributes",
     "forgotten": "it lies so far back that what would tell of it is gone: a deletion, a vector's element",
     "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
@@ -122,7 +137,13 @@ def _deciding(bits: int) -> int:
     return next(at for at, (of, unless) in enumerate(_MASKS) if (bits & of or not of) and not bits & unless)
 
 
-TABLE = tuple(map(_deciding, range(1 << len(Ground))))
+_OF_LOGS = int(Ground.NO_EFFECT)
+"""The grounds of content are the highest bits, and each decides whatever the lower ones are: they need no look-up."""
+
+TABLE = (
+    *map(_deciding, range(_OF_LOGS)),
+    *(rule for of in (1, 2, 4) for rule in [_deciding(of * _OF_LOGS)] * of * _OF_LOGS),
+)
 """Grounds as a number -> which of RULES decides."""
 
 MOMENTS_APART = timedelta(seconds=60)
@@ -235,6 +256,12 @@ class Proving:
     beginnings    the body of a change -> how those of its twins may begin, as `beginning` gives it: among them that of any twin
     usual         how bodies begin of which `beginning` only takes the first two lines, so that it need not be asked
     unusual       beginnings of these that it must be asked of all the same
+    not_compared  attributes, in small letters, in which servers may differ although nothing was lost
+    own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
+    touched       the body of a modification -> the attributes that it names, in small letters
+    marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
+    grave         attribute and value, in small letters, that a deleted entry has
+    traces_kept   how long entries keep a trace of what was removed
     """
 
     goes_on: Callable[[int], bool]
@@ -251,3 +278,9 @@ class Proving:
     beginnings: Callable[[str], list[str]] = lambda body: [body]
     usual: tuple[str, ...] = ("",)
     unusual: tuple[str, ...] = ()
+    not_compared: frozenset[str] = frozenset()
+    own_notes: frozenset[str] = frozenset()
+    touched: Callable[[str], frozenset[str]] = lambda body: frozenset()
+    marks: Mapping[str, str] = field(default_factory=dict)
+    grave: tuple[str, str] = ("", "")
+    traces_kept: timedelta = timedelta(0)

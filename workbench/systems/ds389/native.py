@@ -19,35 +19,6 @@ ENABLED, REFRESH = "nsds5ReplicaEnabled", "nsds5BeginReplicaRefresh"
 KEEP_ALIVE, STAMP = "repl keep alive", "keepalivetimestamp"
 CREDENTIALS = "nsDS5ReplicaCredentials"
 
-MEMBER_OF = "memberof"
-"""Computed by a plug-in, and where it is off an attribute like any other."""
-
-BY_SERVER = frozenset(
-    {
-        *("creatorsname", "modifiersname", "createtimestamp", "modifytimestamp", "nsuniqueid", "parentid", "entryid"),
-        *("entryuuid", "dsentrydn", "entrydn", "entryusn", "internalmodifiersname", "internalcreatorsname", "nsrole"),
-        *("numsubordinates", "tombstonenumsubordinates", "hassubordinates", "structuralobjectclass", "dncomp"),
-        *("subschemasubentry", "governingstructurerule", "pwdreset", "pwdtprreset", "modrdn-nsds50ruv"),
-        *("nsds5replconflict", "nsparentuniqueid", "nstombstonecsn", "nscpentrydn"),
-    }
-)
-"""What only the server itself writes (NO-USER-MODIFICATION in its schema, and traces of replication): sent by others it is
-refused."""
-
-LOGINS = frozenset(
-    {
-        *(
-            "passwordretrycount",
-            "retrycountresettime",
-            "accountunlocktime",
-            "passwordexpwarned",
-            "passwordgraceusertime",
-        ),
-        *("lastlogintime", "lastloginhistory"),
-    }
-)
-"""What each server notes of the logins there: of one entry it may differ everywhere, and from one moment to the next."""
-
 _SAFE = re.compile(rb"(?![ :<])[\x01-\x09\x0b\x0c\x0e-\x7f]*(?<! )")
 _IN_DN = re.compile(r'[,+"\\<>;=]')
 

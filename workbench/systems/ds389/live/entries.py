@@ -9,7 +9,8 @@ from workbench.model import Problem
 from workbench.systems.ds389.csn import csn_or_none, origin_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.live.connection import BELOW, Connection
-from workbench.systems.ds389.native import BY_SERVER, LOGINS, MEMBER_OF, Record, add
+from workbench.systems.ds389.native import Record, add
+from workbench.systems.ds389.rules.own_attributes import BY_SERVER, LOGINS, MEMBER_OF
 
 Values = dict[str, list[bytes]]
 

@@ -20,7 +20,7 @@ from workbench.systems.ds389.live.connection import BELOW, Connection
 from workbench.systems.ds389.live.entries import entry_of, values_of
 from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.reached import REPLICAS, Reached, host_named, known_as, server_at, vector_of
-from workbench.systems.ds389.native import LOGINS
+from workbench.systems.ds389.rules.own_attributes import LOGINS
 
 _REPLICA = "(objectClass=nsds5replica)"
 _ASKED = ("*", "nsds50ruv")

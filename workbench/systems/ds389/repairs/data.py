@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from workbench.boundary import as_file_name
 from workbench.repairs.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
 from workbench.systems.ds389.native import (
-    BY_SERVER,
-    MEMBER_OF,
     REFRESH,
     add,
     agreement_dn,
@@ -32,6 +30,7 @@ from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, off
+from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import REMOVED
-from workbench.systems.ds389.native import BY_SERVER, line
+from workbench.systems.ds389.native import line
+from workbench.systems.ds389.rules.own_attributes import BY_SERVER
+from workbench.systems.ds389.rules.proving import MODIFICATION, modified
 from workbench.systems.ds389.secrets import SECRETS
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 MOST = 500
 """Entries that are written again one by one: for more an initialisation is less work for every server."""
 
-_MOD = re.compile(r"(add|delete|replace): ?([^\s:]+)\Z")
 _SHORTENED = re.compile(r"\.\.\. \[\d+ (?:characters|bytes), sha256 [0-9a-f]{16}\]\Z")
 _RENAME = {"deleteoldrdn: true": "deleteoldrdn: 1", "deleteoldrdn: false": "deleteoldrdn: 0"}
 
@@ -62,13 +63,6 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
             one.attributes |= {name.lower(): name for name in modified(row["body"] or "")}
             one.numbers.append(wanted[row["position"]])
     return found if len(seen) == len(wanted) else None
-
-
-def modified(body: str) -> list[str]:
-    """The attributes that the text of a modification names."""
-    unfolded = body.replace("\n ", "").split("\n")
-    starts = (_MOD.match(text) for at, text in enumerate(unfolded) if at == 0 or unfolded[at - 1] == "-")
-    return [found[2] for found in starts if found]
 
 
 @dataclass
@@ -180,7 +174,7 @@ def added(body: str) -> list[str]:
     kept = []
     for block in body.split("\n-"):
         lines = [text for text in block.split("\n") if text]
-        named = _MOD.match(lines[0]) if lines else None
+        named = MODIFICATION.match(lines[0]) if lines else None
         if named and named[2].lower() not in BY_SERVER:
             kept += lines[1:]
     return [text for text in kept if not SECRETS.holds_one(text)]
@@ -189,6 +183,6 @@ def added(body: str) -> list[str]:
 def _kept_mods(body: str) -> Iterable[str]:
     for block in body.split("\n-"):
         lines = [text for text in block.split("\n") if text]
-        named = _MOD.match(lines[0]) if lines else None
+        named = MODIFICATION.match(lines[0]) if lines else None
         if named and named[2].lower() not in BY_SERVER:
             yield "".join(f"{text}\n" for text in lines) + "-\n"

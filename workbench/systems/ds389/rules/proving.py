@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 from workbench.model import REMOVED
+from workbench.rules import contents
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
+from workbench.systems.ds389.rules.own_attributes import NOT_COMPARED, OWN_NOTES
 
 
 def resets(
@@ -198,6 +200,16 @@ def _text(lines: list[str]) -> str:
     return "\n".join([*lines, "-", ""])
 
 
+MODIFICATION = re.compile(r"(add|delete|replace): ?([^\s:]+)\Z")
+
+
+def modified(body: str) -> list[str]:
+    """The attributes that the text of a modification names."""
+    unfolded = body.replace("\n ", "").split("\n")
+    starts = (MODIFICATION.match(text) for at, text in enumerate(unfolded) if at == 0 or unfolded[at - 1] == "-")
+    return [found[2] for found in starts if found]
+
+
 PROVING = Proving(
     goes_on=skipped_for_good,
     reset_codes=frozenset(
@@ -218,4 +230,15 @@ PROVING = Proving(
     beginnings=beginnings,
     usual=tuple(f"{verb}: " for verb in _VERBS),
     unusual=tuple(f"{verb}: {name}" for verb in _VERBS for name in _OF_THE_WRITER),
+    not_compared=NOT_COMPARED,
+    own_notes=OWN_NOTES,
+    touched=lambda body: frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER,
+    marks={
+        "vucsn": contents.MADE,
+        "mdcsn": contents.MADE,
+        "vdcsn": contents.REMOVED,
+        "adcsn": contents.CLEARED,
+    },
+    grave=("objectclass", "nstombstone"),
+    traces_kept=timedelta(days=7),
 )

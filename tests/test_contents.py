@@ -1,0 +1,195 @@
+"""What entries prove: by random histories, by worked examples, and by a server whose data was edited while it was down."""
+
+from __future__ import annotations
+
+import random
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entry_contents import ATTRIBUTES, History, history
+
+from workbench import Case, diagnose
+from workbench.diagnosing.change_story import story
+from workbench.diagnosing.diagnosis import situation_of
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.engine.entries import unequal
+from workbench.rules.contents import ABSENT, DELETED, LIVE, Compared, Held, Lack, Unlike, compared
+from workbench.rules.verdicts import SAYS
+
+
+def judged(made: History, held: dict[str, Held], old: bool = False) -> Compared:
+    return compared(held, made.expected, lambda server, position: old, {}, True)
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_what_is_on_its_way_is_no_difference(seed: int) -> None:
+    """Each server has of each origin all changes up to some time: whatever differs, another session brings."""
+    chance = random.Random(seed)
+    made = history(chance, chance.randint(2, 4), whole=False)
+    found = judged(made, {server: made.on(server) for server in made.seen})
+    assert found == Compared((), ())
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_one_effect_taken_away_is_that_change_missing(seed: int) -> None:
+    """Of servers that have everything one loses a value, or all of the entry: just the changes that made what is gone."""
+    chance = random.Random(seed)
+    made = history(chance, chance.randint(3, 5), whole=True)
+    held = {server: deepcopy(made.on(server)) for server in made.seen}
+    hurt = chance.choice(sorted(held))
+    victim = held[hurt]
+    assert judged(made, held) == Compared((), ())
+    if victim.status != LIVE:
+        # The delete is undone: what the others deleted is there.
+        assert victim.deleted
+        gone, victim.status, victim.deleted = victim.deleted, LIVE, None
+        assert judged(made, held) == Compared((Lack(hurt, gone, ""),), ())
+        return
+    filled = [name for name in ATTRIBUTES if victim.present.get(name)]
+    if filled and chance.random() < 0.7:
+        attribute = chance.choice(filled)
+        value, position = chance.choice(sorted(victim.present[attribute].items()))
+        del victim.present[attribute][value]
+        assert position
+        assert judged(made, held) == Compared((Lack(hurt, position, attribute),), ())
+        # With old changes, too: most servers still show the value.
+        assert judged(made, held, old=True).lacks == (Lack(hurt, position, attribute),)
+    elif victim.made():
+        whole = victim.made()
+        held[hurt] = Held()
+        assert judged(made, held) == Compared(tuple(sorted(Lack(hurt, position, "") for position in whole)), ())
+
+
+def shown(values: dict[str, str | None], **more: object) -> Held:
+    return Held(status=LIVE, target="uid=anna", present={"mail": values}, **more)  # type: ignore[arg-type]
+
+
+ALL = History([], {name: {"1": 99, "2": 99} for name in ("anna", "bert", "carl")})
+
+
+def test_one_value_under_one_position_is_decided_by_most_servers() -> None:
+    """Who edits a value and keeps its position makes two values of one change: of two servers nobody can tell."""
+    two = {"anna": shown({"a@x": "0010-1"}), "bert": shown({"edited": "0010-1"})}
+    assert judged(ALL, two) == Compared((), (Unlike(("anna", "bert"), "mail"),))
+    assert judged(ALL, {**two, "carl": shown({"a@x": "0010-1"})}) == Compared((Lack("bert", "0010-1", "mail"),), ())
+
+
+def test_a_value_without_a_position_proves_that_it_is_there() -> None:
+    """A plain import loses the positions: equal values are equal, and what only it has is too much."""
+    assert judged(ALL, {"anna": shown({"a@x": "0010-1"}), "bert": shown({"a@x": None})}) == Compared((), ())
+    more = {"anna": shown({"a@x": "0010-1"}), "bert": shown({"a@x": None, "b@x": None}), "carl": shown({"a@x": None})}
+    assert judged(ALL, more) == Compared((), (Unlike(("bert",), "mail"),))
+
+
+def test_a_later_position_explains_what_is_gone() -> None:
+    """Replaced where the others do not have that yet: no loss on either side."""
+    behind = History([], {"anna": {"1": 10}, "bert": {"1": 12}})
+    held = {"anna": shown({"a@x": "0010-1"}), "bert": shown({"b@x": "0012-1"}, cleared={"mail": "0012-1"})}
+    assert judged(behind, held) == Compared((), ())
+    assert judged(ALL, held).lacks == (Lack("anna", "0012-1", "mail"),)
+
+
+def test_an_old_absence_that_most_servers_agree_with_may_be_a_deletion() -> None:
+    """Its traces are cleared away then. Where no more servers are without the entry than with it, it is a loss."""
+    there = shown({"a@x": "0010-1"})
+    assert judged(ALL, {"anna": there, "bert": Held()}, old=True).lacks == (Lack("bert", "0010-1", ""),)
+    two = {"anna": there, "bert": Held(), "carl": Held()}
+    assert judged(ALL, two).lacks == (Lack("bert", "0010-1", ""), Lack("carl", "0010-1", ""))
+    assert judged(ALL, two, old=True) == Compared((), (Unlike(("anna", "bert", "carl"), ""),))
+
+
+def test_an_entry_that_is_gone_on_both_is_no_difference() -> None:
+    """A tombstone that the other server has cleared away, or never had."""
+    assert judged(ALL, {"anna": Held(status=DELETED, deleted="0010-1"), "bert": Held(status=ABSENT)}) == Compared(
+        (), ()
+    )
+
+
+def test_what_a_link_leaves_out_does_not_count() -> None:
+    """Behind a fractional link an attribute may be absent."""
+    held = {"anna": shown({"a@x": "0010-1"}), "bert": shown({})}
+    assert compared(
+        held, ALL.expected, lambda server, position: False, {"bert": frozenset({"mail"})}, True
+    ) == Compared((), ())
+
+
+def test_another_name_is_a_difference_where_nothing_is_on_its_way() -> None:
+    """A move under another parent leaves nothing in the values."""
+    held = {name: shown({"a@x": "0010-1"}) for name in ("anna", "bert", "carl")}
+    held["bert"].target = "uid=anna,ou=old"
+    assert judged(ALL, held) == Compared((), (Unlike(("bert",), "dn"),))
+    assert compared(held, ALL.expected, lambda server, position: False, {}, False) == Compared((), ())
+
+
+# --- real servers
+
+
+EDITED = Path(__file__).parent / "incidents" / "edited_while_down" / "2-edited"
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    made = Case.create(tmp_path_factory.mktemp("edited") / "case")
+    made.load([EDITED])
+    return made
+
+
+def test_entries_edited_while_the_server_was_down(edited: Case) -> None:
+    found = diagnose(edited)
+    (differ,) = [one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"]
+    assert (differ["server"], differ["severity"]) == ("bert", "error")
+    assert headline(found).startswith(
+        "9 entries of bert differ from those of anna, carla and hubi; 15 changes are MISSING on bert"
+    )
+    assert "3 entries are missing there (uid=u12," in differ["summary"]
+    assert "6 entries have other values (uid=u15,ou=people,dc=example,dc=com (telephoneNumber)" in differ["summary"]
+    contents = situation_of(edited)[0].verdicts.contents[0]
+    by_name = {one.target.split(",")[0]: one.attribute for one in contents.unexplained() if one.servers == ("bert",)}
+    assert by_name == {
+        **{f"uid=u{number}": "" for number in (12, 13, 14)},
+        "uid=u15": "telephoneNumber",
+        "uid=u16": "mail",
+        "uid=u17": "description",
+        "uid=u18": "telephoneNumber",
+        "uid=u19": "sn",
+        "uid=u20": "mail",
+    }
+    assert {row["rule"] for row in found["missing"]} == {"entries_lack"}
+    assert {row["says"] for row in found["missing"]} == {SAYS["logged_and_lost"]}
+    assert not found["unknown"]
+
+
+def test_the_story_of_a_change_that_only_the_log_still_has(edited: Case) -> None:
+    told = {one["server"]: one for one in story(edited, "6b069c6b000000020000")["servers"]}
+    assert (told["bert"]["verdict"], told["bert"]["rule"]) == ("missing", "entries_lack")
+    assert {told[name]["verdict"] for name in ("anna", "carla", "hubi")} == {"present"}
+
+
+def test_without_entries_the_log_is_all_there_is(tmp_path: Path) -> None:
+    """The same mesh, collected without entries: nothing shows what was edited, and nothing is said of it."""
+    folder = tmp_path / "without"
+    folder.mkdir()
+    for file in EDITED.iterdir():
+        if "entries" not in file.name:
+            text = file.read_bytes()
+            if file.name == "case.yaml":
+                text = b"".join(line for line in text.splitlines(True) if b"entries" not in line)
+                text = text.replace(b"- name: carla\n  files:\n  suffix: dc=example,dc=com\n", b"")
+            (folder / file.name).write_bytes(text)
+    made = Case.create(tmp_path / "case")
+    made.load([folder])
+    found = diagnose(made)
+    assert not [one for one in found["findings"] if one["code"] in ("ENTRIES_DIFFER", "MISSED_CHANGE")]
+
+
+def test_the_two_ways_of_summing_find_the_same(edited: Case, spark: Any) -> None:
+    contents = situation_of(edited)[0].verdicts.contents[0]
+    parts = {server: export.parts for server, export in contents.exports.items()}
+    for without in (frozenset[str](), contents.left_out["bert"]):
+        here = unequal(parts, without, ["vucsn", "mdcsn"], 1000)
+        assert here == unequal(parts, without, ["vucsn", "mdcsn"], 1000, spark)
+        assert here.whole
+    assert len(unequal(parts, contents.left_out["bert"], ["vucsn", "mdcsn"], 1000).first) == 9
+    assert unequal(parts, contents.left_out["bert"], ["vucsn", "mdcsn"], 3).total == 9

@@ -1,0 +1,387 @@
+"""What the collected entries of servers prove, whatever their logs say: changes that an entry lacks, and entries that differ.
+
+Sums over all values tell which entries are not the same on all servers. Only these are read, and held against each other value
+by value (`workbench.rules.contents`); of more than a few thousand the first ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.collected.inputs import Input
+from workbench.diagnosing.comparable import Comparable
+from workbench.engine.entries import COMPARED_HERE, PRESENT, Unequal, unequal
+from workbench.engine.positions import Positions, of_keys
+from workbench.engine.reading import Part
+from workbench.engine.rows import rows_at, rows_where
+from workbench.fleet.told import Evidence
+from workbench.fleet.topology import Replica, Topology
+from workbench.rules.contents import ABSENT, DELETED, LIVE, MADE, REMOVED, Held, Unlike, compared
+from workbench.rules.verdicts import LOG_REPLACED, Ground, Proving, Reset
+from workbench.systems import format_with
+from workbench.tables import Numbers
+
+LOOKED_AT = 5_000
+"""Entries that are held against each other value by value."""
+
+_DECIDED = 200_000
+"""Changes that entries are asked of at once: of more, what the logs say stays."""
+
+_READ = ["entry", "target", "attribute", "value", "state", "mark", "position"]
+_TABLE = "entry_states"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An entry, or one attribute of it, in which servers differ.
+
+    servers   those that lack something, or that differ from most others; all where nobody can tell
+    others    the other servers
+    position  the change that those servers lack; None: no position tells
+    """
+
+    entry: str
+    target: str
+    attribute: str
+    servers: tuple[str, ...]
+    others: tuple[str, ...]
+    position: str | None = None
+
+
+@dataclass
+class Export:
+    """The entries of one server: the parts with them, and up to where the vector in the same file reaches."""
+
+    parts: Sequence[Part]
+    claimed: dict[str, str]
+    newest: datetime | None
+
+
+@dataclass
+class Contents:
+    """What the entries of the servers that may be compared prove. Less than two exports prove nothing here.
+
+    told  server -> the changes that it lacks by its entries alone: no other evidence says so
+    """
+
+    evidence: Evidence
+    alike: Comparable
+    resets: Mapping[tuple[str, str | None], Sequence[Reset]]
+    told: dict[str, set[str]] = field(default_factory=dict)
+
+    @property
+    def suffix(self) -> str | None:
+        """The suffix of the entries."""
+        return self.alike.suffix
+
+    @property
+    def _shown(self) -> Topology:
+        return self.evidence.shown
+
+    @cached_property
+    def _proving(self) -> Proving:
+        return self._shown.proving
+
+    @cached_property
+    def exports(self) -> dict[str, Export]:
+        """Server -> its entries, where they were exported with state and not replaced since."""
+        if not self._proving.marks:
+            return {}
+        found = {one.server: self._export(one) for one in self.alike.replicas}
+        there = {server: export for server, export in found.items() if export}
+        return there if len(there) > 1 else {}
+
+    def _export(self, replica: Replica) -> Export | None:
+        """The latest export of the snapshot."""
+        exports = []
+        for one in self.evidence.inputs:
+            mine = (one.server, one.snapshot) == (replica.server, self._shown.snapshot)
+            if not mine or format_with(one.kind).evidence != "entry_state" or one.suffix not in (None, self.suffix):
+                continue
+            parts = [part for part in self.evidence.parts_of(_TABLE, one) if part["table"] == _TABLE]
+            claimed = self._claimed(one)
+            # One that could not be read whole shows less than there was.
+            if parts and claimed and not one.rejected and not one.why:
+                moments = [at for at in map(self.evidence.system.moment, claimed.values()) if at]
+                exports.append(Export(parts, claimed, max(moments, default=None)))
+        latest = max(exports, key=lambda export: max(export.claimed.values()), default=None)
+        return latest if latest and self._counts(replica, latest) else None
+
+    def _claimed(self, one: Input) -> dict[str, str]:
+        claimed: dict[str, str] = {}
+        for row in self.evidence.rows("vectors"):
+            mine = (row["snapshot"], row["file"], row["kind"]) == (one.snapshot, one.file, "server")
+            if mine and row["suffix"] == self.suffix and row["origin"] and row["max"]:
+                claimed[row["origin"]] = max(row["max"], claimed.get(row["origin"], ""))
+        return claimed
+
+    def _counts(self, replica: Replica, export: Export) -> bool:
+        """False if the data may have been replaced after they were exported."""
+        replaced = [
+            reset.ended for reset in self.resets.get((replica.server, replica.suffix), ()) if reset.kind != LOG_REPLACED
+        ]
+        if not replaced or (export.newest and export.newest >= max(replaced)):
+            return True
+        read = next((one.began for one in self._shown.readings if one.server == replica.server), None)
+        return read is not None and read >= max(replaced)
+
+    @cached_property
+    def left_out(self) -> dict[str, frozenset[str]]:
+        """Server -> the attributes that it need not have: those that no server replicates, and those that a link leaves out."""
+        return {server: names | self._proving.not_compared for server, names in self.excluded.items()}
+
+    @cached_property
+    def excluded(self) -> dict[str, frozenset[str]]:
+        """Server -> the attributes that a link on the way to it leaves out."""
+        leads = {(link.supplier, link.suffix, link.name): link.consumer for link in self._shown.links}
+        out: dict[str, set[str]] = {server: set() for server in {one.server for one in self.alike.replicas}}
+        flows = [(link.supplier, link.consumer) for link in self._shown.links if link.suffix == self.suffix]
+        for row in self.evidence.rows("links"):
+            if row["snapshot"] != self._shown.snapshot or not row["excluded"] or row["suffix"] != self.suffix:
+                continue
+            consumer = leads.get((row["server"], row["suffix"], row["name"]))
+            for server in out if consumer is None else [consumer]:
+                out.setdefault(server, set()).update(row["excluded"].lower().split())
+        moved = True
+        while moved:  # what a supplier was not sent, it does not pass on
+            moved = False
+            for supplier, to in flows:
+                if to in out and not out.get(supplier, set()) <= out[to]:
+                    out[to] |= out[supplier]
+                    moved = True
+        return {server: frozenset(names) for server, names in out.items()}
+
+    def no_effect(self, server: str, about: Mapping[str, Mapping[str, Any]]) -> set[str]:
+        """Of changes (position -> operation, body), those that change only what the server need not have."""
+        need_not = self.excluded.get(server, frozenset()) | self._proving.own_notes
+        touched = {
+            key: self._proving.touched(row["body"] or "") for key, row in about.items() if row["operation"] == "modify"
+        }
+        return {key for key, names in touched.items() if names and names <= need_not}
+
+    @cached_property
+    def unequal(self) -> Unequal:
+        """The entries that are not the same on all servers."""
+        exports = self.exports
+        if not exports:
+            return Unequal(0, [])
+        every = frozenset().union(*(self.left_out[server] for server in exports))
+        found = self._unequal(exports, every)
+        # Among servers that are sent everything, also what others need not have counts.
+        whole = {name: one for name, one in exports.items() if self.left_out[name] == self._proving.not_compared}
+        if every != self._proving.not_compared and len(whole) > 1:
+            more = self._unequal(whole, self._proving.not_compared)
+            first = sorted({*found.first, *more.first})
+            both = len({*found.first} & {*more.first})
+            found = Unequal(max(found.total + more.total - both, len(first)), first[:LOOKED_AT])
+        return found
+
+    def _unequal(self, exports: Mapping[str, Export], without: frozenset[str]) -> Unequal:
+        parts = {server: export.parts for server, export in exports.items()}
+        made_by = [mark for mark, did in self._proving.marks.items() if did == MADE]
+        spark = None
+        if sum(part["rows"] for some in parts.values() for part in some) > COMPARED_HERE:
+            from workbench.engine.session import spark_session
+
+            spark = spark_session()
+        return unequal(parts, without, made_by, LOOKED_AT, spark)
+
+    # --- value by value
+
+    @cached_property
+    def held(self) -> dict[str, dict[str, Held]]:
+        """Entry -> server -> what it is there, of the entries that are not the same everywhere."""
+        entries = self.unequal.first
+        found: dict[str, dict[str, Held]] = {entry: {server: Held() for server in self.exports} for entry in entries}
+        wanted = pc.field("entry").isin(pa.array(entries, pa.string()))
+        for server, export in self.exports.items() if entries else ():
+            for row in rows_where(export.parts, _READ, wanted).to_pylist():
+                self._take(found[row["entry"]][server], row)
+        return found
+
+    def _take(self, one: Held, row: Mapping[str, Any]) -> None:
+        name, value, position = row["attribute"], row["value"], row["position"]
+        did = self._proving.marks.get(row["mark"] or "", MADE)
+        one.target = row["target"]
+        dead = row["state"] == "tombstone"
+        one.status = DELETED if dead or one.status == DELETED else LIVE
+        if ((name or "").lower(), (value or "").lower()) == self._proving.grave:
+            if dead:
+                one.deleted = max(position or "", one.deleted or "") or None
+            else:
+                one.revived = True
+            return
+        if row["state"] == PRESENT and did == MADE:
+            shown = value if value is not None else position or ""
+            values = one.present.setdefault(name, {})
+            values[shown] = max(position or "", values.get(shown) or "") or None
+        elif did == REMOVED and value is not None and position:
+            removed = one.removed.setdefault(name, {})
+            removed[value] = max(position, removed.get(value, ""))
+        elif position:
+            one.cleared[name] = max(position, one.cleared.get(name, ""))
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """Everything in which the entries differ and that is not on its way."""
+        same = len({tuple(sorted(export.claimed.items())) for export in self.exports.values()}) == 1
+        names = same and not any(one.later for one in self.alike.replicas)
+        found: list[Difference] = []
+        for entry, held in self.held.items():
+            made = compared(held, self._expected, self._forgotten, self.left_out, names)
+            target = min((one.target for one in held.values() if one.status == LIVE), default="")
+            told: dict[tuple[str, str], set[str]] = {}
+            for lack in made.lacks:
+                if self._proves(lack.position):
+                    told.setdefault((lack.attribute, lack.position), set()).add(lack.server)
+            unlike = {*made.unlike}
+            for lack in made.lacks:
+                if not self._proves(lack.position):
+                    unlike.add(Unlike((lack.server,), lack.attribute))
+            for (attribute, position), servers in sorted(told.items()):
+                found.append(self._difference(entry, target, attribute, servers, held, position))
+            for one in sorted(unlike):
+                found.append(self._difference(entry, target, one.attribute, {*one.servers}, held, None))
+        return found
+
+    def _difference(
+        self,
+        entry: str,
+        target: str,
+        attribute: str,
+        servers: set[str],
+        held: Mapping[str, Held],
+        position: str | None,
+    ) -> Difference:
+        others = tuple(sorted(server for server in held if server not in servers))
+        change = self.evidence.system.change_of(position) if position else None
+        return Difference(entry, target, attribute, tuple(sorted(servers)), others, change)
+
+    def _proves(self, position: str) -> bool:
+        """False where one position may stand for several changes, or no vector tells of its origin any more."""
+        origin = self.evidence.system.origin_of(position)
+        return origin not in self.alike.doubtful and origin in self._known_origins
+
+    @cached_property
+    def _known_origins(self) -> frozenset[str]:
+        return frozenset(origin for export in self.exports.values() for origin in export.claimed)
+
+    def _expected(self, server: str, position: str) -> bool:
+        system = self.evidence.system
+        if self._shown.made_meanwhile(system.moment(position)):
+            return False
+        if not self._proves(position):
+            return True
+        return system.change_of(position) <= self.exports[server].claimed.get(system.origin_of(position), "")
+
+    def _forgotten(self, server: str, position: str) -> bool:
+        made, newest = self.evidence.system.moment(position), self.exports[server].newest
+        return bool(made and newest and made < newest - self._proving.traces_kept)
+
+    @cached_property
+    def lacks(self) -> dict[str, set[str]]:
+        """Server -> the changes whose effect its entries lack."""
+        found: dict[str, set[str]] = {}
+        for one in self.differences:
+            for server in one.servers if one.position else ():
+                found.setdefault(server, set()).add(one.position or "")
+        return found
+
+    # --- changes that a log does not show
+
+    def add_grounds(
+        self,
+        server: str,
+        some: Positions,
+        grounds: Numbers,
+        asked: Numbers,
+        logs: Mapping[str, Input],
+        held_by: Mapping[str, Numbers],
+    ) -> None:
+        """Set the ground of those changes that the server's entries show. `asked`: the numbers of the changes that are open.
+
+        The entry is the same there as at a server whose log (`logs`) holds the change (`held_by`: for each that is asked of), or
+        the change made or deleted an entry that is there, or gone.
+        """
+        others = [other for other in logs if other in self.exports and other in held_by]
+        if server not in self.exports or not others or not 0 < len(asked) <= _DECIDED or not self.unequal.whole:
+            return
+        open_ = some[asked]
+        number = {key: at for at, key in enumerate(open_.keys(self.evidence.system, self.evidence.names))}
+        shown: set[int] = set()
+        for other in others:
+            for key, row in self._changes(open_, logs[other]):
+                if held_by[other][number[key]] and self._shown_by(server, other, row):
+                    shown.add(number[key])
+        if left := sorted(
+            {*number.values()} - shown - {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
+        ):
+            traced = self._traced(server, open_[np.array(left)])
+            shown |= {number[key] for key, entries in traced.items() if not entries & self.held.keys()}
+        grounds[asked[sorted(shown)]] |= int(Ground.ENTRIES_SHOW)
+
+    def lacked(self, server: str, some: Positions, where: Numbers) -> Numbers:
+        """For each change: is it one of those in question (`where`), and do the server's entries lack it?"""
+        known = [
+            key for key in self.lacks.get(server, ()) if self.evidence.system.origin_of(key) in self.evidence.numbers
+        ]
+        if not known:
+            return np.zeros(len(some), bool)
+        found: Numbers = some.within(of_keys(self.evidence.system, known, self.evidence.numbers)) & where
+        self.tell(server, some[found])
+        return found
+
+    def tell(self, server: str, some: Positions) -> None:
+        """Note that the server lacks these by its entries alone."""
+        self.told.setdefault(server, set()).update(some.keys(self.evidence.system, self.evidence.names))
+
+    def left(self, server: str) -> set[str]:
+        """What its entries lack, and nothing told of yet."""
+        return self.lacks.get(server, set()) - self.told.get(server, set())
+
+    def _traced(self, server: str, some: Positions) -> dict[str, set[str]]:
+        """The entries of other servers that carry changes which no log holds any more."""
+        found: dict[str, set[str]] = {}
+        where, keys = self.evidence.between(some), {*some.keys(self.evidence.system, self.evidence.names)}
+        for other in self.exports:
+            rows = self.evidence.told(_TABLE, ["position", "entry"], where, other) if other != server else None
+            for row in rows.to_pylist() if rows else ():
+                key = self.evidence.system.change_of(row["position"])
+                if key in keys and row["entry"]:
+                    found.setdefault(key, set()).add(row["entry"])
+        return found
+
+    def _changes(self, some: Positions, log: Input) -> Iterator[tuple[str, dict[str, Any]]]:
+        parts = self.evidence.case.parts("changes", log)
+        for there, rows in rows_at(parts, some, self.evidence.numbers, ["entry", "operation"]):
+            yield from zip(there.keys(self.evidence.system, self.evidence.names), rows.to_pylist(), strict=True)
+
+    def _shown_by(self, server: str, other: str, row: Mapping[str, Any]) -> bool:
+        """True if the entry is as on the other server, which has the change, or shows by being there, or gone, what was done."""
+        entry = row["entry"]
+        if not entry:
+            return False
+        if entry not in self.held:
+            return True
+        mine, theirs = self.held[entry][server], self.held[entry][other]
+        if row["operation"] == "delete":
+            return mine.status != LIVE
+        if row["operation"] == "add" and mine.status != ABSENT:
+            return True
+        return mine.like(theirs, self.left_out[server] | self.left_out[other])
+
+    def unexplained(self) -> Iterable[Difference]:
+        """The differences that no other evidence explains: no log tells that one of the servers missed the change."""
+        for one in self.differences:
+            if one.position is None:
+                yield one
+            elif servers := tuple(server for server in one.servers if one.position in self.told.get(server, ())):
+                yield Difference(one.entry, one.target, one.attribute, servers, one.others, one.position)

@@ -1,0 +1,182 @@
+"""The finding ENTRIES_DIFFER: collected entries that are not the same on all servers, although no vector and no log tells why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.rules.contents import LIVE
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+_NAMED = 3
+"""Entries that a sentence names."""
+
+_MISSING, _LEFT, _VALUES, _NAME = "missing", "not deleted", "values", "name"
+_SAYS = {
+    _MISSING: ("entry is missing there", "entries are missing there"),
+    _LEFT: ("entry is still there although it was deleted", "entries are still there although they were deleted"),
+    _VALUES: ("entry has other values", "entries have other values"),
+    _NAME: ("entry has another name", "entries have other names"),
+}
+
+
+def entries_differ(situation: Situation) -> Iterator[Finding]:
+    """Entries that differ between servers of one beginning: a finding for each server that stands alone, one for what is open."""
+    for contents in situation.verdicts.contents:
+        alone: dict[str, list[Difference]] = {}
+        open_: list[Difference] = []
+        for one in contents.unexplained():
+            if not one.others:
+                open_.append(one)
+            for server in one.servers if one.others else ():
+                alone.setdefault(server, []).append(one)
+        for server, differences in sorted(alone.items()):
+            yield _on(situation, contents, server, differences)
+        if open_:
+            yield _open(situation, contents, open_)
+
+
+def _on(situation: Situation, contents: Contents, server: str, differences: Sequence[Difference]) -> Finding:
+    """What one server has otherwise than the others."""
+    refill = situation.topology.system.refill
+    others = sorted({other for one in differences for other in one.others})
+    writer, feeder = _sources(situation, contents, server, others)
+    entries = {one.entry for one in differences}
+    them = "that" if len(others) == 1 else "those"
+    root = (
+        f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {_listed(others)}"
+    )
+    return Finding(
+        "ENTRIES_DIFFER",
+        "error" if any(_lost(contents, server, one) for one in differences) else "warning",
+        f"{root}, although the vector of {server} covers what the others show: "
+        f"{_told(contents, differences, [server])}{_cut(contents)}",
+        server=server,
+        suffix=contents.suffix,
+        items=tuple(sorted({one.position for one in differences if one.position}))[:ITEMS_SHOWN],
+        evidence=first_few(_row(contents, one, server) for one in differences),
+        root=root,
+        fix=(
+            step(
+                f"write the values of these entries once more on {writer}, or {refill} {server} from {feeder}",
+                f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "
+                "it is there",
+                f"if the data of {server} is the right one, write it there as ordinary changes instead; to {refill} {server} "
+                "throws away what only it has",
+            ),
+        ),
+    )
+
+
+def _open(situation: Situation, contents: Contents, differences: Sequence[Difference]) -> Finding:
+    """What differs so that nothing tells which server is right."""
+    servers = sorted({server for one in differences for server in one.servers})
+    entries = {one.entry for one in differences}
+    root = f"{counted(len(entries), 'entry', 'entries')} {_differ(entries)} between {_listed(servers)}"
+    return Finding(
+        "ENTRIES_DIFFER",
+        "error" if any(_lost(contents, server, one) for one in differences for server in one.servers) else "warning",
+        f"{root}, and neither a vector nor a log tells which is right: {_told(contents, differences, servers)}{_cut(contents)}",
+        suffix=contents.suffix,
+        evidence=first_few(_row(contents, one, server) for one in differences for server in one.servers),
+        root=root,
+        fix=(
+            step(
+                "compare these entries (the page Entries of `workbench lab` shows both sides), find out which data is right, and "
+                "write it once more on a server that has it",
+                "no session sends it again: the vectors say that it is there",
+                f"do not {situation.topology.system.refill} a server before it is known which one is right",
+            ),
+        ),
+    )
+
+
+def _sources(situation: Situation, contents: Contents, server: str, others: Sequence[str]) -> tuple[str, str]:
+    """Who has the right data: one that it can be written on, and one that a link leads from."""
+    writes = {one.server for one in contents.alike.replicas if one.origin}
+    feeds = {
+        link.supplier
+        for link in situation.topology.links
+        if (link.consumer, link.suffix) == (server, contents.suffix) and link.enabled is not False
+    }
+    writer = next((other for other in others if other in writes), others[0])
+    feeder = next((other for other in others if other in feeds), writer)
+    return writer, feeder
+
+
+def _differ(entries: Iterable[str]) -> str:
+    return "differs" if len({*entries}) == 1 else "differ"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _kind(contents: Contents, one: Difference, servers: Iterable[str]) -> str:
+    """In what an entry differs."""
+    if one.attribute == "dn":
+        return _NAME
+    if one.attribute:
+        return _VALUES
+    there = all(contents.held[one.entry][server].status == LIVE for server in servers)
+    return _LEFT if there else _MISSING
+
+
+def _lost(contents: Contents, server: str, one: Difference) -> bool:
+    """True if the server lacks an entry, a deletion or a value that another one has."""
+    if one.position or not one.attribute:
+        return True
+    held = contents.held[one.entry]
+    mine = held[server].present.get(one.attribute, {})
+    others = (value for other in held if other != server for value in held[other].present.get(one.attribute, {}))
+    return any(value not in mine for value in others)
+
+
+def _told(contents: Contents, differences: Sequence[Difference], servers: Sequence[str]) -> str:
+    """How many entries differ in what, the first of them by name."""
+    kinds: dict[str, dict[str, tuple[str, set[str]]]] = {}
+    for one in differences:
+        mine = [server for server in one.servers if server in servers]
+        _, names = kinds.setdefault(_kind(contents, one, mine), {}).setdefault(one.entry, (one.target, set()))
+        names.update({one.attribute} - {"", "dn"})
+    said = []
+    for kind, says in _SAYS.items():
+        if entries := sorted(kinds.get(kind, {}).values(), key=lambda entry: entry[0]):
+            few = [f"{target} ({', '.join(sorted(names))})" if names else target for target, names in entries[:_NAMED]]
+            more = ["…"] if len(entries) > _NAMED else []
+            said.append(f"{counted(len(entries), *says)} ({'; '.join([*few, *more])})")
+    return ", ".join(said)
+
+
+def _cut(contents: Contents) -> str:
+    if contents.unequal.whole:
+        return ""
+    return f"; {contents.unequal.total:,} entries are unequal, and only {LOOKED_AT:,} of them were looked into"
+
+
+def _row(contents: Contents, one: Difference, server: str) -> Mapping[str, Any]:
+    """A row of evidence: names and positions; values are data."""
+    held = contents.held[one.entry]
+    made = {
+        other: ", ".join(sorted({position or "no position" for position in there.present[one.attribute].values()}))
+        for other, there in held.items()
+        if one.attribute in there.present
+    }
+    return {
+        "server": server,
+        "entry": one.entry,
+        "target": one.target,
+        "attribute": one.attribute or None,
+        "what": _kind(contents, one, [server]),
+        "position": one.position,
+        "here": made.get(server) or (held[server].status if not one.attribute else "no value"),
+        "there": "; ".join(
+            f"{other}: {made.get(other) or ('no value' if one.attribute else held[other].status)}"
+            for other in sorted(held)
+            if other != server
+        ),
+    }

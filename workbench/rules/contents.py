@@ -1,0 +1,245 @@
+"""What the entries of several servers prove: which changes one of them lacks by content, whatever its log says.
+
+    anna   mail: a@example.com   made by 10
+    bert   mail: x@example.com   carries no position        bert lacks 10: nothing later there explains that its effect is gone
+    carl   mail: b@example.com   made by 12, not at anna    12 replaced it at carl: 10 is not missing there
+
+A change is expected at a server where the vector of its export covers it. What is not expected is on its way. Traces of what was
+removed are kept for a while only: an older absence is no loss where most servers agree with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+MADE, REMOVED, CLEARED = "made", "removed", "cleared"
+"""What a mark says of its position: it made the value, it removed the value, it removed all values of the attribute."""
+
+LIVE, DELETED, ABSENT = "live", "deleted", "absent"
+
+
+@dataclass
+class Held:
+    """One entry on one server.
+
+    status    LIVE, DELETED (the server keeps a tombstone) or ABSENT
+    target    its name
+    deleted   the position that deleted it
+    revived   a tombstone that became an entry again
+    present   attribute -> value -> the position that made it; None: it carries none
+    removed   attribute -> value -> the position that removed it
+    cleared   attribute -> the position that removed all its values
+    """
+
+    status: str = ABSENT
+    target: str = ""
+    deleted: str | None = None
+    revived: bool = False
+    present: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    removed: dict[str, dict[str, str]] = field(default_factory=dict)
+    cleared: dict[str, str] = field(default_factory=dict)
+
+    def positions(self, attribute: str) -> set[str]:
+        """Every position that the attribute carries."""
+        made = {position for position in self.present.get(attribute, {}).values() if position}
+        return made | {*self.removed.get(attribute, {}).values()} | {*filter(None, [self.cleared.get(attribute)])}
+
+    def like(self, other: Held, left_out: frozenset[str]) -> bool:
+        """True if both are gone, or there with the same values, but for what is left out."""
+        if LIVE not in (self.status, other.status):
+            return True
+        mine, theirs = (
+            {name: set(values) for name, values in one.present.items() if values and _plain(name) not in left_out}
+            for one in (self, other)
+        )
+        return self.status == other.status and mine == theirs
+
+    def made(self) -> set[str]:
+        """The positions that made its present values."""
+        return {position for values in self.present.values() for position in values.values() if position}
+
+
+class Lack(NamedTuple):
+    """A change whose effect the entry of a server should show and does not. `attribute`: empty where it is the whole entry."""
+
+    server: str
+    position: str
+    attribute: str
+
+
+class Unlike(NamedTuple):
+    """An attribute (empty: the whole entry; `dn`: its name) in which servers differ, and no position tells who is right.
+
+    servers  the few that differ from most of them; all, if there are no such few
+    """
+
+    servers: tuple[str, ...]
+    attribute: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What the servers' states of one entry come to."""
+
+    lacks: tuple[Lack, ...]
+    unlike: tuple[Unlike, ...]
+
+
+Expected = Callable[[str, str], bool]
+"""(server, position) -> True if the export of the server's entries has to show what the change did."""
+
+
+def compared(
+    held: Mapping[str, Held],
+    expected: Expected,
+    forgotten: Callable[[str, str], bool],
+    left_out: Mapping[str, frozenset[str]],
+    names: bool,
+) -> Compared:
+    """What the servers lack of one entry, and in what else they differ.
+
+    `forgotten` (server, position): so old that the server need not keep a trace of what removed it later. `left_out`: of each
+    server the attributes, in small letters, that it need not have. `names`: the name of the entry has to be the same.
+    """
+    live = sorted(server for server, one in held.items() if one.status == LIVE)
+    if not live:
+        return Compared((), ())
+    lacks: set[Lack] = set()
+    unlike: set[Unlike] = set()
+    _whole(held, live, expected, forgotten, lacks, unlike)
+    attributes = sorted({name for server in live for name in held[server].present})
+    for attribute in attributes:
+        mine = [server for server in live if _plain(attribute) not in left_out.get(server, frozenset())]
+        if len(mine) > 1:
+            _values(held, mine, attribute, expected, forgotten, lacks, unlike)
+    if names and len({_name(held[server].target) for server in live}) > 1 and not lacks:
+        unlike.add(Unlike(_few({server: _name(held[server].target) for server in live}), "dn"))
+    return Compared(tuple(sorted(lacks)), tuple(sorted(unlike)))
+
+
+def _whole(
+    held: Mapping[str, Held],
+    live: list[str],
+    expected: Expected,
+    forgotten: Callable[[str, str], bool],
+    lacks: set[Lack],
+    unlike: set[Unlike],
+) -> None:
+    """Servers on which the entry is not there, although others have it; and those that have it although it was deleted."""
+    deleted = {server: one for server, one in held.items() if one.status == DELETED}
+    for one in deleted.values():
+        for server in live:
+            if one.deleted is None or held[server].revived:
+                continue
+            if expected(server, one.deleted):
+                lacks.add(Lack(server, one.deleted, ""))
+    absent = sorted(server for server, one in held.items() if one.status == ABSENT)
+    if deleted or not absent:
+        return
+    made = {position for server in live for position in held[server].made()}
+    for server in absent:
+        covered = sorted(position for position in made if expected(server, position))
+        if made and not expected(server, min(made)):
+            continue  # its creation is on its way
+        few = len(live) < len(absent)
+        if not covered or (few and forgotten(server, covered[0])):
+            unlike.add(Unlike(tuple(absent) if not few else tuple(sorted(held)), ""))
+        else:
+            lacks.update(Lack(server, position, "") for position in covered)
+
+
+def _values(
+    held: Mapping[str, Held],
+    live: list[str],
+    attribute: str,
+    expected: Expected,
+    forgotten: Callable[[str, str], bool],
+    lacks: set[Lack],
+    unlike: set[Unlike],
+) -> None:
+    shown = {server: frozenset(held[server].present.get(attribute, {})) for server in live}
+    if len(set(shown.values())) < 2:
+        return
+    votes = Counter(shown.values())
+    found: dict[Lack, set[str]] = {}
+    open_: set[str] = set()
+    moving = False
+    for server, witness, value in _not_there(shown):
+        one, other = held[server], held[witness]
+        position = other.present[attribute][value]
+        gone = _removed(one, attribute, value)
+        if gone and (position is None or gone > position):
+            if expected(witness, gone):
+                found.setdefault(Lack(witness, gone, attribute), set()).add(server)
+            else:
+                moving = True
+        elif position is None:
+            later = one.positions(attribute) - other.positions(attribute)
+            if any(not expected(witness, mark) for mark in later):
+                moving = True
+            else:
+                open_ |= {server, witness}
+        elif not expected(server, position):
+            moving = True
+        elif later := {mark for mark in one.positions(attribute) - other.positions(attribute) if mark > position}:
+            # What replaced it here: if that is not yet expected there, it is on its way.
+            moving |= any(not expected(witness, mark) for mark in later)
+            open_ |= {server, witness}
+        else:
+            found.setdefault(Lack(server, position, attribute), set()).add(witness)
+    sure = {lack for lack, witnesses in found.items() if _surely(lack, witnesses, found, shown, votes, forgotten)}
+    lacks |= sure
+    told = {lack.server for lack in sure}
+    for lack, witnesses in found.items():
+        if lack not in sure:
+            open_ |= {lack.server, *witnesses}
+    if open_ and not moving and not told & open_:
+        unlike.add(Unlike(_few(shown), attribute))
+
+
+def _not_there(shown: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str, str]]:
+    """(server, another one, a value that only the other one has)."""
+    for server, mine in shown.items():
+        for witness, theirs in shown.items():
+            for value in sorted(theirs - mine):
+                yield server, witness, value
+
+
+def _removed(one: Held, attribute: str, value: str) -> str | None:
+    marks = (one.removed.get(attribute, {}).get(value), one.cleared.get(attribute))
+    return max(filter(None, marks), default=None)
+
+
+def _surely(
+    lack: Lack,
+    witnesses: set[str],
+    found: Mapping[Lack, set[str]],
+    shown: Mapping[str, frozenset[str]],
+    votes: Mapping[frozenset[str], int],
+    forgotten: Callable[[str, str], bool],
+) -> bool:
+    """False where the other side may as well be the one that lost something, and more servers are not against this one."""
+    mutual = any(Lack(witness, lack.position, lack.attribute) in found for witness in witnesses)
+    against, alike = max(votes[shown[witness]] for witness in witnesses), votes[shown[lack.server]]
+    if mutual:
+        return against > alike
+    return against >= alike or not forgotten(lack.server, lack.position)
+
+
+def _few(shown: Mapping[str, object]) -> tuple[str, ...]:
+    """The servers that do not show what most of them show; all, if no more than half of them show the same."""
+    (most, times), *_ = Counter(shown.values()).most_common(1)
+    if 2 * times <= len(shown):
+        return tuple(sorted(shown))
+    return tuple(sorted(server for server, what in shown.items() if what != most))
+
+
+def _plain(attribute: str) -> str:
+    return attribute.partition(";")[0].lower()
+
+
+def _name(target: str) -> str:
+    return ",".join(part.strip() for part in target.lower().split(","))
