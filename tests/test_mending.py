@@ -68,14 +68,17 @@ def test_a_model_filled_from_files_says_what_the_servers_say(number: int, tmp_pa
 
 
 def shown_world(random: Random) -> World:
-    """A world of which the files show everything that is wrong. The order of the links is that of the case."""
+    """A world of which the files show everything that is wrong. The order of the links is that of the case.
+
+    Its servers have one generation: across two of them nothing is counted, and no plan takes a step.
+    """
     world = random_world(random, births=False)
     world.forget_unshown()
     world.ties.sort(key=lambda tie: (tie.supplier, f"{tie.supplier}-to-{tie.consumer}"))
     for tie in world.ties:
         tie.waits = None
     for one in world.servers.values():
-        one.up = True
+        one.up, one.generation = True, "g"
     return world
 
 

@@ -30,7 +30,12 @@ class Choice:
 
 
 def choices(situation: Situation, findings: Sequence[Finding], suffix: str | None) -> list[str]:
-    """One sentence for each choice of the suffix; empty if nobody has to decide."""
+    """One sentence for each choice of the suffix; empty if nobody has to decide.
+
+    Where servers keep no log, what each holds is told by its entries: there the losses are counted and ways are proven.
+    """
+    if situation.topology.pulling:
+        return []
     mine = [one for one in findings if one.suffix == suffix and one.root and one.code in DECIDED_BY_A_PERSON]
     if not mine:
         return []

@@ -117,7 +117,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
         elif not any(open_questions(counts)) and not roots and not counts.get("failing"):
             yield "As far as the collected files show, all of them did."
     yield from _silent(counts)
-    yield from _next(told)
+    yield from _next(told, system)
 
 
 def _silent(counts: Row) -> Iterator[str]:
@@ -281,7 +281,7 @@ def _half_done(plan: Row | None) -> str:
     )
 
 
-def _next(told: Row) -> Iterator[str]:
+def _next(told: Row, system: System) -> Iterator[str]:
     plan = told["plan"] or {}
     ways = [course for need in plan.get("needs", ()) for course in need["courses"] if course["verdict"] == "chosen"]
     state, of = plan.get("standing_state"), plan.get("of", THIS)
@@ -306,7 +306,7 @@ def _next(told: Row) -> Iterator[str]:
         first = next((one for one in told["findings"] if one["severity"] != "info" and one["fix"]), None)
         if first:
             plans = "" if first["code"] == LINK_FAILING else " The command “workbench plan” makes the exact steps."
-            if first["code"] in DECIDED_BY_A_PERSON:
+            if first["code"] in DECIDED_BY_A_PERSON and not system.pulling:
                 plans = " The command “workbench plan” says what each choice throws away."
             yield f"What to do next: {first['fix'][0]['repair']}.{plans}"
 
