@@ -246,6 +246,41 @@ def test_a_root_leaves_without_meaning_what_it_names_about_the_same(tmp_path: Pa
     assert len({rule.root for rule in PRECEDENCE}) == len(PRECEDENCE)
 
 
+def test_what_a_root_explains_stays_and_leaves_the_repair_to_it() -> None:
+    rows = [
+        Found(
+            "DUPLICATE_ORIGIN",
+            "error",
+            "twice",
+            origin="1",
+            suffix="a",
+            root="servers s1 and s3 make changes as one origin",
+        ),
+        Found(
+            "ENTRIES_DIFFER",
+            "error",
+            "19 differ",
+            server="s1",
+            suffix="a",
+            root="19 entries differ",
+            fix=({"repair": "x"},),
+        ),
+        Found(
+            "ENTRIES_DIFFER",
+            "error",
+            "2 differ",
+            server="s1",
+            suffix="b",
+            root="2 entries differ",
+            fix=({"repair": "x"},),
+        ),
+    ]
+    _, one, other = in_precedence(rows)
+    assert (one.severity, one.root, one.overruled_by) == ("error", "", None)
+    assert one.fix[0]["repair"].startswith("decide what DUPLICATE_ORIGIN asks first")
+    assert (other.root, other.fix[0]["repair"]) == ("2 entries differ", "x")
+
+
 # --- clocks
 
 

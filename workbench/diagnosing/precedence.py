@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from workbench.model import Finding
+from workbench.model import Finding, step
 
 _BY_POSITION = (
     *(
@@ -48,6 +48,9 @@ PRECEDENCE = (
 )
 """Gravest first: the order of the first line."""
 
+EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
+"""Roots, and findings of the same suffix that stay true and have no repair of their own: that of the root is meant."""
+
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
 
@@ -70,10 +73,23 @@ def in_precedence(findings: Iterable[Finding]) -> list[Finding]:
                 fix=(),
                 summary=f"not concluded, because of {rule.root}; by positions alone it would be: {one.summary}",
             )
+        elif cause := next((root for _, root in roots if _explained(root, one)), None):
+            one = replace(one, root="", fix=(_of_root(cause.code),))
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
         said.append(one)
     return said
+
+
+def _explained(root: Finding, one: Finding) -> bool:
+    return one.code in EXPLAINS.get(root.code, ()) and root.suffix in (None, one.suffix)
+
+
+def _of_root(code: str) -> dict[str, str | None]:
+    return step(
+        f"decide what {code} asks first: `workbench plan` says what each choice throws away",
+        f"{code} may explain the difference, and which side is right only a person can tell",
+    )
 
 
 def _void(rule: Precedence, root: Finding, one: Finding) -> bool:
