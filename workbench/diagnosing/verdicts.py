@@ -34,6 +34,7 @@ from workbench.rules.verdicts import (
     LOG_REPLACED,
     MISSING,
     PRESENT,
+    REPLACED,
     RULES,
     SAYS,
     TABLE,
@@ -347,16 +348,16 @@ class _Suffix:
     def _all_unknown(self, server: _Server, origin: str, span: Span) -> bool:
         others = [number for number in range(len(self.known.sources)) if number != server.source]
         count, first, last = self.known.tally(origin, span, others)
-        if 0 < count <= _FEW and len(self._idle(union(self.known.chunks(origin, span)))) == count:
+        if 0 < count <= _FEW and len(self._idle(server, union(self.known.chunks(origin, span)))) == count:
             return True
         if count and first is not None and last is not None:
             order_key = self.system.order_key
             self._unknown(server, origin, order_key(origin, *first), order_key(origin, *last), count, "not_shown")
         return bool(count)
 
-    def _idle(self, some: Positions) -> Positions:
-        """Of a few changes, those that carry nothing anybody stored: nothing depends on whether they are there."""
-        if len(some) > _FEW:
+    def _idle(self, server: _Server, some: Positions) -> Positions:
+        """Of a few changes, those that carry nothing anybody stored: nothing depends on them unless data were replaced."""
+        if len(some) > _FEW or any(reset.kind == REPLACED for reset in server.resets):
             return NONE
         about = self._described(keys := some.keys(self.system, self.names))
         return some[np.array([self.proving.idle(about.get(key, {}).get("target") or "") for key in keys], bool)]
@@ -490,7 +491,7 @@ class _Suffix:
         unknown = _VERDICTS[rules] == UNKNOWN
         if not unknown.any():
             return
-        idle = self._idle(some[unknown])
+        idle = self._idle(server, some[unknown])
         edges = (rules[1:] != rules[:-1]) | (some.origin[1:] != some.origin[:-1]) | apart
         begins = np.flatnonzero(np.concatenate([[True], edges]))
         ends = np.concatenate([begins[1:], [len(some)]])

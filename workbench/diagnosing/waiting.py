@@ -1,12 +1,12 @@
 """What has not arrived at a server yet: how many changes of each origin, who would send them, and which no log has any more.
 
-Servers are read one after the other while they go on working. A change that was made meanwhile need not stand in files that
-were read before it, so nothing is concluded from its absence there: it is not counted, and no log is said to have lost it.
+Servers are read one after the other while they go on working. What a server claimed when it was read once more at the end counts:
+what it had got by then it does not wait for. No log is said to have lost what was made after it was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -78,7 +78,8 @@ class Waiting:
         shown = self._shown_up_to(origin)
         count = available = gone = 0
         ends: list[Pair] = []
-        for span in self._judged(Span(low, high)):
+        span = Span(low, high)
+        if not span.empty:
             for some in self.known.chunks(origin, span) if own else ():
                 left = some.minus(mine)
                 held = union(left[self.known.sources[source].contains(left)] for source in others)
@@ -110,16 +111,6 @@ class Waiting:
         tops = filter(None, map(self.system.moment, filter(None, server.seen.values())))
         return max([told, *tops]) if told else None
 
-    def _judged(self, above: Span) -> Iterator[Span]:
-        """The span without what was made while the servers were being read."""
-        if (meanwhile := self.shown.meanwhile) is None:
-            yield above
-            return
-        began, ended = ((self.system.instant(at), -1) for at in meanwhile)
-        for span in (Span(above.low, min(above.high, began)), Span(max(above.low, ended), above.high)):
-            if not span.empty:
-                yield span
-
     def _shown_up_to(self, origin: str) -> Pair:
         """Up to where the log of the server that makes the changes of the origin was written when it was read.
 
@@ -142,7 +133,7 @@ class Waiting:
     def _only_claimed(self, origin: str, above: str) -> set[str]:
         """The last changes of the origin that vectors claim and nothing else names: they were made all the same."""
         tops = {one.replica.vector[origin].max or "" for one in self.holders if origin in one.replica.vector}
-        tops = {top for top in tops if top > above and not self.shown.made_meanwhile(self.system.moment(top))}
+        tops = {top for top in tops if top > above}
         if not tops:
             return set()
         some = of_keys(self.system, tops, self._numbers)

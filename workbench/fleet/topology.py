@@ -161,21 +161,15 @@ class Topology:
     down: frozenset[str] = frozenset()
     readings: tuple[Reading, ...] = ()
 
-    @property
-    def meanwhile(self) -> tuple[datetime, datetime] | None:
-        """From when to when servers were being read, as far as clocks agree; None if nobody wrote it down."""
-        if not self.readings:
-            return None
-        began, ended = min(one.began for one in self.readings), max(one.ended for one in self.readings)
-        return began - _CLOCKS_APART, ended + _CLOCKS_APART
-
     def made_meanwhile(self, made: datetime | None) -> bool:
-        """True for a change that was made while servers were being read: files that were read before need not show it.
+        """True for a change that was made while servers were being read: those that were read before need not show it.
 
         A later time is no answer: it is that of a clock that is ahead.
         """
-        while_ = self.meanwhile
-        return bool(made and while_ and while_[0] <= made <= while_[1])
+        if made is None or not self.readings:
+            return False
+        began, ended = min(one.began for one in self.readings), max(one.ended for one in self.readings)
+        return began - _CLOCKS_APART <= made <= ended + _CLOCKS_APART
 
     @property
     def supplying(self) -> Supplying:
