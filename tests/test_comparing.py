@@ -392,9 +392,7 @@ def test_what_is_accepted_is_what_later_runs_are_held_against(tmp_path: Path) ->
     accept([(asked, [bad])], "still")
     assert [one["reason"] for one in read_baseline(path)["accepted"]] == ["known, s3 is rebuilt on Monday", "still"]
     (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), NOW)
-    assert (held.outcome, held.why) == (INCONCLUSIVE, ["the evidence does not go far enough"]), (
-        "it is accepted, and unknown"
-    )
+    assert (held.outcome, held.why) == (CLEAN, []), "it is accepted"
     known = {"code": "INCONCLUSIVE", "until": "2026-12-31", "reason": "the logs begin later"}
     asked = orders(tmp_path, acknowledged=[known])
     (held,) = checked(asked, [bad], demands_of(asked), read_baseline(path), NOW)
@@ -539,9 +537,7 @@ def test_cases_of_one_name_do_not_hide_each_other(tmp_path: Path) -> None:
         (tmp_path / place / "case").symlink_to(case_of(name).folder)
         places.append(str(tmp_path / place / "case"))
     told = facts_of_checks(check_all(places))
-    assert {row["case"]: row["outcome"] for row in told["cases"]} == dict(
-        zip(places, (FINDINGS, INCONCLUSIVE), strict=True)
-    )
+    assert {row["case"]: row["outcome"] for row in told["cases"]} == dict(zip(places, (FINDINGS, CLEAN), strict=True))
     assert {row["case"] for row in told["servers"]} == set(places)
     assert are_facts(json.loads(json.dumps(told)))
     assert told["evidence_at"] == min(oldest_evidence(Case.open(place))[0] or "" for place in places)
@@ -550,7 +546,7 @@ def test_cases_of_one_name_do_not_hide_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("servers", "outcome", "known"),
-    [("s1 s2 s3", INCONCLUSIVE, CLEAN), ("s1 s2", FINDINGS, FINDINGS), ("s1", INCONCLUSIVE, FINDINGS)],
+    [("s1 s2 s3", CLEAN, CLEAN), ("s1 s2", FINDINGS, FINDINGS), ("s1", FINDINGS, FINDINGS)],
 )
 def test_a_server_that_is_collected_no_more_is_no_pass(servers: str, outcome: str, known: str, tmp_path: Path) -> None:
     case = Case.create(tmp_path / "case")

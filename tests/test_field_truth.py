@@ -74,6 +74,7 @@ def test_a_server_that_moved_on_while_others_were_read_was_not_restored(tmp_path
 
 def test_a_change_made_while_servers_are_read_is_not_expected_in_what_was_read_before(tmp_path: Path) -> None:
     files = behind_itself()
+    files["s1.errors.log"] = plain_line(3, "slapd_daemon - slapd started.  Listening on All Interfaces port 389")
     case = case_of(tmp_path / "during", read(files, {"s1": (4.0, 6.0), "s2": (6.0, 10.0)}))
     found = diagnose(case)
     assert found["pending"] == [] and not of("ROLLED_BACK", found["findings"])
