@@ -282,6 +282,10 @@ class Contents:
             return True
         return system.change_of(position) <= self.exports[server].claimed.get(system.origin_of(position), "")
 
+    def _covers(self, server: str, key: str) -> bool:
+        """True if the entries of the server were exported when it had the change: only then does a likeness to them prove it."""
+        return key <= self.exports[server].claimed.get(self.evidence.system.origin_of(key), "")
+
     def _forgotten(self, server: str, position: str) -> bool:
         made, newest = self.evidence.system.moment(position), self.exports[server].newest
         return bool(made and newest and made < newest - self._proving.traces_kept)
@@ -319,7 +323,7 @@ class Contents:
         shown: set[int] = set()
         for other in others:
             for key, row in self._changes(open_, logs[other]):
-                if held_by[other][number[key]] and self._shown_by(server, other, row):
+                if held_by[other][number[key]] and self._covers(other, key) and self._shown_by(server, other, row):
                     shown.add(number[key])
         if left := sorted(
             {*number.values()} - shown - {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
