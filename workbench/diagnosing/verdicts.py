@@ -125,8 +125,7 @@ def verdicts(
     return found
 
 
-PENDING = "pending"
-NOT_COVERED = "what it claims and shows ends before the change"
+PENDING, NOT_COVERED = "pending", "what it claims and shows ends before the change"
 
 
 class Verdict(NamedTuple):
