@@ -55,7 +55,8 @@ class SlowVerdicts:
             seen = _Evidence(self.fleet, one, self.named)
             for csn in sorted(self.named | tops):
                 if csn > self.known[one.name].get(origin_of(csn), ""):
-                    self.pending[one.name, origin_of(csn)].add(csn)
+                    if origin_of(csn) != one.origin or not seen.made_since(csn, self.known[one.name]):
+                        self.pending[one.name, origin_of(csn)].add(csn)
                 elif csn in self.named:
                     self.verdict[one.name, csn] = seen.verdict(csn)
 
@@ -84,7 +85,7 @@ class SlowVerdicts:
         def lost_to(one: str, holder: str, csn: str) -> bool:
             if csn in self.pending[one, origin_of(csn)]:
                 return (holder, one, origin_of(csn)) not in sent
-            return self.verdict[one, csn][0] == MISSING
+            return (one, csn) in self.verdict and self.verdict[one, csn][0] == MISSING
 
         names = [one.name for one in self.shown]
         return {
@@ -120,11 +121,23 @@ class _Evidence:
             found.append((REPLACED, made_anew, made_anew))
         yield from found
 
+    def made_since(self, csn: str, known: dict[str, str]) -> bool:
+        """Of an own change that it is not known to have: made with the data that it has, or after it was read."""
+        notes, told = [note.at for note in self.one.notes or ()], [line.at for line in self.one.lines or ()]
+        if notes:
+            return time_of(csn) >= max(
+                min(notes), *(ended for kind, _, ended in self.resets if kind != LOG_REPLACED), 0
+            )
+        told += [at for moments in self.one.inits.values() for at in moments]
+        return bool(told) and time_of(csn) >= max(*told, *map(time_of, filter(None, known.values())))
+
     # --- the rules, in their order
 
     def verdict(self, csn: str) -> tuple[str, str]:
         """Of a change that the server has seen, or a later one of the origin."""
         one = self.one
+        if self._entry_is_as_where_it_is_held(csn):
+            return PRESENT, "its entry shows it"
         if csn in (one.log or ()):
             return PRESENT, "in its log"
         lines = [line for line in one.lines or () if line.csn == csn and line.at >= self.since]
@@ -147,6 +160,27 @@ class _Evidence:
         if not shown and not self._entries_lack(csn) and not self._lines_lack(csn):
             return UNKNOWN, "not_shown"
         return (UNKNOWN, "twin") if self._has_twin(csn) else (MISSING, "not there")
+
+    def _entry_is_as_where_it_is_held(self, csn: str) -> bool:
+        """The entry is what it is on a server that has the change: whatever else is told, its effect is there, or overwritten."""
+        exported = [other for other in self.others if _Evidence(self.fleet, other, self.every)._export_counts()]
+        if not self._export_counts() or not exported:
+            return False
+        having = [
+            other for other in exported if csn in (other.log or ()) and csn <= other.exported.get(origin_of(csn), "")
+        ]
+        if any(csn in (other.log or ()) for other in self.others):
+            entry = self.fleet.changes[csn].entry
+            return any(self._value(self.one, entry) == self._value(other, entry) for other in having)
+        # No log has it any more: what is told of it is which entry of another server carries it.
+        carrying = {entry for other in exported for entry, held in (other.states or {}).items() if held == csn}
+        return bool(carrying) and all(
+            self._value(self.one, entry) == self._value(other, entry) for entry in carrying for other in exported
+        )
+
+    def _value(self, one: Shown, entry: int) -> str | None:
+        state = (one.states or {}).get(entry)
+        return self.fleet.changes[state].value if state else None
 
     def _skipped_by_supplier(self, csn: str) -> bool:
         return any(

@@ -217,7 +217,7 @@ def test_no_name_of_the_case_is_in_any_artefact(tmp_path: Path, name: str) -> No
     plan_for(case)
     names = named_in(FOLDER / name)
     assert len(names) > 10, "what is looked for"
-    assert any(one.startswith(("k1u", "d3u", "s1")) for one in names) and "localhost.localdomain" in names
+    assert any(one.startswith(("k1u", "d3u", "s1", "u00")) for one in names) and "localhost.localdomain" in names
     for where, whole_text in written(case, tmp_path).items():
         text = CODES.sub("", whole_text)  # a snapshot may be called `purged`, and a code be ANCHOR_PURGED
         low = text.casefold()

@@ -38,7 +38,7 @@ from widgets.plainly import show_problems_plainly
 from workbench import Case, Problem
 from workbench.boundary import strict_yaml
 from workbench.diagnosing.incident import Incident
-from workbench.runs.checks import FAILED, FINDINGS, INCONCLUSIVE, check, check_all
+from workbench.runs.checks import CLEAN, FAILED, FINDINGS, INCONCLUSIVE, check, check_all
 from workbench.views.parameters import NAME, READ_ONLY, keep, kept_in
 
 SCRIPTS = sorted((ROOT / "widgets" / "js").glob("*.js"))
@@ -413,25 +413,35 @@ def test_a_chart_of_many_rows_is_drawn_when_asked_for_under_a_bar_and_can_be_can
 # --- checks
 
 
+def as_it_was(name: str, folder: Path) -> None:
+    """A copy of a case with a baseline of what it says now."""
+    shutil.copytree(case_of(name).folder, folder)
+    (folder / "baseline.json").write_text(json.dumps(Incident(folder).found))
+
+
 def test_a_check_that_cannot_look_is_no_pass(tmp_path: Path) -> None:
-    lost = case_of(LOST).folder
-    checked = check_all([case_of("dead_origin").folder, tmp_path, lost])
+    lost, stuck = case_of(LOST).folder, tmp_path / "stuck"
+    as_it_was(STUCK, stuck)
+    checked = check_all([stuck, tmp_path, lost])
     assert [one.outcome for one in checked] == [FAILED, FINDINGS, INCONCLUSIVE]
     assert "this is not a case" in checked[0].verdict
     assert Checks(checked).data["clean"] == 0
+    assert Checks(check_all([case_of("dead_origin").folder])).data["clean"] == 1
     with pytest.raises(Problem, match="no case is named"):
         check_all([])
     with pytest.raises(Problem, match="there is no severity grave"):
         check_all([lost], "grave")
 
 
-def test_against_a_baseline_only_what_is_new_or_worse_counts(incident: Incident) -> None:
+def test_against_a_baseline_only_what_is_new_or_worse_counts(incident: Incident, tmp_path: Path) -> None:
+    nothing = {"new": 0, "gone": 0, "changed": 0}
+    as_it_was(STUCK, tmp_path / "stuck")
+    stuck = check(tmp_path / "stuck")
+    assert (stuck.outcome, stuck.changes) == (INCONCLUSIVE, nothing), "eight stretches are unknown"
     folder = incident.case.folder
     (folder / "baseline.json").write_text(json.dumps(incident.found))
     same = check(folder)
-    assert (same.outcome, same.changes) == (INCONCLUSIVE, {"new": 0, "gone": 0, "changed": 0}), (
-        "four stretches are unknown"
-    )
+    assert (same.outcome, same.changes) == (CLEAN, nothing)
     found = dict(incident.found)
     found["findings"] = [one for one in found["findings"] if one["code"] != "MISSED_CHANGE"]
     (folder / "baseline.json").write_text(json.dumps(found))

@@ -279,7 +279,7 @@ class _Suffix:
                 self._near_own(server, own, lost)
             self._pending(waiting, holders[server.replica.server])
         mark_what_comes_through(self.found.pending, self.pairs, self.suffix)
-        self._stranded()
+        self._stranded(waiting)
 
     def proofs(self, server: _Server) -> Proofs:
         earlier = [
@@ -536,15 +536,15 @@ class _Suffix:
 
     # --- held by one, delivered by nobody
 
-    def _stranded(self) -> None:
+    def _stranded(self, waiting: Waiting) -> None:
         for holder in self.servers:
             others = [one for one in self.servers if one is not holder]
             if holder.source is None or not others:
                 continue
             for origin in self.judged:
-                self._stranded_of(holder, others, origin)
+                self._stranded_of(holder, others, origin, waiting)
 
-    def _stranded_of(self, holder: _Server, others: Sequence[_Server], origin: str) -> None:
+    def _stranded_of(self, holder: _Server, others: Sequence[_Server], origin: str, waiting: Waiting) -> None:
         log = self.known.sources[holder.source or 0]
         nearest = max(others, key=lambda one: one.seen.get(origin, ""))
         top = self.pair(nearest.seen.get(origin)) or LOWEST
@@ -556,8 +556,7 @@ class _Suffix:
         for one in others:
             if not len(some):
                 return
-            hi, lo = self.pair(one.seen.get(origin)) or LOWEST
-            waits = (some.hi > hi) | ((some.hi == hi) & (some.lo > lo))
+            waits = waiting.waits(one.replica.server, origin, some)
             if waits.any() and self._sends(holder, one, origin):
                 some, waits = some[~waits], waits[~waits]
             some = some[waits | some.within(one.missing.get(origin, NONE))] if len(some) else some

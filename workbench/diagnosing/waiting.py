@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from workbench.diagnosing.proofs import Proofs
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
-from workbench.engine.positions import NONE, of_keys, union
+from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.verdicts import MOMENTS_APART
+from workbench.tables import Numbers
 
 Row = Mapping[str, Any]
 
@@ -68,11 +69,9 @@ class Waiting:
             return None  # cleaned away everywhere: nobody will send it, and nobody waits for it
         seen = server.seen.get(origin, "")
         top = max(seen, server.replica.later.get(origin, ""))
-        low, high, mine = self._pair(top), HIGHEST, NONE
+        low, mine = self._pair(top), NONE
+        high = max(low, self._waits_below(server, origin))
         if own := origin == server.replica.origin:
-            # What it made since with the data that it has, it has, though it was read before.
-            since = server.proofs.unbroken_since or self._alive(server)
-            high = max(low, (self.system.instant(since), -1)) if since else high
             mine = server.proofs.shown_above(origin, seen)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
         shown = self._shown_up_to(origin)
@@ -104,6 +103,19 @@ class Waiting:
             "available": available,
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
+
+    def waits(self, server: str, origin: str, some: Positions) -> Numbers:
+        """For each of some changes of the origin: has the server not seen it, so that somebody else would have to send it?"""
+        (holder,) = (one for one in self.holders if one.replica.server == server)
+        (hi, lo), (below, _) = self._pair(holder.seen.get(origin, "")), self._waits_below(holder, origin)
+        return ((some.hi > hi) | ((some.hi == hi) & (some.lo > lo))) & (some.hi < below)
+
+    def _waits_below(self, server: Holder, origin: str) -> Pair:
+        """Up to where it can wait for changes: what it made since with its present data it has, though it was read before."""
+        if origin != server.replica.origin:
+            return HIGHEST
+        since = server.proofs.unbroken_since or self._alive(server)
+        return (self.system.instant(since), -1) if since else HIGHEST
 
     def _alive(self, server: Holder) -> datetime | None:
         """The latest time that the server's files tell by its own clock, or that what it has seen is of."""

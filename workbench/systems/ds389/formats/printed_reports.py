@@ -109,7 +109,7 @@ def _error(document: Any) -> tuple[list[Row], dict[str, Any]]:
     said = document.get("desc") if isinstance(document, dict) else None
     if not isinstance(said, str):
         raise ValueError("JSON without the words of an error")
-    return [], {"failed": clean(said)[:200]}
+    return [], {"failed": clean(said)[:1000]}
 
 
 def _is_error(head: bytes, name: str) -> bool:
