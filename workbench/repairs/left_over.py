@@ -21,6 +21,8 @@ SEVERE = ("warning", "error")
 STRANDED = "STRANDED_CHANGE"
 WAITING_FOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
 """Codes of findings that say why nothing arrives at a server."""
+CANNOT_SERVE = "CHANGELOG_RECREATED"
+"""Of weight because consumers of the server wait for what its changelog no longer has."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,13 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
                 and one.code == "LINK_DISABLED"
             ):
                 return True
+    if one.code == CANNOT_SERVE:
+        about = {
+            link.consumer for link in shown.links if link.supplier == one.server and one.suffix in (None, link.suffix)
+        }
     rows = [(key, row) for key, row in taken.after.items() if key[0] in about and one.suffix in (None, key[1])]
     level = bool(rows) and not any(row["missing"] or row["pending"] for _, row in rows)
-    if one.code in (MISSED, HIDDEN, PENDING):
+    if one.code in (MISSED, HIDDEN, PENDING, CANNOT_SERVE):
         return level
     if one.code in WAITING_FOR:  # what waited there arrives, so a session begins again
         waited = any(row["pending"] for key, row in taken.before.items() if key in dict(rows))
