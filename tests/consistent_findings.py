@@ -1,241 +1,22 @@
 """A slow second reader of collected 389 DS files, which checks each sentence of a diagnosis against the rows.
 
-It shares no code with the detectors: regular expressions over the raw files, and simple comparisons. `contradictions` gives what
-a diagnosis, its text, its plan and the stories of its changes say that the files do not show, one sentence each; it is empty for
-a consistent one. It does not prove that a diagnosis is complete, but for entries that differ.
+It shares no code with the detectors: what it knows of the files is `raw_rows`. `contradictions` gives what a diagnosis, its text,
+its plan and the stories of its changes say that the files do not show, one sentence each; nothing for a consistent one. It does
+not prove that a diagnosis is complete, but for entries that differ.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import yaml
+from raw_rows import CSN, HELPERS, STAMP, Collected, Place, made_at, origin_of
 
 Row = Mapping[str, Any]
-Place = tuple[str, str]
-"""A server and a suffix."""
-
-CSN = re.compile(r"(?<![0-9a-f])[0-9a-f]{20}(?![0-9a-f])")
-HELPERS = {"0000006f000000000000", "000000de000000000000"}
-"""Positions of the records that keep the vectors of a changelog."""
-STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)")
-GENERALIZED = re.compile(r"(?<!\d)(20\d{6})(\d{6})Z")
-LOGGED = re.compile(r"\[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})\]")
-ELEMENT = re.compile(r"\{replica (\d+)[^}]*\}(?: +([0-9a-f]{20}) +([0-9a-f]{20}))?")
-NOT_REPLICATED = {
-    "dsentrydn", "entrydn", "entryid", "entryusn", "nscpentrydn", "nsds5agmtmaxcsn", "nsds50ruv", "numsubordinates",
-    "nsruvreplicalastmodified", "parentid", "tombstonenumsubordinates", "memberof", "passwordgraceusertime",
-    "createtimestamp", "modifytimestamp", "modifiersname", "creatorsname", "hassubordinates",
-}  # fmt: skip
-"""Attributes that each server keeps for itself, or writes once more by its own plug-ins."""
-
-
-def origin_of(position: str) -> str:
-    """The replica ID in a CSN, as text."""
-    return str(int(position[12:16], 16))
-
-
-def made_at(position: str) -> datetime:
-    """When the clock of its origin made a CSN."""
-    return datetime.fromtimestamp(int(position[:8], 16), UTC)
-
-
-@dataclass(frozen=True)
-class Logged:
-    """A record of a changelog."""
-
-    position: str
-    operation: str
-    target: str
-    entry: str
-
-
-@dataclass
-class Collected:
-    """What the raw files of the last snapshot hold, and which positions, times and words the earlier ones hold beside."""
-
-    servers: set[str] = field(default_factory=set)
-    suffixes: set[str] = field(default_factory=set)
-    positions: set[str] = field(default_factory=set)
-    seconds: set[datetime] = field(default_factory=set)
-    changelogs: dict[Place, dict[str, Logged]] = field(default_factory=lambda: defaultdict(dict))
-    vectors: dict[Place, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-    owns: dict[Place, str] = field(default_factory=dict)
-    agreements: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
-    entries: dict[Place, dict[str, dict[str, set[str]]]] = field(default_factory=lambda: defaultdict(dict))
-    states: dict[Place, dict[str, set[str]]] = field(default_factory=lambda: defaultdict(dict))
-    applied: dict[str, dict[str, datetime]] = field(default_factory=lambda: defaultdict(dict))
-    texts: dict[str, str] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=lambda: defaultdict(str))
-    read: list[datetime] = field(default_factory=list)
-
-    def known(self, server: str, suffix: str, origin: str) -> str:
-        """The highest position of an origin that a server shows by its vectors or its changelog."""
-        log = (one for one in self.changelogs[server, suffix] if origin_of(one) == origin)
-        return max(self.vectors[server, suffix].get(origin, ""), *log, "")
-
-    def suffix_of(self, dn: str) -> str:
-        """The suffix that an entry lies in; empty if it lies in none."""
-        return max((one for one in self.suffixes if _plain(dn).endswith(_plain(one))), key=len, default="")
-
-
-def _plain(dn: str) -> str:
-    return re.sub(r"\s*,\s*", ",", dn.lower())
-
-
-def _text(path: Path) -> str:
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return data.decode("utf-8", "replace")
-
-
-def _unfolded(text: str) -> str:
-    """LDIF with one line for each value, and packed values as they are."""
-    text = re.sub(r"\r?\n ", "", text)
-    return re.sub(r"(?m)^([\w;.-]+):: ?(.*)$", lambda found: f"{found[1]}: {_unpacked(found[2])}", text)
-
-
-def _unpacked(value: str) -> str:
-    try:
-        return base64.b64decode(value).decode("utf-8", "replace").replace("\n", "\n ")
-    except ValueError:
-        return value
-
-
-def _values(block: str) -> dict[str, list[str]]:
-    values: dict[str, list[str]] = defaultdict(list)
-    for name, value in re.findall(r"(?m)^([\w.-]+(?:;[\w;.-]+)?): ?(.*)$", block):
-        values[name.lower()].append(value)
-    return values
-
-
-def _seconds(text: str) -> Iterator[datetime]:
-    for one in set(STAMP.findall(text)):
-        yield datetime(*map(int, one), tzinfo=UTC)  # type: ignore[misc]
-    for day, time in set(GENERALIZED.findall(text)):
-        yield datetime.strptime(day + time, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-    for stamp, zone in set(LOGGED.findall(text)):
-        yield datetime.strptime(f"{stamp} {zone}", "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC)
-
-
-def read(folders: Sequence[Path]) -> Collected:
-    """All that is known of these snapshots, by the raw files."""
-    held = Collected()
-    for folder in folders:
-        told = yaml.safe_load((folder / "case.yaml").read_text()) if (folder / "case.yaml").exists() else {}
-        named = {file: one["name"] for one in told.get("servers", ()) for file in one.get("files", ())}
-        held.servers |= {one["name"] for one in told.get("servers", ())}
-        files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-        texts = {path.name: _text(path) for path in files}
-        texts = {name: _unfolded(text) if ".ldif" in name else text for name, text in texts.items()}
-        for name, text in texts.items():
-            held.positions.update(CSN.findall(text.lower()))
-            moments = list(_seconds(text))
-            held.seconds.update(moments)
-            if folder == folders[-1]:
-                held.texts[name] = text
-                held.read += [max(moments)] if moments and name != "case.yaml" else []
-        if folder == folders[-1]:
-            held.read = [_moment(one["until"]) for one in told.get("collected", ())] or held.read
-            held.read += [_moment(one["from"]) for one in told.get("collected", ())]
-            last = {name: text for name, text in texts.items() if name != "case.yaml"}
-            of = {name: named.get(name) or name.split(".")[0] for name in last}
-            held.servers |= set(of.values())
-            _read_last(held, {name: (of[name], text) for name, text in last.items()})
-            for one in told.get("collected", ()):
-                for suffix, origins in (one.get("moved_to") or {}).items():
-                    _raise(held.vectors[one["server"], suffix], {str(rid): top for rid, top in origins.items()})
-    return held
-
-
-def _moment(text: Any) -> datetime:
-    moment = datetime.fromisoformat(str(text))
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _raise(vector: dict[str, str], more: Mapping[str, str]) -> None:
-    for origin, top in more.items():
-        vector[origin] = max(vector.get(origin, ""), top)
-
-
-def _read_last(held: Collected, files: Mapping[str, tuple[str, str]]) -> None:
-    blocks = {name: re.split(r"\n\s*\n", text) for name, (_, text) in files.items() if ".ldif" in name}
-    for name, records in blocks.items():
-        for block in records:
-            if re.search(r"(?im)^objectClass: nsds5replica$", block):
-                _read_replica(held, files[name][0], _values(block))
-    for name, records in blocks.items():
-        for block in records:
-            values = _values(block)
-            if "nsds5replicationagreement" in (one.lower() for one in values.get("objectclass", ())):
-                suffix = values.get("nsds5replicaroot", [""])[0]
-                held.suffixes.add(suffix)
-                held.agreements[files[name][0], suffix, values["cn"][0]] = {
-                    key: found[0] for key, found in values.items() if key.startswith("nsds5")
-                }
-    for name, records in blocks.items():
-        server = files[name][0]
-        for block in records:
-            if re.search(r"(?m)^changetype: ", block):
-                _read_record(held, server, _values(block))
-            elif re.search(r"(?im)^nsUniqueId: ", block) and "nsds5replica" not in block.lower()[:200]:
-                _read_entry(held, server, block)
-    for server, text in files.values():
-        if re.search(r"conn=\d+ op=", text[:50000]):
-            for stamp, zone, position in re.findall(
-                r"\[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d)(?:\.\d+)? ([+-]\d{4})\] conn=\S+ op=\d+ RESULT err=0 .*csn=([0-9a-f]{20})", text
-            ):  # fmt: skip
-                held.applied[server][position] = datetime.strptime(f"{stamp} {zone}", "%d/%b/%Y:%H:%M:%S %z")
-        elif re.search(r"- (INFO|ERR|NOTICE|WARN\w*) - ", text[:50000]):
-            held.errors[server] += text
-
-
-def _read_replica(held: Collected, server: str, values: Mapping[str, list[str]]) -> None:
-    suffix = values.get("nsds5replicaroot", [""])[0]
-    held.suffixes.add(suffix)
-    if values.get("nsds5replicatype") == ["3"] and values.get("nsds5replicaid", ["65535"]) != ["65535"]:
-        held.owns[server, suffix] = values["nsds5replicaid"][0]
-    _raise(held.vectors[server, suffix], _tops(values.get("nsds50ruv", ())))
-
-
-def _tops(elements: Iterable[str]) -> dict[str, str]:
-    return {found[1]: found[3] for one in elements if (found := ELEMENT.search(one)) and found[3]}
-
-
-def _read_record(held: Collected, server: str, values: Mapping[str, list[str]]) -> None:
-    position, dn = values.get("csn", [""])[0].lower(), values.get("dn", [""])[0]
-    if CSN.fullmatch(position) and position not in HELPERS and dn:
-        entry = values.get("nsuniqueid", [""])[0]
-        held.changelogs[server, held.suffix_of(dn)][position] = Logged(position, values["changetype"][0], dn, entry)
-
-
-def _read_entry(held: Collected, server: str, block: str) -> None:
-    values = _values(block)
-    dn, entry = values.get("dn", [""])[0], values["nsuniqueid"][0]
-    place = server, held.suffix_of(values.get("nscpentrydn", [dn])[0] if "nstombstone" in block.lower() else dn)
-    if entry.startswith("ffffffff"):
-        _raise(held.vectors[place], _tops(values.get("nsds50ruv", ())))
-        return
-    held.states[place][entry] = set(CSN.findall(block))
-    if re.search(r"(?im)^objectClass[^:]*: nsTombstone$", block):
-        return
-    live: dict[str, set[str]] = defaultdict(set)
-    for name, found in values.items():
-        attribute, *marks = name.split(";")
-        if attribute not in NOT_REPLICATED and not {"deleted", "deletedattribute"} & set(marks):
-            live[attribute] |= set(found)
-    held.entries[place][entry] = {**live, "dn": {dn}}
-
-
-# --- the checks
 
 
 def contradictions(held: Collected, found: Row, text: str, plan: str = "", stories: Sequence[str] = ()) -> list[str]:
@@ -245,6 +26,12 @@ def contradictions(held: Collected, found: Row, text: str, plan: str = "", stori
         _positions(held, found, everything),
         _names(held, found, [text, plan]),
         _counts(found, text, plan),
+        _missing(held, found),
+        _pending(held, found),
+        _times(held, found, [text, plan, *stories]),
+        _links(held, found),
+        _together(held, found, text, plan),
+        _entries(held, found),
     )
     return sorted({said for check in checks for said in check})
 
@@ -330,12 +117,12 @@ def _counts(found: Row, text: str, plan: str) -> Iterator[str]:
             ]  # fmt: skip
             if sum(rows) != _int(told[1]):
                 yield f"{sum(rows)} rows are pending: {said}"
-        if (told := re.search(rf"lost {number} own changes?", said)) and not found["run"]["truncated"]:
-            if _int(told[1]) != len(mine):
-                yield f"{len(mine)} own changes are missing on {one['server']}: {said}"
-        if one["code"] == "LINK_FAILING" and (told := re.search(rf"{number} changes? waits? behind it", said)):
-            if _int(told[1]) != one["waiting"]:
-                yield f"{one['waiting']} changes wait: {said}"
+        told = re.search(rf"lost {number} own changes?", said)
+        if told and not found["run"]["truncated"] and _int(told[1]) != len(mine):
+            yield f"{len(mine)} own changes are missing on {one['server']}: {said}"
+        told = re.search(rf"{number} changes? waits? behind it", said)
+        if told and _int(told[1]) != one["waiting"]:
+            yield f"{one['waiting']} changes wait: {said}"
     yield from _headline(found, text, number)
     yield from _tables(found, text, plan)
 
@@ -402,3 +189,267 @@ def _rows_under(text: str, *heads: str) -> Iterator[list[str]]:
                 if not row.strip():
                     return
                 yield re.split(r"\s{2,}|(?<=\S) (?=\d[\d,]*(?:\s|$))", row.strip())
+
+
+def _place(held: Collected, row: Row) -> Place:
+    """Server and suffix of a row; where no suffix is told and there is one alone, that."""
+    return row["server"], row["suffix"] or (next(iter(held.suffixes)) if len(held.suffixes) == 1 else "")
+
+
+def _missing(held: Collected, found: Row) -> Iterator[str]:
+    """What is missing is covered, and neither a log nor the entries of the server show it; who holds it has it in a log."""
+    differ = {item for one in found["findings"] if one["code"] == "ENTRIES_DIFFER" for item in one["items"]}
+    for row in found["missing"]:
+        (server, suffix), position = _place(held, row), row["position"]
+        told = f"{position} is missing on {server}, but"
+        if held.known(server, suffix, row["origin"]) < position:
+            yield f"{told} its vector does not cover it"
+        logs = {name for (name, of), log in held.changelogs.items() if of == suffix and position in log}
+        if not held.entries.get((server, suffix)):
+            if server in logs:
+                yield f"{told} its changelog holds it"
+            at = held.applied[server].get(position)
+            if at and not held.replaced_after(server, at):
+                yield f"{told} its access log says at {at} that it was applied"
+        else:
+            made = next((held.changelogs[name, suffix][position] for name in sorted(logs)), None)
+            shown = held.states[server, suffix].get(made.entry if made else "", set())
+            if position in shown and position not in differ:
+                yield f"{told} its entry {made and made.target} shows it"
+            if made and made.operation == "add" and shown and position not in differ:
+                yield f"{told} the entry {made.target} is there"
+        for name in set(row["held_by"]) - logs:
+            yield f"{position} is held by {name}, but its changelog does not hold it"
+        if not row["held_by"] and logs:
+            yield f"{position} is held by nobody, but {sorted(logs)} hold it"
+
+
+def _pending(held: Collected, found: Row) -> Iterator[str]:
+    """What is pending is neither covered nor in the entries; who would send it has it, over a link that does not fail."""
+    rows = {(*_place(held, row), row["origin"]): row for row in found["pending"]}
+    for (server, suffix, origin), row in rows.items():
+        told = f"{row['count']} changes of origin {origin} wait for {server}, but"
+        if row["first"] <= held.known(server, suffix, origin):
+            yield f"{told} it shows {held.known(server, suffix, origin)}, and the first is {row['first']}"
+        if any({row["first"], row["last"]} & some for some in held.states.get((server, suffix), {}).values()):
+            yield f"{told} its entries show {row['first']} or {row['last']}"
+        logged = {
+            name: {one for one in log if origin_of(one) == origin and row["first"] <= one <= row["last"]}
+            for (name, of), log in held.changelogs.items()
+            if of == suffix
+        }
+        least = set().union(*logged.values())
+        most = {one for one in held.positions if origin_of(one) == origin and row["first"] <= one <= row["last"]}
+        if not len(least) <= row["count"] <= len(most):
+            yield f"{told} the logs hold {len(least)} of them"
+        others = set().union(*(some for name, some in logged.items() if name != server))
+        if row["available"] != len(others):
+            yield f"{told} logs of others hold {len(others)} of them, not {row['available']}"
+        for name in row["suppliers"]:
+            links = [one for key, one in held.agreements.items() if key[:2] == (name, suffix)]
+            if (
+                not logged.get(name)
+                and held.known(name, suffix, origin) < row["first"]
+                and held.owns.get((name, suffix)) != origin
+            ):
+                yield f"{told} {name} would send them, and shows none of them"
+            if links and not any(_runs(one) for one in links):
+                yield f"{told} no link of {name} runs"
+        for name in row.get("through", ()):
+            if (name, suffix, origin) not in rows:
+                yield f"{told} they come through {name}, which does not wait for them"
+
+
+def _runs(agreement: Mapping[str, str]) -> bool:
+    status = re.search(r"Error \((-?\d+)\)", agreement.get("nsds5replicalastupdatestatus", ""))
+    return agreement.get("nsds5replicaenabled", "on") != "off" and (not status or status[1] in ("0", "1", "18"))
+
+
+def _times(held: Collected, found: Row, texts: Sequence[str]) -> Iterator[str]:
+    """Every time that is named is one of a row, or that of a change that is named."""
+    made = {made_at(one) for one in held.positions}
+    known = held.seconds | made
+    opens = {(one - timedelta(days=1)).replace(second=0) for one in made}
+    for said in texts:
+        for line in said.splitlines():
+            for stamp in STAMP.findall(line) if not line.startswith("Plan ") else ():
+                if datetime(*map(int, stamp), tzinfo=UTC) not in known:  # type: ignore[misc]
+                    yield f"no row is of the time {stamp}: {line[:200]}"
+            for day in re.findall(r"(\d{4}-\d\d-\d\d \d\d:\d\d) UTC", line):
+                if datetime.fromisoformat(f"{day}+00:00") not in opens:
+                    yield f"no position is of the day after {day}: {line[:200]}"
+    early, late = min(held.read, default=None), max(held.read, default=None)
+    for one, said in _sentences(found):
+        for number, unit in re.findall(r"the oldest (?:of|for) (\d+) (days|h|min|s)\b", said):
+            size = {"days": 86400, "h": 3600, "min": 60, "s": 1}[unit]
+            rows = [
+                row for row in found["pending"]
+                if row["suffix"] == one["suffix"] and (one["origin"] in (None, row["origin"]))
+            ]  # fmt: skip
+            starts = {made_at(row["first"]) for row in rows} | {made_at(item) for item in one["items"]}
+            span = timedelta(seconds=int(number) * size), timedelta(seconds=(int(number) + 1) * size)
+            if early and late and not any(start + span[0] <= late and early - span[1] <= start for start in starts):
+                yield f"nothing that waits is that old: {said}"
+        for days in re.findall(r"(\d+\.\d) days ahead", said):
+            tops = [
+                top
+                for (server, _), tops in held.vectors.items()
+                if one["server"] in (None, server)
+                for top in tops.values()
+            ]
+            ahead = [
+                (made_at(top) - moment).total_seconds() / 86400 for top in tops for moment in (early, late) if moment
+            ]
+            if not any(abs(float(days) - much) < 0.1 for much in ahead):
+                yield f"no position of {one['server']} is that far ahead: {said}"
+        if told := re.search(r"(\S+) (?:has refused|refuses) every write since its clock was set back", said):
+            back, late = held.set_back(told[1]), max(held.read)
+            own = {origin for (server, _), origin in held.owns.items() if server == told[1]}
+            if took := sorted(
+                p for p, at in held.applied[told[1]].items() if origin_of(p) in own and back and back <= at <= late
+            ):
+                yield f"{told[1]} took the writes {took} after {back}: {said}"
+
+
+WORDS = {
+    "2": "skew",
+    "8": "obtain current CSN",
+    "11": "(?i)replica ID",
+    "19": "(?i)generation",
+    "-1": "(?i)contact LDAP",
+    "49": "(?i)credential",
+}
+"""What the server writes beside a code of a session that failed."""
+
+
+def _links(held: Collected, found: Row) -> Iterator[str]:
+    """A link that is said to fail, or to be off, has a row that says so; one that is said to run has none."""
+    for one in found["findings"]:
+        agreement = held.agreements.get((one["server"], one["suffix"], one["link"]), {}) if one["link"] else {}
+        status = agreement.get("nsds5replicalastupdatestatus", "")
+        if one["code"] == "LINK_DISABLED" and agreement.get("nsds5replicaenabled") != "off":
+            yield f"{one['link']} is not off: {one['summary']}"
+        if one["code"] != "LINK_FAILING":
+            continue
+        lines = [line for line in held.errors[one["server"]].splitlines() if f'cn={one["link"]}"' in line]
+        for code in re.findall(r"\(code (-?\d+)\)", one["summary"]):
+            if f"({code})" not in status and not any(re.search(WORDS.get(code, code), line) for line in lines):
+                yield f"neither the status nor the log of {one['link']} has the code {code}: {one['summary']}"
+        if agreement and _runs(agreement) and not lines and one["reason"] not in ("schedule_closed", "unreachable"):
+            yield f"nothing says that {one['link']} fails ({status}): {one['summary']}"
+        twins = [value for key, value in held.agreements.items() if key[::2] == (one["server"], one["link"]) and value is not agreement]
+        fatal = sum("requires administrator action" in line for line in lines)
+        if agreement and _runs(agreement) and "stopped until" in one["summary"] and fatal <= sum(not _runs(twin) for twin in twins):
+            yield f"the log lines of {one['link']} are about its twin in another suffix, and its status is {status}: {one['summary']}"
+        port = (re.search(r"from \S+ to \S+:(\d+) ", one["summary"]) or ["", ""])[1]
+        if port and "its ends was not collected" in one["summary"]:
+            for (server, suffix), text in held.elements.items():
+                alone = list(held.owns.values()).count(held.owns.get((server, suffix), "")) == 1
+                if f":{port}}}" in text and suffix == one["suffix"] and alone:
+                    yield f"{server} was collected, and its replica is at port {port}: {one['summary']}"
+        yield from _since(held, found, one)
+
+
+def _since(held: Collected, found: Row, one: Row) -> Iterator[str]:
+    """Where all links of a supplier are said to fail, nobody has a change of it that it made since."""
+    mine = [
+        row for row in found["findings"]
+        if row["code"] == "LINK_FAILING" and (row["server"], row["suffix"]) == (one["server"], one["suffix"])
+    ]  # fmt: skip
+    links = [key for key in held.agreements if key[:2] == (one["server"], one["suffix"])]
+    origin = held.owns.get((one["server"], one["suffix"]))
+    if len(mine) < len(links) or not origin or not all(row["since"] for row in mine):
+        return
+    since = max(datetime.fromisoformat(row["since"]) for row in mine)
+    tops = [
+        tops[origin]
+        for (name, of), tops in held.vectors.items()
+        if of == one["suffix"] and name != one["server"] and origin in tops
+    ]
+    if tops and made_at(max(tops)) > since + timedelta(seconds=60):
+        yield f"others have the change {max(tops)} of {one['server']}, made at {made_at(max(tops))}: {one['summary']}"
+
+
+def _together(held: Collected, found: Row, text: str, plan: str) -> Iterator[str]:
+    """No two sentences contradict each other."""
+    missing = {(row["server"], row["suffix"], row["position"]) for row in found["missing"]}
+    for row in found["pending"]:
+        for server, suffix, position in missing:
+            if (
+                (server, suffix) == (row["server"], row["suffix"])
+                and origin_of(position) == row["origin"]
+                and position >= row["first"]
+            ):
+                yield f"{position} is missing on {server}, and pending from {row['first']} on"
+    first, graves = text.split("\n\n")[1], [one for one in _counted(found) if one["severity"] in ("warning", "error")]
+    if graves and "Nothing needs mending" in plan:
+        yield f"the plan says that nothing needs mending: {', '.join(sorted({one['code'] for one in graves}))}"
+    if any(one["severity"] == "error" for one in graves) and re.fullmatch(
+        r"(?i)no change is (known to be )?missing\.", first
+    ):
+        yield f"the first line says nothing of an error: {first}"
+    for code, said in (("MISSED_CHANGE", "missing"), ("PENDING_CHANGES", "pending"), ("STRANDED_CHANGE", "stranded")):
+        told = {(one["server"], one["origin"], one["suffix"]) for one in found["findings"] if one["code"] == code}
+        rows = {(row["server"], row["origin"], row["suffix"]) for row in found[said]}
+        if not found["run"]["truncated"] and code != "PENDING_CHANGES" and told != rows:
+            yield f"{code} is told of {sorted(told)}, and rows are {said} of {sorted(rows)}"
+    failing = {(one["server"], one["link"]) for one in found["findings"] if one["code"] == "LINK_FAILING"}
+    for one in found["findings"]:
+        if "over links that run" in one["summary"] and not one.get("overruled_by"):
+            for name in re.findall(r"; ([\w, ]+) can deliver", one["summary"]):
+                for server in re.split(r", | and ", name):
+                    if {(server, key[2]) for key in held.agreements if key[0] == server} <= failing:
+                        yield f"all links of {server} fail: {one['summary']}"
+        if one["code"] in ("ROLLED_BACK", "OWN_CHANGES_HIDDEN") and not one.get("overruled_by"):
+            own = held.owns.get((one["server"], one["suffix"] or next(iter(held.suffixes))))
+            if own != one["origin"]:
+                yield f"{one['origin']} is not the origin of {one['server']}: {one['summary']}"
+        if one.get("overruled_by") and f"{one['severity'].upper()} {one['code']} (server {one['server']}" in text:
+            yield f"{one['code']} is overruled by {one['overruled_by']} and told all the same"
+    for name, count in re.findall(r"([A-Z_]+) \((\d+)\)(?=[,\n]|$)", "\n".join(re.findall(r"Not concluded, .*", text))):
+        if int(count) != sum(one["code"] == name and bool(one.get("overruled_by")) for one in found["findings"]):
+            yield f"{name}: {count} are said to be overruled"
+
+
+def _entries(held: Collected, found: Row) -> Iterator[str]:
+    """Entries that are said to differ do, from each server named; and none that differs behind equal vectors is left out."""
+    waits = {_place(held, row) for row in (*found["pending"], *found["unknown"])}
+    lacking: dict[Place, set[str]] = defaultdict(set)
+    for row in found["missing"]:
+        lacking[_place(held, row)].add((row["target"] or "").lower())
+    told: dict[Place, int] = {}
+    for one in found["findings"]:
+        said = re.match(
+            r"(\d[\d,]*) entr(?:y|ies) of (\S+) differs? from (?:those|that) of (.*?), although", one["summary"]
+        )
+        if one["code"] != "ENTRIES_DIFFER" or not said:
+            continue
+        place = _place(held, one)
+        told[place] = _int(said[1])
+        others = re.split(r", | and ", said[3])
+        for name in others:
+            if place[1] and not _differing(held, place, (name, place[1])):
+                yield f"no entry of {place[0]} differs from that of {name}: {one['summary']}"
+        most = set().union(*(_differing(held, place, (name, place[1])) for name in others))
+        if _int(said[1]) > len(most):
+            yield f"{len(most)} entries of {place[0]} differ: {one['summary']}"
+        if sum(map(_int, re.findall(r"(\d[\d,]*) entr(?:y|ies) (?:is|are|has|have) ", said.string))) != _int(said[1]):
+            yield f"the kinds of difference do not add up: {one['summary']}"
+    named = json.dumps([one["evidence"] for one in found["findings"]]).lower()
+    places = [place for place in sorted(held.entries) if place not in waits]
+    for place in places:
+        for other in places:
+            if place < other and place[1] == other[1] and held.vectors[place] == held.vectors[other]:
+                for dn in sorted(_differing(held, place, other)):
+                    if dn not in lacking[place] | lacking[other] and dn not in named and not {place, other} & set(told):
+                        yield f"{dn} differs between {place[0]} and {other[0]}, and nothing says so"
+
+
+def _differing(held: Collected, one: Place, other: Place) -> set[str]:
+    """The names of the entries whose replicated values are not the same on two servers."""
+    mine, theirs = held.entries.get(one, {}), held.entries.get(other, {})
+    return {
+        next(iter((mine.get(entry) or theirs[entry])["dn"])).lower()
+        for entry in {*mine, *theirs}
+        if mine.get(entry) != theirs.get(entry)
+    }

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consistent_findings import Collected, contradictions, read
+from consistent_findings import contradictions
 from incident_samples import LOST, NAMES, case_of
+from raw_rows import Collected, read
 
 from workbench import diagnose, plan, story
 from workbench.diagnosing.diagnosis_text import diagnosis_text, story_text

@@ -19,14 +19,18 @@ from workbench.rules.verdicts import MOMENTS_APART
 Row = Mapping[str, Any]
 
 
-def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
-    """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
+def who_would_send(pairs: Sequence[Row], consumer: str, origin: str, first: str = "") -> list[str]:
+    """Who would send changes of the origin to the server now: over links that run, if any link is known at all.
+
+    first: the first that the server waits for; what it got while others were read, nobody needs to send.
+    """
     linked = any(row["link"] for row in pairs)
     return sorted(
         row["supplier"]
         for row in pairs
         if row["consumer"] == consumer
         and origin in row["to_send"]
+        and row["to_send"][origin]["last"] >= first
         and row.get("delivers", True)  # a consumer may refuse what it is sent
         and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
     )
@@ -67,7 +71,8 @@ class Waiting:
         if origin not in self._claimed:
             return None  # cleaned away everywhere: nobody will send it, and nobody waits for it
         seen = server.seen.get(origin, "")
-        top = max(seen, server.replica.later.get(origin, ""))
+        told = server.proofs.exported.get(origin, "")
+        top = max(seen, server.replica.later.get(origin, ""), told)
         low, high, mine = self._pair(top), HIGHEST, NONE
         if own := origin == server.replica.origin:
             # What it made since with the data that it has, it has, though it was read before.
