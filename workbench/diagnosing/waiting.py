@@ -78,6 +78,8 @@ class Waiting:
             # What it made since with the data that it has, it has, though it was read before.
             since = server.proofs.unbroken_since or self._alive(server)
             high = max(low, (self.system.instant(since), -1)) if since else high
+        # An export is of a later moment than the vector that comes with it: its entries show more.
+        if own or (server.proofs.exported and self.known.tally(origin, Span(low, high))[0]):
             mine = server.proofs.shown_above(origin, seen)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
         shown = self._shown_up_to(origin)
@@ -85,13 +87,13 @@ class Waiting:
         ends: list[Pair] = []
         span = Span(low, high)
         if not span.empty:
-            for some in self.known.chunks(origin, span) if own else ():
+            for some in self.known.chunks(origin, span) if own or len(mine) else ():
                 left = some.minus(mine)
                 held = union(left[self.known.sources[source].contains(left)] for source in others)
                 count, available = count + len(left), available + len(held)
                 gone += len(Span(LOWEST, shown).of(left)) - len(Span(LOWEST, shown).of(held))
                 ends += [(int(left.hi[at]), int(left.lo[at])) for at in (0, -1)] if len(left) else []
-            if not own:
+            if not (own or len(mine)):
                 there, *some_ends = self.known.tally(origin, span)
                 count, available = count + there, available + self.known.tally(origin, span, others)[0]
                 ends += [end for end in some_ends if end is not None]
