@@ -223,9 +223,10 @@ def _read(log: Any, failing: Iterable[_Failing]) -> None:
         elif row["code"] == "bind" and numbers.get("outcome") == "resumed":
             if one.connecting and not (place.at and one.ended and place.at <= one.ended):
                 one.forget()
-        elif row["code"] in _LINES.get(one.cause.reason, ()):
-            if one.cause.reason != CLOCK_REFUSED or _OF_CLOCKS.search(row["text"] or ""):
-                one.add(row, place)
+        elif row["code"] in _LINES.get(one.cause.reason, ()) and (
+            one.cause.reason != CLOCK_REFUSED or _OF_CLOCKS.search(row["text"] or "")
+        ):
+            one.add(row, place)
 
 
 def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]], told: Mapping[str, int]) -> Iterator[_Failing]:
