@@ -90,6 +90,8 @@ def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> ti
 def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None) -> str:
     """What waits behind a link, in words."""
     if pair is None or waiting is None:
+        if link.consumer is None and not (link.failure and link.failure.means):
+            return f"how much waits behind it is not known, for no file says which server {link.address or 'its consumer'} is"
         return "how much waits behind it is not known, for one of its ends was not collected"
     if not waiting:
         return "nothing waits behind it yet"

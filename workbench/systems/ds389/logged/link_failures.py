@@ -44,6 +44,7 @@ from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
     NO_TLS,
     NOTHING_LISTENS,
+    REFUSED_SESSIONS,
     Cause,
     cause_of,
     encrypted,
@@ -370,7 +371,7 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
     agreement = Agreement(
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
-        cause.short != NO_TLS,
+        cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
