@@ -25,6 +25,7 @@ def contradictions(held: Collected, found: Row, text: str, plan: str = "", stori
     checks = (
         _positions(held, found, everything),
         _names(held, found, [text, plan]),
+        _proofs(held, stories),
         _counts(found, text, plan),
         _missing(held, found),
         _pending(held, found),
@@ -196,6 +197,17 @@ def _place(held: Collected, row: Row) -> Place:
     return row["server"], row["suffix"] or (next(iter(held.suffixes)) if len(held.suffixes) == 1 else "")
 
 
+def _proofs(held: Collected, stories: Sequence[str]) -> Iterator[str]:
+    """Where a story says that a file names its change, the record or the line there does."""
+    for story in stories:
+        position = story.split(" ")[0]
+        for place, offset in re.findall(r"(?m)^    (\S+/\S+):(\d+)  ", story):
+            record = held.raw.get(place, "")[int(offset) :]
+            record = re.split(r"\n\r?\n", record, maxsplit=1)[0] if ".ldif" in place else record.partition("\n")[0]
+            if position[:16] not in record.replace("\r", "").replace("\n ", ""):
+                yield f"{place} does not name {position} at {offset}"
+
+
 def _missing(held: Collected, found: Row) -> Iterator[str]:
     """What is missing is covered, and neither a log nor the entries of the server show it; who holds it has it in a log."""
     differ = {item for one in found["findings"] if one["code"] == "ENTRIES_DIFFER" for item in one["items"]}
@@ -337,10 +349,10 @@ def _links(held: Collected, found: Row) -> Iterator[str]:
                 yield f"neither the status nor the log of {one['link']} has the code {code}: {one['summary']}"
         if agreement and _runs(agreement) and not lines and one["reason"] not in ("schedule_closed", "unreachable"):
             yield f"nothing says that {one['link']} fails ({status}): {one['summary']}"
-        twins = [value for key, value in held.agreements.items() if key[::2] == (one["server"], one["link"]) and value is not agreement]
-        fatal = sum("requires administrator action" in line for line in lines)
-        if agreement and _runs(agreement) and "stopped until" in one["summary"] and fatal <= sum(not _runs(twin) for twin in twins):
-            yield f"the log lines of {one['link']} are about its twin in another suffix, and its status is {status}: {one['summary']}"
+        same = [value for key, value in held.agreements.items() if key[::2] == (one["server"], one["link"])]
+        ended = sum("requires administrator action" in line for line in lines)
+        if _runs(agreement) and "stopped until" in one["summary"] and ended <= sum(not _runs(other) for other in same):
+            yield f"the lines about {one['link']} are of another suffix, and its status is {status}: {one['summary']}"
         port = (re.search(r"from \S+ to \S+:(\d+) ", one["summary"]) or ["", ""])[1]
         if port and "its ends was not collected" in one["summary"]:
             for (server, suffix), text in held.elements.items():

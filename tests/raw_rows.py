@@ -74,6 +74,7 @@ class Collected:
     states: dict[Place, dict[str, set[str]]] = field(default_factory=lambda: defaultdict(dict))
     applied: dict[str, dict[str, datetime]] = field(default_factory=lambda: defaultdict(dict))
     texts: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=lambda: defaultdict(str))
     elements: dict[Place, str] = field(default_factory=dict)
     read: list[datetime] = field(default_factory=list)
@@ -93,9 +94,7 @@ class Collected:
         """When the clock of the server was set back by an hour or more, by the times in its errors log; None: it was not."""
         times = [next(_seconds(line), None) for line in self.errors[server].splitlines()]
         told = [one for one in times if one]
-        return next(
-            (now for before, now in pairwise(told) if before - now > timedelta(hours=1)), None
-        )
+        return next((now for before, now in pairwise(told) if before - now > timedelta(hours=1)), None)
 
     def suffix_of(self, dn: str) -> str:
         """The suffix that an entry lies in; empty if it lies in none."""
@@ -149,6 +148,7 @@ def read(folders: Sequence[Path]) -> Collected:
         held.servers |= {one["name"] for one in told.get("servers", ())}
         files = [path for path in sorted(folder.iterdir()) if path.is_file()]
         texts = {path.name: _text(path) for path in files}
+        held.raw |= {f"{folder.name}/{name}": text for name, text in texts.items()}
         texts = {name: _unfolded(text) if ".ldif" in name else text for name, text in texts.items()}
         for name, text in texts.items():
             held.positions.update(CSN.findall(text.lower()))

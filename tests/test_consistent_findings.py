@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -80,6 +81,31 @@ def _reworded(old: str, new: str) -> Callable[[Found], None]:
     return change
 
 
+def _pending(**changed: Any) -> Callable[[Found], None]:
+    def change(found: Found) -> None:
+        row = next(row for row in found["missing"] if row["server"] == "s3")
+        told = {
+            "server": "s1",
+            "suffix": row["suffix"],
+            "origin": "1",
+            "count": 1,
+            "first": row["position"],
+            "last": row["position"],
+        }
+        found["pending"].append(told | {"available": 2, "gone": 0, "suppliers": [], "through": []} | changed)
+
+    return change
+
+
+def _finding(code: str, summary: str, **more: Any) -> Callable[[Found], None]:
+    def change(found: Found) -> None:
+        found["findings"].append(
+            {**_missed(found), "code": code, "summary": summary, "fix": [], "items": [], "root": "", **more}
+        )
+
+    return change
+
+
 PLANTED = {
     "another number": (_reworded("missed 12", "missed 13"), "rows are missing"),
     "an invented position": (lambda found: found["missing"][0].update(position="6b00aaaa000000010000"), "no collected row"),
@@ -87,6 +113,27 @@ PLANTED = {
     "an invented server": (lambda found: found["missing"][0].update(held_by=["s9"]), "no file is of a server s9"),
     "an invented link": (lambda found: found["links"][0].update(name="s1-to-s9"), "has no agreement s1-to-s9"),
     "a list that was cut": (lambda found: found["missing"].pop(), "rows are missing"),
+    "a server that has it": (lambda found: found["missing"][0].update(server="s1"), "entry"),
+    "a holder that has it not": (lambda found: found["missing"][0].update(held_by=["s3"]), "does not hold it"),
+    "nobody, and some have it": (lambda found: found["missing"][0].update(held_by=[]), "held by nobody, but"),
+    "pending, and covered": (_pending(), "wait for s1, but it shows"),
+    "another count that waits": (_pending(count=9), "the logs hold 1 of them"),
+    "another count of copies": (_pending(available=7), "not 7"),
+    "missing, and pending": (_pending(server="s3"), "is missing on s3, and pending"),
+    "through one that does not wait": (_pending(through=["s2"]), "s2, which does not wait for them"),
+    "a link that runs": (
+        _finding("LINK_FAILING", "the link s1-to-s2 fails: x (code 49)", server="s1", link="s1-to-s2", reason="x", since=None,
+                 waiting=0),
+        "has the code 49",
+    ),
+    "a link that is on": (_finding("LINK_DISABLED", "x", server="s1", link="s1-to-s2"), "s1-to-s2 is not off"),
+    "a clock that is right": (_finding("CLOCK_AHEAD", "the clock of s1 is 3.0 days ahead", server="s1"), "is that far ahead"),
+    "another age": (_finding("PENDING_CHANGES", "the oldest of 9 days before", server="s1"), "nothing that waits is that old"),
+    "equal entries": (
+        _finding("ENTRIES_DIFFER", "99 entries of s1 differ from those of s3, although", server="s1"),
+        "entries of s1 differ",
+    ),
+    "entries that nobody tells of": (lambda found: found.update(missing=[], findings=[]), "and nothing says so"),
 }  # fmt: skip
 
 
@@ -95,3 +142,31 @@ def test_a_planted_fault_is_seen(planted: str) -> None:
     change, expected = PLANTED[planted]
     wrong = said_of(LOST).wrong(found=_with(change))
     assert any(expected in one for one in wrong), wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("12 changes are MISSING on s3", "11 changes are MISSING on s3", "12 changes are missing"),
+        ("MISSING on s3", "MISSING on s2", "missing on ['s3']"),
+        ("12        0        0", "12        4        0", "the table says 12 missing and 4 pending"),
+    ],
+)
+def test_a_planted_fault_in_the_text_is_seen(old: str, new: str, expected: str) -> None:
+    said = said_of(LOST)
+    assert old in said.text
+    wrong = said.wrong(text=said.text.replace(old, new))
+    assert any(expected in one for one in wrong), wrong
+
+
+def test_planted_faults_in_the_plan_and_in_a_story_are_seen() -> None:
+    said = said_of(LOST)
+    assert any("the plan says" in one for one in said.wrong(plan=said.plan.replace("12        0", "10        0", 1)))
+    assert any("nothing needs mending" in one for one in said.wrong(plan="Nothing needs mending."))
+    first = said.stories[0]
+    place = re.search(r"[^/ ]+/s1\.changelog\.ldif\.gz:\d+", first)
+    assert place
+    moved = first.replace(place[0], place[0].partition(":")[0] + ":0", 1)
+    assert any("does not name" in one for one in said.wrong(stories=(moved,)))
+    wrong = said.wrong(stories=("made 2026-11-20 01:02:03 UTC on localhost:4711",))
+    assert any("no row is of the time" in one for one in wrong), wrong
