@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from consistent_findings import contradictions
-from incident_samples import LOST, NAMES, case_of
+from incident_samples import LOST, NAMES, ONE, OTHER, case_of, of_suffixes
 from raw_rows import Collected, read
 
-from workbench import diagnose, plan, story
+from workbench import Case, diagnose, plan, story
 from workbench.diagnosing.diagnosis_text import diagnosis_text, story_text
 from workbench.repairs.plan_text import plan_text
 from workbench.systems import system_named
@@ -45,7 +45,11 @@ class Said:
 @cache
 def said_of(name: str) -> Said:
     """What is said of a recorded incident."""
-    case = case_of(name)
+    return said_in(case_of(name))
+
+
+def said_in(case: Case) -> Said:
+    """What is said of a case, with the stories of the first changes that are missing."""
     found = json.loads(json.dumps(diagnose(case)))
     named = list(dict.fromkeys(row["position"] for row in found["missing"]))[:_TOLD]
     return Said(
@@ -60,6 +64,10 @@ def said_of(name: str) -> Said:
 @pytest.mark.parametrize("name", NAMES)
 def test_no_sentence_contradicts_the_rows(name: str) -> None:
     assert said_of(name).wrong() == []
+
+
+def test_no_sentence_contradicts_the_rows_of_two_suffixes(tmp_path: Path) -> None:
+    assert said_in(of_suffixes(tmp_path, ONE, OTHER)).wrong() == []
 
 
 def _with(change: Callable[[Found], None]) -> Found:

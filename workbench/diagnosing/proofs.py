@@ -182,7 +182,8 @@ class Proofs:
         files = {
             (one.snapshot, one.file)
             for one in self.evidence.inputs
-            if one.server == self.replica.server and format_with(one.kind).evidence == "entry_state"
+            if one.server == self.replica.server
+            and format_with(one.kind).evidence == "entry_state"
             and snapshot in (None, one.snapshot)
         }
         claimed: dict[str, str] = {}
