@@ -202,7 +202,7 @@ def _proofs(held: Collected, stories: Sequence[str]) -> Iterator[str]:
     for story in stories:
         position = story.split(" ")[0]
         for place, offset in re.findall(r"(?m)^    (\S+/\S+):(\d+)  ", story):
-            record = held.raw.get(place, "")[int(offset) :]
+            record = held.raw.get(place, b"")[int(offset) : int(offset) + 100_000].decode("utf-8", "replace")
             record = re.split(r"\n\r?\n", record, maxsplit=1)[0] if ".ldif" in place else record.partition("\n")[0]
             if position[:16] not in record.replace("\r", "").replace("\n ", ""):
                 yield f"{place} does not name {position} at {offset}"

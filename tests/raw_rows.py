@@ -74,7 +74,7 @@ class Collected:
     states: dict[Place, dict[str, set[str]]] = field(default_factory=lambda: defaultdict(dict))
     applied: dict[str, dict[str, datetime]] = field(default_factory=lambda: defaultdict(dict))
     texts: dict[str, str] = field(default_factory=dict)
-    raw: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, bytes] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=lambda: defaultdict(str))
     elements: dict[Place, str] = field(default_factory=dict)
     read: list[datetime] = field(default_factory=list)
@@ -105,9 +105,8 @@ def _plain(dn: str) -> str:
     return re.sub(r"\s*,\s*", ",", dn.lower())
 
 
-def _text(path: Path) -> str:
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return data.decode("utf-8", "replace")
+def _data(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
 def _unfolded(text: str) -> str:
@@ -147,8 +146,9 @@ def read(folders: Sequence[Path]) -> Collected:
         named = {file: one["name"] for one in told.get("servers", ()) for file in one.get("files", ())}
         held.servers |= {one["name"] for one in told.get("servers", ())}
         files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-        texts = {path.name: _text(path) for path in files}
-        held.raw |= {f"{folder.name}/{name}": text for name, text in texts.items()}
+        packed = {path.name: _data(path) for path in files}
+        held.raw |= {f"{folder.name}/{name}": data for name, data in packed.items()}
+        texts = {name: data.decode("utf-8", "replace") for name, data in packed.items()}
         texts = {name: _unfolded(text) if ".ldif" in name else text for name, text in texts.items()}
         for name, text in texts.items():
             held.positions.update(CSN.findall(text.lower()))
