@@ -7,6 +7,7 @@ not prove that a diagnosis is complete, but for entries that differ.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import defaultdict
@@ -204,6 +205,8 @@ def _proofs(held: Collected, stories: Sequence[str]) -> Iterator[str]:
         for place, offset in re.findall(r"(?m)^    (\S+/\S+):(\d+)  ", story):
             record = held.raw.get(place, b"")[int(offset) : int(offset) + 100_000].decode("utf-8", "replace")
             record = re.split(r"\n\r?\n", record, maxsplit=1)[0] if ".ldif" in place else record.partition("\n")[0]
+            for packed in re.findall(r'"value":"([A-Za-z0-9+/]+=*)"', record):  # a control, as JSON logs have it
+                record += base64.b64decode(packed).decode("latin-1")
             if position[:16] not in record.replace("\r", "").replace("\n ", ""):
                 yield f"{place} does not name {position} at {offset}"
 
