@@ -12,6 +12,7 @@ from entry_contents import ATTRIBUTES, History, history
 
 from workbench import Case, diagnose
 from workbench.diagnosing.change_story import story
+from workbench.diagnosing.contents import _apart
 from workbench.diagnosing.diagnosis import situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.engine.entries import unequal
@@ -105,6 +106,15 @@ def test_an_entry_that_is_gone_on_both_is_no_difference() -> None:
     assert judged(ALL, {"anna": Held(status=DELETED, deleted="0010-1"), "bert": Held(status=ABSENT)}) == Compared(
         (), ()
     )
+
+
+def test_whoever_has_the_same_does_not_differ() -> None:
+    """Of four servers without an entry each differs from the one that has it, and from no other."""
+    there, gone = Held(LIVE, present={"cn": {"x": None}}), Held(ABSENT)
+    assert _apart(gone, there, "") and not _apart(gone, Held(DELETED), "")
+    assert _apart(there, Held(LIVE, present={"cn": {"y": None}}), "cn")
+    assert not _apart(there, Held(LIVE, present={"cn": {"x": "6b00"}}), "cn")
+    assert _apart(there, there, "dn"), "the name is not among the values"
 
 
 def test_what_a_link_leaves_out_does_not_count() -> None:

@@ -25,6 +25,7 @@ from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import diagnosis_text, headline
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.precedence import PRECEDENCE, in_precedence
+from workbench.diagnosing.waiting import who_would_send
 from workbench.fleet.topology import topology
 from workbench.model import Finding as Found
 from workbench.repairs.planning import plan
@@ -326,6 +327,17 @@ def test_less_than_a_day_ahead_is_said_in_its_measure(hours: float, severity: st
     assert all(("refuse every write" in one["summary"]) is (hours > 24) for one in found)
 
 
+def test_a_server_whose_other_suffix_is_sound_refuses_writes_of_one(tmp_path: Path) -> None:
+    files = with_a_clock(3 * 86400, 60)
+    other = replica(1, elements({1: (csn(0, 1), csn(4, 1)), **claims(r2=(1, 2))}))
+    files["s1.other.replica.ldif"] = other.replace(SUFFIX, "o=second").replace(
+        "dc\\3Dexample\\2Cdc\\3Dcom", "o\\3Dsecond"
+    )
+    (one,) = of("CLOCK_AHEAD", findings(tmp_path, files))
+    assert f"s1 refuses every write of {SUFFIX}, and will until" in one["summary"]
+    assert f"for each suffix ({SUFFIX})" in one["fix"][1]["repair"]
+
+
 # --- a server that is down costs knowledge, and creates no losses
 
 
@@ -408,3 +420,12 @@ def test_what_is_overruled_is_only_numbered() -> None:
     rows = [row("s1", "false", overruled_by="UNRELATED_DATA"), row("s2", "s2 waits")]
     assert findings_text(rows).endswith("Not concluded, because of UNRELATED_DATA: PENDING_CHANGES (1)")
     assert "false" not in findings_text(rows)
+
+
+def test_whoever_has_only_what_the_consumer_got_meanwhile_would_send_nothing() -> None:
+    pairs = [
+        {"supplier": name, "consumer": "a", "link": "x", "link_enabled": True, "to_send": {"3": {"last": last}}}
+        for name, last in (("b", csn(5, 3)), ("c", csn(9, 3)))
+    ]
+    assert who_would_send(pairs, "a", "3") == ["b", "c"]
+    assert who_would_send(pairs, "a", "3", csn(7, 3)) == ["c"]

@@ -241,7 +241,7 @@ def test_what_is_on_its_way_is_left_alone(tmp_path: Path) -> None:
     ahead = {**BASE, 3: Entry((0, "a"), {"mail": (150, "a")})}
     case = case_of(tmp_path, backup("a", 200, [*RUV, (150, "a")], ahead), backup("b", 200, RUV, BASE))
     found = plan(case)
-    assert not found.steps and "1 changes are on their way to B" in found.open[0]
+    assert not found.steps and "1 change is on its way to B" in found.open[0]
 
 
 def test_of_two_that_are_apart_both_ways_are_compared(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_server_that_refreshes_itself_needs_no_plan_and_what_it_throws_away_is
     found = plan(case)
     assert chosen(found) == []
     assert any(one.startswith("1 changes are thrown away by servers that take all data anew") for one in found.open)
-    assert any("are on their way to C" in one for one in found.open)
+    assert any("way to C, over links that run" in one for one in found.open)
 
 
 def test_an_origin_that_servers_will_forget_by_themselves_needs_no_plan(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ from detector_samples import findings, of, stamp, with_status, zulu
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench.diagnosing.arriving import mark_what_comes_through
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.failing_links import _oldest
 from workbench.diagnosing.matrix_text import matrix_text
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.planning import plan
@@ -383,3 +384,48 @@ def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_
     assert not of("LINK_FAILING", findings(tmp_path / "restarted", mesh(NEVER_YET, log + started, ended=None)))
     assert not of("LINK_FAILING", findings(tmp_path / "later", mesh(FINE, log, ended=12)))
     assert not of("LINK_FAILING", findings(tmp_path / "poked", mesh(DISABLED_BEFORE, log)))
+
+
+def test_a_refused_clock_is_dated_by_lines_about_clocks(tmp_path: Path) -> None:
+    """Another failure before it ended by itself: it is no part of this one."""
+    status = "Error (8) Replication error acquiring replica: "
+    status += "Unable to obtain current CSN. Replication is aborting. (internal error)"
+    timed_out = "Unable to receive the response for a startReplication extended operation "
+    timed_out += "to consumer (Timed out). Will retry later."
+    log = _about(5, timed_out, "acquire_replica") + _about(9, _SKEWED, "acquire_replica")
+    one = failing(tmp_path, mesh(status, log, ended=None))
+    assert one["reason"] == "clock_refused"
+    assert one["since"].startswith(zulu_text(9)) and "its log shows 1 failed attempt" in one["summary"]
+
+
+def zulu_text(second: float) -> str:
+    moment = zulu(second)
+    return f"{moment[:4]}-{moment[4:6]}-{moment[6:8]}T{moment[8:10]}:{moment[10:12]}:{moment[12:14]}"
+
+
+def test_a_session_that_the_consumer_refused_is_not_blamed_on_the_address(tmp_path: Path) -> None:
+    status = "Error (11) Replication error acquiring replica: Unable to acquire replica: the replica has the same Replica ID as "
+    one = failing(tmp_path, mesh(f"{status}this one. Replication is aborting. (duplicate replica ID detected)"))
+    assert "another replica ID" in one["fix"][0]["repair"]
+    assert not any("--host" in fix["repair"] for fix in one["fix"])
+
+
+def test_a_change_that_was_made_by_a_clock_ahead_has_no_age(tmp_path: Path) -> None:
+    situation, _ = situation_of(case_of(tmp_path, mesh(REFUSED_LOGIN)))
+    read = datetime.fromisoformat(f"{zulu_text(60)}+00:00")
+    assert _oldest(situation, {"to_send": {"1": {"first": csn(3 * 86400, 1)}}}, read) is None
+    assert _oldest(situation, {"to_send": {"1": {"first": csn(20, 1)}}}, read) == timedelta(seconds=40)
+
+
+def test_lines_of_one_name_are_of_the_agreement_whose_status_says_the_same(tmp_path: Path) -> None:
+    """The lines do not name the suffix: one stop, and one agreement of that name that has failed by its status."""
+    entry = agreement("to-s2", 38902, host="localhost")
+    skewed = told(
+        "Error (2) Replication error acquiring replica: fatal error - too much time skew between replicas (excessive clock skew)"
+    )
+    twin = entry.replace(SUFFIX, "o=second").replace("dc\\3Dexample\\2Cdc\\3Dcom", "o\\3Dsecond")
+    assert twin != entry
+    files = mesh(FINE, _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run"))
+    files["s1.agreements.ldif"] = with_status(entry, skewed) + "\n" + with_status(twin, told(FINE))
+    found = of("LINK_FAILING", findings(tmp_path, files))
+    assert [one["suffix"] for one in found] == [SUFFIX]

@@ -262,6 +262,9 @@ class Contents:
         position: str | None,
     ) -> Difference:
         others = tuple(sorted(server for server in held if server not in servers))
+        if position is None:  # whoever is like one of these does not differ from it
+            unlike = (other for other in others if all(_apart(held[other], held[one], attribute) for one in servers))
+            others = tuple(unlike) or others
         change = self.evidence.system.change_of(position) if position else None
         return Difference(entry, target, attribute, tuple(sorted(servers)), others, change)
 
@@ -389,3 +392,12 @@ class Contents:
                 yield one
             elif servers := tuple(server for server in one.servers if one.position in self.told.get(server, ())):
                 yield Difference(one.entry, one.target, one.attribute, servers, one.others, one.position)
+
+
+def _apart(one: Held, other: Held, attribute: str) -> bool:
+    """True if an entry is not the same on two servers: one has it alone, or the values of the attribute differ."""
+    if not attribute or (one.status == LIVE) != (other.status == LIVE):
+        return (one.status == LIVE) != (other.status == LIVE)
+    if attribute not in {*one.present, *other.present}:
+        return True  # its name, or what no value shows
+    return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}

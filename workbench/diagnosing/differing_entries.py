@@ -46,7 +46,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     others = sorted({other for one in differences for other in one.others})
     writer, feeder = _sources(situation, contents, server, others)
     entries = {one.entry for one in differences}
-    them = "that" if len(others) == 1 else "those"
+    them = "that" if len(others) == len(entries) == 1 else "those"
     root = (
         f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {_listed(others)}"
     )

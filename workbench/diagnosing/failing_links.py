@@ -26,6 +26,7 @@ _NAMED = 3
 def link_failing(situation: Situation) -> Iterator[Finding]:
     """Links over which sessions fail, each with the cause, since when, what waits behind it, and what mends it."""
     newest = situation.newest()
+    readings = {one.server: one.ended for one in situation.topology.readings}
     for link in situation.topology.links:
         failure = link.failure
         if failure is None:
@@ -34,14 +35,16 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         if pair and pair["unrelated"]:
             continue  # UNRELATED_DATA says it of both servers
         waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
-        oldest = _oldest(situation, pair, newest.get(link.supplier))
+        read = readings.get(link.supplier)
+        oldest = _oldest(situation, pair, read or newest.get(link.supplier))
         if failure.reason == SCHEDULE_CLOSED and waiting == 0:
             continue
         if failure.reason in TRANSIENT and not (waiting and oldest and oldest >= _LONG):
             continue
         consumer = link.consumer or link.address or "an unknown server"
         says = "is closed" if failure.reason == SCHEDULE_CLOSED else "fails"
-        since = f"since {failure.since:%Y-%m-%d %H:%M:%S} UTC ({failure.since_is}) " if failure.since else ""
+        clock = f" by the clock of {link.supplier}" if read and failure.since and failure.since - read >= _LONG else ""
+        since = f"since {failure.since:%Y-%m-%d %H:%M:%S} UTC{clock} ({failure.since_is}) " if failure.since else ""
         tried = f"; its log shows {_times(failure.attempts)} since then" if failure.attempts and failure.since else ""
         yield Finding(
             "LINK_FAILING",
@@ -72,19 +75,23 @@ def _pair(situation: Situation, link: Link) -> Row | None:
 
 
 def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> timedelta | None:
-    """How old the oldest change that waits was when the supplier was read."""
+    """How old the oldest change that waits was when the supplier was read; None for one of a clock that was ahead."""
     system = situation.topology.system
     made = [
         moment
         for one in (pair["to_send"].values() if pair else ())
         if (moment := system.moment(system.typed(one["first"]) or ""))
     ]
-    return max(read - min(made), timedelta()) if made and read else None
+    if not (made and read) or min(made) - read >= _LONG:
+        return None
+    return max(read - min(made), timedelta())
 
 
 def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None) -> str:
     """What waits behind a link, in words."""
     if pair is None or waiting is None:
+        if link.consumer is None and not (link.failure and link.failure.means):
+            return f"how much waits behind it is not known, for no file says which server {link.address or 'its consumer'} is"
         return "how much waits behind it is not known, for one of its ends was not collected"
     if not waiting:
         return "nothing waits behind it yet"

@@ -175,11 +175,16 @@ class Proofs:
 
     @cached_property
     def _claimed_by_exports(self) -> dict[str, str]:
-        """Origin -> up to where the vector in an export of this server's entries reaches."""
+        return self._export_vector(None)
+
+    def _export_vector(self, snapshot: str | None) -> dict[str, str]:
+        """Origin -> up to where the vector in an export of this server's entries reaches, of one snapshot or of all."""
         files = {
             (one.snapshot, one.file)
             for one in self.evidence.inputs
-            if one.server == self.replica.server and format_with(one.kind).evidence == "entry_state"
+            if one.server == self.replica.server
+            and format_with(one.kind).evidence == "entry_state"
+            and snapshot in (None, one.snapshot)
         }
         claimed: dict[str, str] = {}
         for row in self.evidence.rows("vectors"):
@@ -187,6 +192,12 @@ class Proofs:
             if mine and row["origin"] and row["max"]:
                 claimed[row["origin"]] = max(row["max"], claimed.get(row["origin"], ""))
         return claimed
+
+    @cached_property
+    def exported(self) -> Mapping[str, str]:
+        """Origin -> up to where its present exports claim it; nothing if its data may have been replaced since."""
+        counts = self._exports_count(self.since) and self._exports_count(self.perhaps)
+        return self._export_vector(self.evidence.shown.snapshot) if counts else {}
 
     def lacking_states(self, some: Positions) -> Numbers:
         """For each position: entries of another server carry it, those of this one do not, and nothing later replaced it."""

@@ -300,7 +300,7 @@ class _Suffix:
             rule = self._lacked(server, some)
         elif server.source is not None and self.known.sources[server.source].contains(some)[0]:
             rule = RULES[_IN_LOG]
-        elif position > server.seen.get(origin, ""):
+        elif position > max(server.seen.get(origin, ""), self.proofs(server).exported.get(origin, "")):
             return Verdict(name, self.suffix, PENDING, "not_covered", NOT_COVERED)
         else:
             _, inside, _ = self._spans(server, origin)
@@ -531,7 +531,7 @@ class _Suffix:
         name = server.replica.server
         for origin in self.judged:
             if told := waiting.of(server, origin):
-                told |= {"suppliers": who_would_send(self.pairs, name, origin)}
+                told |= {"suppliers": who_would_send(self.pairs, name, origin, told["first"])}
                 self.found.pending.append({"server": name, "suffix": self.suffix, "origin": origin, **told})
 
     # --- held by one, delivered by nobody

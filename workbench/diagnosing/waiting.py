@@ -20,14 +20,18 @@ from workbench.tables import Numbers
 Row = Mapping[str, Any]
 
 
-def who_would_send(pairs: Sequence[Row], consumer: str, origin: str) -> list[str]:
-    """Who would send changes of the origin to the server now: over links that run, if any link is known at all."""
+def who_would_send(pairs: Sequence[Row], consumer: str, origin: str, first: str = "") -> list[str]:
+    """Who would send changes of the origin to the server now: over links that run, if any link is known at all.
+
+    first: the first that the server waits for; what it got while others were read, nobody needs to send.
+    """
     linked = any(row["link"] for row in pairs)
     return sorted(
         row["supplier"]
         for row in pairs
         if row["consumer"] == consumer
         and origin in row["to_send"]
+        and row["to_send"][origin]["last"] >= first
         and row.get("delivers", True)  # a consumer may refuse what it is sent
         and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
     )
@@ -68,10 +72,13 @@ class Waiting:
         if origin not in self._claimed:
             return None  # cleaned away everywhere: nobody will send it, and nobody waits for it
         seen = server.seen.get(origin, "")
-        top = max(seen, server.replica.later.get(origin, ""))
+        told = server.proofs.exported.get(origin, "")
+        top = max(seen, server.replica.later.get(origin, ""), told)
         low, mine = self._pair(top), NONE
         high = max(low, self._waits_below(server, origin))
-        if own := origin == server.replica.origin:
+        own = origin == server.replica.origin
+        # An export is of a later moment than the vector that comes with it: its entries show more.
+        if own or (server.proofs.exported and self.known.tally(origin, Span(low, high))[0]):
             mine = server.proofs.shown_above(origin, seen)
         others = [one.source for one in self.holders if one.source is not None and one.replica is not server.replica]
         shown = self._shown_up_to(origin)
@@ -79,13 +86,13 @@ class Waiting:
         ends: list[Pair] = []
         span = Span(low, high)
         if not span.empty:
-            for some in self.known.chunks(origin, span) if own else ():
+            for some in self.known.chunks(origin, span) if own or len(mine) else ():
                 left = some.minus(mine)
                 held = union(left[self.known.sources[source].contains(left)] for source in others)
                 count, available = count + len(left), available + len(held)
                 gone += len(Span(LOWEST, shown).of(left)) - len(Span(LOWEST, shown).of(held))
                 ends += [(int(left.hi[at]), int(left.lo[at])) for at in (0, -1)] if len(left) else []
-            if not own:
+            if not (own or len(mine)):
                 there, *some_ends = self.known.tally(origin, span)
                 count, available = count + there, available + self.known.tally(origin, span, others)[0]
                 ends += [end for end in some_ends if end is not None]

@@ -104,7 +104,9 @@ def _told(choice: Choice, refill: str) -> str:
             goes = lost.only_one + lost.unlike
             some = [row["target"] for row in lost.first if row["one"]][:_NAMED]
             names = f" ({', '.join(some)}{', …' if goes > len(some) else ''})" if some else ""
-            what = [f"{counted(lost.only_one, 'entry', 'entries')} that only it has"] if lost.only_one else []
+            what = []
+            if lost.only_one:
+                what.append(f"{counted(lost.only_one, 'entry', 'entries')} that {choice.kept[0]} does not have")
             what += [f"its values of {counted(lost.unlike, 'entry', 'entries')}"] if lost.unlike else []
             losses.append(f"{name} loses {' and '.join(what)}{names}")
     kept, filled = ", ".join(choice.kept), ", ".join(choice.filled)

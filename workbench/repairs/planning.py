@@ -113,6 +113,7 @@ class _Planned:
         self.promise: list[dict[str, Any]] = []
         self.before: list[dict[str, Any]] = []
         self.after: list[dict[str, Any]] = []
+        self.never: dict[tuple[str, str | None], int] = {}
         self.open: list[str] = []
         self.unmended = 0
         self.chosen: list[tuple[Need, str]] = []
@@ -139,7 +140,7 @@ class _Planned:
             return
         view = self.view_of(suffix)
         model = view.model
-        self.before += _state(model, suffix)
+        self.before += self._as_diagnosed(_state(model, suffix, model.gone()))
         self._on_the_way(model, suffix)
         passed: set[Need] = set()
         begun = len(self.steps)
@@ -191,7 +192,27 @@ class _Planned:
         single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         done.go_on()
-        self.after += _state(done, suffix)
+        for row in _state(done, suffix, model.gone()):
+            row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
+            self.after.append(row)
+
+    def _as_diagnosed(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The same rows with the numbers of the diagnosis: the model does not know what a server got while others were read.
+
+        Nor does it know of changes that are behind all vectors and in no log: nothing brings these, whatever the plan does.
+        """
+        found = self.situation.verdicts
+        if not found.known or found.cut():
+            return rows
+        for row in rows:
+            about = row["server"], row["suffix"]
+            waits = [one for one in found.pending if (one["server"], one["suffix"]) == about]
+            never = sum(one["count"] - one["available"] for one in waits if not (one["suppliers"] or one["through"]))
+            pending = sum(one["count"] for one in waits)
+            self.never[about] = max(min(never, pending - row["pending"]), 0)
+            row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
+            row["pending"] = pending
+        return rows
 
     def _on_the_way(self, model: Model, suffix: str | None) -> None:
         """Say what needs no repair because links that run will bring it."""
@@ -210,10 +231,14 @@ class _Planned:
             coming.setdefault(lack.server, []).append(lack)
         for name, mine in sorted(coming.items()):
             count = model.changes(mine)
-            self.open.append(
-                f"{count:,} changes are on their way to {name}, over links that run: if they do not arrive in some "
-                "minutes, collect again, load both snapshots and plan anew"
-            )
+            if len(mine) == sum(lack.server == name for lack in model.pending()):
+                count = next(one["pending"] for one in self.before if (one["server"], one["suffix"]) == (name, suffix))
+            if count:
+                are, they = ("change is on its", "it does") if count == 1 else ("changes are on their", "they do")
+                self.open.append(
+                    f"{count:,} {are} way to {name}, over links that run: if {they} not arrive in some minutes, collect again, "
+                    "load both snapshots and plan anew"
+                )
 
         if failing:
             self._say_what_fails(model, failing, (model.pending() & later.held()) - running.held())
@@ -533,13 +558,13 @@ def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> s
     return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
 
 
-def _state(model: Model, suffix: str | None) -> list[dict[str, Any]]:
-    """What each server lacks, in changes."""
-    gone = model.gone()
+def _state(model: Model, suffix: str | None, lost: Collection[int]) -> list[dict[str, Any]]:
+    """What each server lacks, in changes. `lost`: what no server had any more at the beginning; it is lacking all the same."""
+    thrown_away = model.gone().difference(lost)
     lacking: dict[str, dict[str, list[Lack]]] = {name: {"missing": [], "pending": []} for name in sorted(model.servers)}
     for what, some in (("missing", model.missing()), ("pending", model.pending())):
         for lack in some:
-            if lack.lot in model.given and lack.lot not in gone:
+            if lack.lot in model.given and lack.lot not in thrown_away:
                 lacking[lack.server][what].append(lack)
     return [
         {"server": name, "suffix": suffix} | {what: model.changes(lacks) for what, lacks in mine.items()}

@@ -38,6 +38,7 @@ class Skew:
     positions  how far its own last CSN lay ahead of that moment, or of what it logged itself
     last       that CSN, and when it lies
     pulled     CSNs of others that it holds are ahead, too: its own may have been pulled along
+    beyond     the suffixes of which its own last CSN lies more than a day ahead; `sound`: the others that it makes changes of
     refusing   the links over which sessions fail for it
     stopped    when it said that it makes no more CSNs, and how far these would have to lie ahead, in seconds
     """
@@ -47,6 +48,8 @@ class Skew:
     positions: timedelta = timedelta(0)
     last: tuple[str, datetime] | None = None
     pulled: bool = False
+    beyond: list[str] = field(default_factory=list)
+    sound: list[str] = field(default_factory=list)
     refusing: list[Mapping[str, Any]] = field(default_factory=list)
     stopped: tuple[datetime, int] | None = None
     evidence: list[dict[str, Any]] = field(default_factory=list)
@@ -93,6 +96,8 @@ def skews(situation: Situation) -> list[Skew]:
             }
             leads = {origin: (top, made) for origin, top in tops.items() if (made := moment(top) if top else None)}
             own = leads.get(replica.origin or "")
+            if replica.origin:
+                (one.beyond if own and own[1] - at > FURTHEST else one.sound).append(replica.suffix or "")
             if own and (one.last is None or own[1] > one.last[1]):
                 one.last, one.positions = own, max(own[1] - at, timedelta(0))
             one.pulled |= any(made - at >= _LEAST for origin, (_, made) in leads.items() if origin != replica.origin)
@@ -162,6 +167,7 @@ def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
     # CSNs may lie a day ahead of the clock, no more.
     opens = one.last[1] - FURTHEST
     beyond = one.ahead > FURTHEST
+    every = f"every write of {' and '.join(one.beyond)}" if one.beyond and one.sound else "every write"
     told = [
         f"the clock of {server} is {much} ahead of the moment at which it was read"
         if one.clock
@@ -173,14 +179,15 @@ def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
     if dragged:
         told.append(f"the CSNs of {', '.join(other.server for other in dragged)} were pulled forward, too")
     if beyond and one.clock is None:
-        said = "has refused every write" if one.stopped else "refuses every write"
+        since = "" if one.sound else " since its clock was set back"
+        said = f"has refused {every}" if one.stopped and not one.sound else f"refuses {every}"
         told.append(
-            f"{server} {said} since its clock was set back, and will until {opens:%Y-%m-%d %H:%M} UTC, when its CSNs lie no "
+            f"{server} {said}{since}, and will until {opens:%Y-%m-%d %H:%M} UTC, when its CSNs lie no "
             "more than a day ahead"
         )
     elif beyond:
         told.append(
-            f"once the clock is right, {server} will refuse every write until {opens:%Y-%m-%d %H:%M} UTC, when its CSNs lie no "
+            f"once the clock is right, {server} will refuse {every} until {opens:%Y-%m-%d %H:%M} UTC, when its CSNs lie no "
             "more than a day ahead"
         )
     evidence = [*one.evidence, *one.refusing]
@@ -193,7 +200,7 @@ def _finding(situation: Situation, one: Skew, dragged: list[Skew]) -> Finding:
         server=server,
         evidence=first_few(evidence),
         root=f"the clock of {server} {'is' if one.clock else 'was'} {much} ahead" if grade == "error" else "",
-        fix=(_CLOCK if one.clock else _RIGHT, *((_way_out(situation, server),) if beyond else ())),
+        fix=(_CLOCK if one.clock else _RIGHT, *((_way_out(situation, one),) if beyond else ())),
     )
 
 
@@ -208,14 +215,16 @@ _RIGHT = step(
 )
 
 
-def _way_out(situation: Situation, server: str) -> dict[str, str | None]:
+def _way_out(situation: Situation, one: Skew) -> dict[str, str | None]:
     """How a server comes to a new CSN generator: its own replica entry holds the state of the old one."""
+    server = one.server
     others = sorted(
-        {one.server for one in situation.topology.replicas if one.origin and one.server != server}
-        - {one.server for one in skews(situation)}
+        {other.server for other in situation.topology.replicas if other.origin and other.server != server}
+        - {other.server for other in skews(situation)}
     )
     source = others[0] if others else "a supplier whose CSNs are not ahead"
-    suffixes = sorted({one.suffix or "" for one in situation.topology.replicas if one.server == server})
+    mine = {other.suffix or "" for other in situation.topology.replicas if other.server == server}
+    suffixes = sorted(one.beyond or mine)
     stranded = sum(
         1
         for row in situation.verdicts.pending

@@ -44,6 +44,7 @@ from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
     NO_TLS,
     NOTHING_LISTENS,
+    REFUSED_SESSIONS,
     Cause,
     cause_of,
     encrypted,
@@ -71,6 +72,8 @@ _LINES: Mapping[str, frozenset[str]] = {
     BACKING_OFF: frozenset({"retry_later"}),
 }
 """Reason -> codes of the lines that tell of an attempt which failed for it."""
+_OF_CLOCKS = re.compile(r"clock skew|time skew|current CSN")
+"""What a line says that tells of clocks: other failures to acquire a replica end by themselves."""
 _RUNS = frozenset({"acquired", "released"})
 _SWITCHED, _FATAL = "agreement_switched", "session_fatal"
 _ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | {_SWITCHED})
@@ -106,7 +109,8 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
             and (link.supplier, link.suffix, link.name) not in found
             and all(one.link is not link for one in failing.get(log.server, ()))
         ]  # fmt: skip
-        failing.setdefault(log.server, []).extend(_stopped(log, quiet))
+        told = Counter(one.link.name for one in failing.get(log.server, ()))
+        failing.setdefault(log.server, []).extend(_stopped(log, quiet, told))
     for log in logs:
         _read(log, [one for one in failing.get(log.server, ()) if not one.counts])
     for one in (one for mine in failing.values() for one in mine):
@@ -220,30 +224,40 @@ def _read(log: Any, failing: Iterable[_Failing]) -> None:
         elif row["code"] == "bind" and numbers.get("outcome") == "resumed":
             if one.connecting and not (place.at and one.ended and place.at <= one.ended):
                 one.forget()
-        elif row["code"] in _LINES.get(one.cause.reason, ()):
+        elif row["code"] in _LINES.get(one.cause.reason, ()) and (
+            one.cause.reason != CLOCK_REFUSED or _OF_CLOCKS.search(row["text"] or "")
+        ):
             one.add(row, place)
 
 
-def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
-    """The agreements that have stopped for good by the log of their supplier, whatever their status says."""
+def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]], told: Mapping[str, int]) -> Iterator[_Failing]:
+    """The agreements that have stopped for good by the log of their supplier, whatever their status says.
+
+    told: how many agreements of a name fail by their own status. Lines do not name the suffix: so many of them are about these.
+    """
     named = {link.name: (link, row) for link, row in quiet}
     before: dict[str, list[tuple[Row, Place]]] = {}
     stopped: dict[str, list[tuple[Row, Place]]] = {}
+    fatal: Counter[str] = Counter()
     for row, place in log.lines((*_ALL, _FATAL, "started"), WITH_TEXT):
         name, code = row["link"] or "", row["code"]
         if code == "started":  # all agreements of a server begin anew with it
             before.clear()
             stopped.clear()
+            fatal.clear()
         elif name not in named:
             continue
         elif code == _FATAL:
             stopped[name] = [*before.pop(name, [])[-1:], (row, place)]
+            fatal[name] += 1
         elif code in _RUNS or code == _SWITCHED or dict(row["numbers"] or ()).get("outcome") == "resumed":
             stopped.pop(name, None)
         else:
             before.setdefault(name, []).append((row, place))
             del before[name][:-1]
     for name, lines in sorted(stopped.items()):
+        if fatal[name] <= told.get(name, 0):
+            continue
         link, row = named[name]
         at, ended = lines[-1][1].at, row.get("ended_at")
         # Switched off and on again, or a session since: then the log is the older word.
@@ -357,7 +371,7 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
     agreement = Agreement(
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
-        cause.short != NO_TLS,
+        cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

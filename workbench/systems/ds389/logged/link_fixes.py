@@ -26,6 +26,8 @@ from workbench.rules.link_failures import (
 )
 
 Fix = Mapping[str, str | None]
+DUPLICATE_ID = 11
+"""The consumer's answer to a supplier with its own replica ID."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Agreement:
     meant       the address at which the agreement should reach its consumer, where that is another one
     down        the consumer did not answer when it was collected
     offers_tls  False: the consumer has no encryption
+    answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
     """
 
     name: str
@@ -46,6 +49,7 @@ class Agreement:
     meant: str | None = None
     down: bool = False
     offers_tls: bool = True
+    answered: int | None = None
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -55,7 +59,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         PASSWORD_EXPIRED: _expired,
         TLS: _encryption,
         UNREACHABLE: _address,
-        REFUSED: _address,
+        REFUSED: _address if link.answered is None else _answer,
         NO_SUCH_REPLICA: _replica,
         WRONG_SUFFIX: _replica,
         PERMISSION: _permission,
@@ -165,6 +169,25 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
             f"see that {link.consumer} runs, and that {link.supplier} reaches {link.address}; if the address is wrong, "
             + _set(link, "--host", "HOST", "--port", "PORT"),
             "no session begins before a connection is made",
+        ),
+        _again(link),
+    )
+
+
+def _answer(link: Agreement) -> tuple[Fix, ...]:
+    if link.answered == DUPLICATE_ID:
+        return (
+            step(
+                f"give {link.supplier} or {link.consumer} another replica ID, and initialise it from a server that keeps its own",
+                "two servers with one replica ID take each other's changes for their own, so no session begins between them",
+                "to initialise a server throws away what only it has: see DUPLICATE_ORIGIN",
+            ),
+            _again(link),
+        )
+    return (
+        step(
+            f"look into the errors log of {link.consumer} at the time of the last attempt: it refused the session, and says why",
+            "the connection was made, so the address is not at fault",
         ),
         _again(link),
     )
