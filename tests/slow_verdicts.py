@@ -55,7 +55,7 @@ class SlowVerdicts:
             seen = _Evidence(self.fleet, one, self.named)
             for csn in sorted(self.named | tops):
                 if csn > self.known[one.name].get(origin_of(csn), ""):
-                    if origin_of(csn) != one.origin or not seen.made_since(csn, self.known[one.name]):
+                    if not seen.came_since(csn) and not seen.made_since(csn, self.known[one.name]):
                         self.pending[one.name, origin_of(csn)].add(csn)
                 elif csn in self.named:
                     self.verdict[one.name, csn] = seen.verdict(csn)
@@ -121,8 +121,14 @@ class _Evidence:
             found.append((REPLACED, made_anew, made_anew))
         yield from found
 
+    def came_since(self, csn: str) -> bool:
+        """The vector in its export, which is read last, covers the change."""
+        return self._export_counts() and csn <= self.one.exported.get(origin_of(csn), "")
+
     def made_since(self, csn: str, known: dict[str, str]) -> bool:
-        """Of an own change that it is not known to have: made with the data that it has, or after it was read."""
+        """An own change that it is not known to have: made with the data that it has, or after it was read."""
+        if origin_of(csn) != self.one.origin:
+            return False
         notes, told = [note.at for note in self.one.notes or ()], [line.at for line in self.one.lines or ()]
         if notes:
             return time_of(csn) >= max(

@@ -219,8 +219,8 @@ class _Suffix:
                 marks[origin] = max(mark, marks.get(origin, ""))
         own = replica.origin or ""
         claimed = replica.log_claims.get(own)
-        if claimed and claimed.max and (own in last or own in marks):
-            end = max(last.values(), default="")
+        end = max(last.values(), default="")
+        if end and claimed and claimed.max and (own in last or own in marks):
             last[own] = shown_up_to(last.get(own, marks.get(own, "")), claimed.max, end, self.system.moment)
         resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.resets[replica.server, replica.suffix] = resets
