@@ -33,6 +33,8 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         pair = _pair(situation, link)
         if pair and pair["unrelated"]:
             continue  # UNRELATED_DATA says it of both servers
+        if pair and failure.reason in TRANSIENT:
+            pair = {**pair, "to_send": _lacked(situation, pair)}
         waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
         oldest = _oldest(situation, pair, newest.get(link.supplier))
         if failure.reason == SCHEDULE_CLOSED and waiting == 0:
@@ -69,6 +71,16 @@ def _pair(situation: Situation, link: Link) -> Row | None:
     consumer = link.consumer or (link.failure.means if link.failure else None)
     wanted = link.supplier, consumer, link.suffix
     return next((one for one in situation.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
+
+
+def _lacked(situation: Situation, pair: Row) -> dict[str, Row]:
+    """Of what a session would send, what the consumer waits for: some changes are sent, and taken by no server."""
+    waits = {
+        row["origin"]: row
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+    }
+    return {origin: waits[origin] for origin in pair["to_send"] if origin in waits}
 
 
 def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> timedelta | None:

@@ -25,7 +25,7 @@ REASONS: Mapping[str, str] = {
     PASSWORD_EXPIRED: "the password of the supplier's login has expired",
     TLS: "no encrypted connection comes about",
     UNREACHABLE: "the consumer does not answer",
-    REFUSED: "nothing listens at the address of the link, or the consumer refuses the session",
+    REFUSED: "nothing listens at the address of the link, or the consumer refuses the session or a change",
     NO_SUCH_REPLICA: "the consumer does not replicate this suffix",
     PERMISSION: "the consumer accepts the login and does not allow it to send changes",
     SCHEDULE_CLOSED: "the link is outside its schedule",

@@ -244,6 +244,12 @@ MEANINGS: dict[str, Meaning] = {
         ("Will retry later", "timed out to replay change"),
         _REPLAY + r"(?P<result>.*?)(?: ?\((?P<error>-?\d{1,9})\))?\.",
     ),
+    "login_notes_refused": _meaning(
+        "this server refused a change that only notes failed logins on another one: passwordIsGlobalPolicy is off here",
+        "Rejecting replicated password policy operation",
+        r"Rejecting replicated password policy operation ?\(conn=(?P<conn>\d+) op=(?P<op>-?\d+)\)",
+        "do_modify",
+    ),
     "pending_failed": _meaning(
         "the list of changes under way lost track of this one",
         ("into pending list", "annot commit csn", "an't find csn"),

@@ -39,6 +39,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
+from workbench.systems.ds389.logged.refusals import LOGIN_NOTES, LOGIN_NOTES_SAY, NOT_SAID, READ_ONLY, reason_for_53
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
@@ -53,7 +54,7 @@ from workbench.systems.ds389.rules.link_reasons import (
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
-    from workbench.fleet.topology import Link, Topology
+    from workbench.fleet.topology import Link, Replica, Topology
 
 Row = Mapping[str, Any]
 LinkKey = tuple[str, str | None, str]
@@ -113,7 +114,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         key = one.link.supplier, one.link.suffix, one.link.name
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
-            found[key] = _told(shown, one, places, logs)
+            found[key] = _told(case, shown, one, places, logs)
     return found
 
 
@@ -315,7 +316,7 @@ def _one_machine(one: str, other: str) -> bool:
     return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())
 
 
-def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any]) -> LinkFailure:
+def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any]) -> LinkFailure:
     """The failure with all that the logs add to the status."""
     link, cause, meant = one.link, one.cause, None
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
@@ -338,7 +339,7 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
         elif not down:
             meant = places.meant(link)
     elif cause.reason == BACKING_OFF:
-        cause = _refusing(one, consumer) or cause
+        cause = _refusing(case, shown, one, consumer) or cause
     elif cause.reason == NO_SUCH_REPLICA:
         others = sorted({x.suffix for x in shown.replicas if x.server == link.consumer and x.suffix and x.claims})
         if others and link.suffix not in others:
@@ -357,7 +358,7 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
     agreement = Agreement(
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
-        cause.short != NO_TLS,
+        cause.short != NO_TLS, cause.code if cause.reason == REFUSED and one.refusals else None,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
@@ -400,22 +401,30 @@ def _started_again(one: _Failing, logs: Iterable[Any]) -> datetime | None:
     return None
 
 
-def _refusing(one: _Failing, consumer: Any) -> Cause | None:
+def _refusing(case: Case, shown: Topology, one: _Failing, consumer: Replica | None) -> Cause | None:
     """What the consumer answers to the change with which each session begins, if it does so again and again."""
-    looping = {
+    refused = {
         (csn, error): count
         for (csn, error), count in one.refusals.items()
-        if count >= _LOOPS_FROM and not (consumer and covers(consumer.vector, origin_of(csn), csn))
+        if not (consumer and covers(consumer.vector, origin_of(csn), csn))
     }
+    looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
     if not looping:
         return None
-    csn, error = min(looping)
+    why, others = NOT_SAID, set[str]()
+    if all(error == REFUSES_ALL for _, error in looping):
+        unwilling = {csn for csn, error in refused if error == REFUSES_ALL}
+        why, others = reason_for_53(case, shown, consumer, unwilling, one.first)
+    if why == LOGIN_NOTES:
+        says = f"each session ends at a change that only notes failed logins, which the consumer refuses: {LOGIN_NOTES_SAY}"
+        return Cause(BACKING_OFF, REFUSES_ALL, says, "notes of failed logins refused")
+    csn, error = min((key for key in looping if key[0] in others), default=min(looping))
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
     what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
-    if error == REFUSES_ALL:
-        says = f"{what}, as a backend with nsslapd-readonly: on does"
+    if why == READ_ONLY:
+        says = f"{what}, and took no change since, as a backend with nsslapd-readonly: on does"
         return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
-    return Cause(REFUSED, error, what, f"change refused, {in_words(error)}")
+    return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")
 
 
 def _closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:

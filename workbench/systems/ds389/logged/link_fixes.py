@@ -24,6 +24,7 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
 )
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL
 
 Fix = Mapping[str, str | None]
 
@@ -35,6 +36,7 @@ class Agreement:
     meant       the address at which the agreement should reach its consumer, where that is another one
     down        the consumer did not answer when it was collected
     offers_tls  False: the consumer has no encryption
+    refused     the result with which it refuses a change; None: it refuses none
     """
 
     name: str
@@ -46,6 +48,7 @@ class Agreement:
     meant: str | None = None
     down: bool = False
     offers_tls: bool = True
+    refused: int | None = None
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -67,7 +70,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         BUSY: _busy,
         BACKING_OFF: _wait,
     }.get(reason, _look)
-    return made(link)
+    return (_refused_change if link.refused is not None and reason == REFUSED else made)(link)
 
 
 def _run(server: str, *words: str) -> str:
@@ -237,6 +240,21 @@ def _read_only(link: Agreement) -> tuple[Fix, ...]:
             "once it is off",
             "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
             "cn=config",
+        ),
+    )
+
+
+def _refused_change(link: Agreement) -> tuple[Fix, ...]:
+    """A change is refused, and the collected files do not say why."""
+    readonly = ""
+    if link.refused == REFUSES_ALL:
+        command = _run(link.consumer, "backend", "suffix", "set", "--disable-readonly", link.suffix)
+        readonly = f"; if it says nothing, see whether nsslapd-readonly is on, and make the data writable, {command}"
+    return (
+        step(
+            f"read what the errors log of {link.consumer} says at the times of the attempts, and mend that there{readonly}",
+            "the supplier sends the same change first in every session until the consumer takes it",
+            "do not skip it by editing a RUV: it would be missing for good",
         ),
     )
 
