@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from detector_samples import findings, of
-from mesh_samples import SUFFIX, case_of, csn
-from test_link_failures import BROKEN_OFF, Files, bind_resumed, line, mesh, refused_change
+from detector_samples import BEGAN, findings, of, with_status
+from mesh_samples import SUFFIX, agreement, case_of, csn, pair_of_servers
+from test_link_failures import (
+    BROKEN_OFF,
+    FINE,
+    REFUSED_LOGIN,
+    Files,
+    bind_failed,
+    bind_resumed,
+    line,
+    login_refused,
+    mesh,
+    refused_change,
+    told,
+)
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
@@ -105,3 +118,114 @@ def _took(second: float) -> str:
 
     start = f'{stamp(second)} conn=7 op=3 MOD dn="uid=u,{SUFFIX}"\n'
     return start + f"{stamp(second)} conn=7 op=3 RESULT err=0 tag=103 nentries=0 etime=0.1 csn={csn(int(second), 2)}\n"
+
+
+# --- agreements that have stopped until somebody acts
+
+_NOT_PARSED = (
+    "Error (4) Replication error acquiring replica: Unable to parse the response to the startReplication extended operation. "
+    "Replication is aborting. (decoding error)"
+)
+
+
+def _of_agreement(second: float, function: str, text: str, name: str = "to-s2") -> str:
+    return line(second, f'ERR - NSMMReplicationPlugin - {function} - agmt="cn={name}" (localhost:38902): {text}')
+
+
+def _stopped_for_good() -> str:
+    text = "Unable to parse the response to the startReplication extended operation. Replication is aborting."
+    fatal = "Incremental update failed and requires administrator action"
+    return bind_resumed(9) + _of_agreement(9, "acquire_replica", text) + _of_agreement(9, "repl5_inc_run", fatal)
+
+
+def test_an_agreement_that_has_stopped_is_not_healed_by_its_consumer(tmp_path: Path) -> None:
+    started = line(60, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38902 for LDAP requests")
+    files = mesh(_NOT_PARSED, _stopped_for_good()) | {"s2.errors.log": started}
+    (one,) = of("LINK_FAILING", findings(tmp_path / "a", files))
+    assert one["severity"] == "error" and "has stopped until somebody acts" in one["summary"]
+    assert [fix["repair"] for fix in one["fix"]] == [
+        "start the agreement again, on s1: `dsconf INSTANCE repl-agmt poke --suffix dc=example,dc=com to-s2`"
+    ]
+    # With its own server it begins anew; and the status is of the attempt before.
+    again = line(90, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38901 for LDAP requests")
+    files["s1.errors.log"] = str(files["s1.errors.log"]) + again
+    (one,) = of("LINK_FAILING", findings(tmp_path / "b", files))
+    assert "has stopped" not in one["summary"]
+
+
+# --- an agreement that leads to its own server, and a second one with another login
+
+_SAME_ID = (
+    "Error (11) Replication error acquiring replica: Unable to acquire replica: the replica has the same Replica ID as this one. "
+    "Replication is aborting. (duplicate replica ID detected)"
+)
+
+
+def test_an_agreement_that_leads_to_its_own_server(tmp_path: Path) -> None:
+    files: Files = pair_of_servers(4, 4)
+    itself = with_status(agreement("s1-to-self", 38901, host="localhost.localdomain"), told(_SAME_ID))
+    files["s1.agreements.ldif"] += "\n" + itself
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    assert not of("DUPLICATE_ORIGIN", found["findings"])
+    (one,) = of("LINK_FAILING", found["findings"])
+    assert "the agreement s1-to-self leads to s1 itself" in one["summary"] and "not collected" not in one["summary"]
+    assert "repl-agmt delete --suffix dc=example,dc=com s1-to-self" in one["fix"][0]["repair"]
+    assert "not collected" not in headline(found)
+    said = plan_text(plan(case))
+    assert "s1-to-self (leads to its own server)" in said and "What waits behind" not in said
+
+
+def _second_login(second: float) -> str:
+    how = "could not bind id [cn=replmgr,cn=config] authentication mechanism [SIMPLE]: error 49 (Invalid credentials)"
+    return line(second, f"ERR - slapi_ldap_bind - Error: {how}")
+
+
+def test_a_second_agreement_with_another_login(tmp_path: Path) -> None:
+    """Lines of refused logins say who, and not where: those of another login or result are of another agreement."""
+    second = with_status(agreement("second-to-s2", 38902), told(REFUSED_LOGIN, ended=None)).replace(
+        "cn=replication manager,cn=config", "cn=replmgr,cn=config"
+    )
+    log = "".join(
+        login_refused(at).replace("49 (Invalid credentials)", "13 (Confidentiality required)") for at in (3, 5)
+    )
+    log += _second_login(20)
+    log += bind_failed(20, "49 (Invalid credentials)").replace("to-s2", "second-to-s2") + _second_login(23)
+    files: Files = pair_of_servers(4, 4)
+    first = with_status(agreement("to-s2", 38902), told(FINE, ended=15))
+    case = case_of(tmp_path, files | {"s1.agreements.ldif": f"{first}\n{second}", "s1.errors.log": log})
+    (one,) = of("LINK_FAILING", diagnose(case)["findings"])
+    assert one["since"] == (BEGAN + timedelta(seconds=20)).isoformat()
+    assert "2 failed attempts since then" in one["summary"]
+    assert "second-to-s2 (invalid credentials)" in plan_text(plan(case))
+
+
+def test_lines_that_may_be_of_several_agreements_are_counted_for_none(tmp_path: Path) -> None:
+    """A supplier was refused by several consumers: of the lines of one login nobody knows which agreement wrote them."""
+    refused = with_status(agreement("to-s2", 38902), told(REFUSED_LOGIN))
+    other = with_status(agreement("to-s3", 38903), told(REFUSED_LOGIN))
+    log = login_refused(9) + bind_failed(9, "49 (Invalid credentials)")
+    log += login_refused(9) + bind_failed(9, "49 (Invalid credentials)").replace("to-s2", "to-s3")
+    log += "".join(login_refused(at) for at in (12, 12, 18, 18))
+    files = {**pair_of_servers(), "s1.agreements.ldif": f"{refused}\n{other}", "s1.errors.log": log}
+    found = of("LINK_FAILING", findings(tmp_path, files))
+    assert len(found) == 2 and not any("attempt" in one["summary"].partition("since ")[2] for one in found)
+
+
+# --- a consumer that accepts encrypted logins only
+
+_CONFIDENTIAL = "Error (13) Problem connecting to replica - LDAP error: Confidentiality required (connection error)"
+
+
+def test_a_consumer_that_requires_encryption_of_a_plain_agreement(tmp_path: Path) -> None:
+    log = "".join(
+        login_refused(at).replace("49 (Invalid credentials)", "13 (Confidentiality required)") for at in (9, 12)
+    )
+    log += bind_failed(9, "13 (Confidentiality required)", "Operation requires a secure connection")
+    plain = "nsDS5ReplicaTransportInfo: LDAP\n"
+    (one,) = of("LINK_FAILING", findings(tmp_path, mesh(_CONFIDENTIAL, log, plain)))
+    assert "nsslapd-require-secure-binds" in one["summary"] and "the agreement is plain LDAP" in one["summary"]
+    assert "2 failed attempts since then" in one["summary"] and one["reason"] == "tls"
+    said = " ".join(str(fix["repair"]) for fix in one["fix"])
+    assert "--conn-protocol StartTLS to-s2" in said and "config replace nsslapd-require-secure-binds=off" in said
+    assert "security certificate" not in said

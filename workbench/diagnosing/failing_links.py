@@ -96,6 +96,8 @@ def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> ti
 
 def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None) -> str:
     """What waits behind a link, in words."""
+    if link.failure and link.failure.itself:
+        return "no server waits for what it would deliver"
     if pair is None or waiting is None:
         return "how much waits behind it is not known, for one of its ends was not collected"
     if not waiting:
@@ -183,7 +185,9 @@ def failing_say(rows: Sequence[Row]) -> str:
 
 def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
     """True if each server of these rows is the consumer of a failing link, or fed, over any number of links, by one that is."""
-    behind = {(one["consumer"], one["suffix"]) for one in failing if one["consumer"]}
+    waits = {(row["server"], row["suffix"]) for row in waiting}
+    # A consumer that waits for nothing gets it over another link.
+    behind = {(one["consumer"], one["suffix"]) for one in failing if one["consumer"]} & waits
     while (
         more := {
             (one["consumer"], one["suffix"])
@@ -193,7 +197,6 @@ def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[R
         - behind
     ):
         behind |= more
-    waits = {(row["server"], row["suffix"]) for row in waiting}
     return bool(waits) and waits <= behind
 
 

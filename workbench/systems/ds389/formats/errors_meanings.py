@@ -128,8 +128,12 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "acquire_failed": _meaning(
         "the consumer did not let this supplier in",
-        ("nable to acquire replica", "nable to receive the response for a startReplication"),
-        _REQUEST + r"Unable to (?:acquire replica|receive the response for a start)",
+        (
+            "nable to acquire replica",
+            "nable to receive the response for a start",
+            "nable to parse the response to the start",
+        ),
+        _REQUEST + r"Unable to (?:acquire replica|receive the response for a start|parse the response to the start)",
     ),
     "release_failed": _meaning(
         "the consumer did not answer at the end of the session",

@@ -21,6 +21,7 @@ from workbench.rules.link_failures import (
     REFUSED,
     SCHEDULE_CLOSED,
     TLS,
+    UNKNOWN,
     UNREACHABLE,
     WRONG_SUFFIX,
 )
@@ -37,6 +38,9 @@ class Agreement:
     down        the consumer did not answer when it was collected
     offers_tls  False: the consumer has no encryption
     refused     the result with which it refuses a change; None: it refuses none
+    stopped     the agreement tries no more until somebody acts
+    itself      it leads to its own supplier
+    plain       it asks for no encryption
     """
 
     name: str
@@ -49,6 +53,9 @@ class Agreement:
     down: bool = False
     offers_tls: bool = True
     refused: int | None = None
+    stopped: bool = False
+    itself: bool = False
+    plain: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -70,7 +77,16 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         BUSY: _busy,
         BACKING_OFF: _wait,
     }.get(reason, _look)
-    return (_refused_change if link.refused is not None and reason == REFUSED else made)(link)
+    if link.itself:
+        return _to_itself(link)
+    if link.refused is not None and reason == REFUSED:
+        return _refused_change(link)
+    if link.plain and reason == TLS:
+        return _plain(link)
+    if link.stopped and reason in (REFUSED, UNREACHABLE, UNKNOWN):
+        return (_restart(link),)
+    fixes = made(link)
+    return (*fixes, _restart(link)) if link.stopped and _again(link) not in fixes else fixes
 
 
 def _run(server: str, *words: str) -> str:
@@ -86,6 +102,37 @@ def _again(link: Agreement) -> Fix:
     return step(
         f"then start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
         "the supplier has stopped trying or waits up to five minutes before it tries again",
+    )
+
+
+def _restart(link: Agreement) -> Fix:
+    return step(
+        f"start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
+        "it has stopped and tries no more by itself, not even when its consumer starts anew; this switches it off and on again",
+    )
+
+
+def _to_itself(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"delete the agreement, {_run(link.supplier, 'repl-agmt', 'delete', '--suffix', link.suffix, link.name)}",
+            f"it leads to {link.supplier} itself, and a server gets nothing from itself",
+            "if it was made to reach another server, create it anew with the address of that one",
+        ),
+    )
+
+
+def _plain(link: Agreement) -> tuple[Fix, ...]:
+    off = _run(link.consumer, "config", "replace", "nsslapd-require-secure-binds=off")
+    return (
+        step(
+            f"let the agreement encrypt its connection, {_set(link, '--conn-protocol', 'StartTLS')}; or let "
+            f"{link.consumer} accept logins without encryption again, {off}",
+            "the agreement uses plain LDAP, and its consumer takes logins over encrypted connections only",
+            f"with StartTLS {link.supplier} must trust the issuer of the certificate of {link.consumer}; LDAPS needs another "
+            "port as well. Without encryption passwords and changes cross the network readable",
+        ),
+        _again(link),
     )
 
 
