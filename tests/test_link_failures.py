@@ -205,7 +205,10 @@ def test_no_permission(tmp_path: Path) -> None:
 
 
 def test_a_read_only_consumer(tmp_path: Path) -> None:
-    log = "".join(bind_resumed(second) + refused_change(second, csn(5, 1)) for second in (9, 12, 15))
+    changes = csn(5, 1), csn(6, 1)
+    log = "".join(
+        bind_resumed(second) + "".join(refused_change(second, one) for one in changes) for second in (9, 12, 15)
+    )
     found = findings(tmp_path, mesh(BROKEN_OFF, log, ended=None))
     (one,), (loop,) = of("LINK_FAILING", found), of("APPLY_RETRY_LOOP", found)
     assert (one["reason"], one["severity"]) == ("consumer_read_only", "error")
@@ -214,6 +217,15 @@ def test_a_read_only_consumer(tmp_path: Path) -> None:
         assert "53 (unwilling to perform)" in finding["summary"]
         assert "dsconf INSTANCE backend suffix set --disable-readonly dc=example,dc=com" in finding["fix"][0]["repair"]
     assert "errors logs of its suppliers" in loop["summary"]
+
+
+def test_one_change_that_is_refused_does_not_prove_that_all_are(tmp_path: Path) -> None:
+    log = "".join(bind_resumed(second) + refused_change(second, csn(5, 1)) for second in (9, 12, 15))
+    found = findings(tmp_path, mesh(BROKEN_OFF, log, ended=None))
+    (one,), (loop,) = of("LINK_FAILING", found), of("APPLY_RETRY_LOOP", found)
+    assert one["reason"] == "refused" and "53 (unwilling to perform); its own log says why" in one["summary"]
+    assert "errors log of s2" in one["fix"][0]["repair"] and "nsslapd-readonly" in one["fix"][0]["repair"]
+    assert "read-only" not in loop["summary"] + loop["fix"][0]["repair"]
 
 
 def test_another_result_that_is_tried_again_is_named(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         pair = _pair(situation, link)
         if pair and pair["unrelated"]:
             continue  # UNRELATED_DATA says it of both servers
+        if pair and failure.reason in TRANSIENT:
+            pair = {**pair, "to_send": _lacked(situation, pair)}
         waiting = sum(one["count"] for one in pair["to_send"].values()) if pair else None
         read = readings.get(link.supplier)
         oldest = _oldest(situation, pair, read or newest.get(link.supplier))
@@ -74,6 +76,16 @@ def _pair(situation: Situation, link: Link) -> Row | None:
     return next((one for one in situation.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
 
 
+def _lacked(situation: Situation, pair: Row) -> dict[str, Row]:
+    """Of what a session would send, what the consumer waits for: some changes are sent, and taken by no server."""
+    waits = {
+        row["origin"]: row
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+    }
+    return {origin: waits[origin] for origin in pair["to_send"] if origin in waits}
+
+
 def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> timedelta | None:
     """How old the oldest change that waits was when the supplier was read; None for one of a clock that was ahead."""
     system = situation.topology.system
@@ -89,6 +101,8 @@ def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> ti
 
 def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | None, oldest: timedelta | None) -> str:
     """What waits behind a link, in words."""
+    if link.failure and link.failure.itself:
+        return "no server waits for what it would deliver"
     if pair is None or waiting is None:
         if link.consumer is None and not (link.failure and link.failure.means):
             return f"how much waits behind it is not known, for no file says which server {link.address or 'its consumer'} is"
@@ -127,6 +141,7 @@ def _on_other_ways(situation: Situation, pair: Row) -> str:
         if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
     }
     ways = [rows.get(origin, []) for origin in pair["to_send"]]
+    ways = [[name for name in way if name != pair["supplier"]] for way in ways]
     return " and ".join(sorted({name for way in ways for name in way})) if ways and all(ways) else ""
 
 
@@ -178,7 +193,9 @@ def failing_say(rows: Sequence[Row]) -> str:
 
 def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
     """True if each server of these rows is the consumer of a failing link, or fed, over any number of links, by one that is."""
-    behind = {(one["consumer"], one["suffix"]) for one in failing if one["consumer"]}
+    waits = {(row["server"], row["suffix"]) for row in waiting}
+    # A consumer that waits for nothing gets it over another link.
+    behind = {(one["consumer"], one["suffix"]) for one in failing if one["consumer"]} & waits
     while (
         more := {
             (one["consumer"], one["suffix"])
@@ -188,7 +205,6 @@ def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[R
         - behind
     ):
         behind |= more
-    waits = {(row["server"], row["suffix"]) for row in waiting}
     return bool(waits) and waits <= behind
 
 

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.diagnosing.proofs import Proofs
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
+from workbench.engine.rows import rows_at
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.verdicts import MOMENTS_APART
 from workbench.tables import Numbers
 
 Row = Mapping[str, Any]
+
+_READ = 10_000
+"""Changes that wait of which each is read, where some of them may be none that a server takes from another one."""
 
 
 def who_would_send(pairs: Sequence[Row], consumer: str, origin: str, first: str = "") -> list[str]:
@@ -86,13 +91,15 @@ class Waiting:
         ends: list[Pair] = []
         span = Span(low, high)
         if not span.empty:
-            for some in self.known.chunks(origin, span) if own or len(mine) else ():
-                left = some.minus(mine)
+            notes = self._notes(origin, span)
+            apart = own or len(mine) > 0 or len(notes) > 0
+            for some in self.known.chunks(origin, span) if apart else ():
+                left = some.minus(mine).minus(notes)
                 held = union(left[self.known.sources[source].contains(left)] for source in others)
                 count, available = count + len(left), available + len(held)
                 gone += len(Span(LOWEST, shown).of(left)) - len(Span(LOWEST, shown).of(held))
                 ends += [(int(left.hi[at]), int(left.lo[at])) for at in (0, -1)] if len(left) else []
-            if not (own or len(mine)):
+            if not apart:
                 there, *some_ends = self.known.tally(origin, span)
                 count, available = count + there, available + self.known.tally(origin, span, others)[0]
                 ends += [end for end in some_ends if end is not None]
@@ -110,6 +117,31 @@ class Waiting:
             "available": available,
             "gone": gone + sum(self._pair(key) <= shown for key in claimed),
         }
+
+    def _notes(self, origin: str, span: Span) -> Positions:
+        """Of what waits, the changes that no server takes from another one: they arrive nowhere, and nothing is lost."""
+        if not self.shown.proving.notes_refused or not self._refuse_notes or self.known.tally(origin, span)[0] > _READ:
+            return NONE
+        logs = [one.replica.log for one in self.holders if one.replica.log is not None]
+        evidence, found = self.holders[0].proofs.evidence, set[str]()
+        for some in self.known.chunks(origin, span):
+            for log in logs:
+                parts = evidence.case.parts("changes", log)
+                for there, rows in rows_at(parts, some, self._numbers, ["operation", "body"]):
+                    keys = there.keys(self.system, self.known.names)
+                    found |= {key for key, row in zip(keys, rows.to_pylist(), strict=True) if self._is_note(row)}
+        return of_keys(self.system, sorted(found), self._numbers) if found else NONE
+
+    def _is_note(self, row: Row) -> bool:
+        touched = self.shown.proving.touched(row["body"] or "") if row["operation"] == "modify" else frozenset()
+        return bool(touched) and touched <= self.shown.proving.own_notes
+
+    @cached_property
+    def _refuse_notes(self) -> bool:
+        """True if a server of the suffix says that it refuses them. Those behind it do not get them either."""
+        code, servers = self.shown.proving.notes_refused, {one.replica.server for one in self.holders}
+        inputs = self.holders[0].proofs.evidence.case.inputs
+        return any(one.facts.get("codes", {}).get(code) for one in inputs if one.server in servers)
 
     def waits(self, server: str, origin: str, some: Positions) -> Numbers:
         """For each of some changes of the origin: has the server not seen it, so that somebody else would have to send it?"""

@@ -231,6 +231,8 @@ def not_collected(shown: Topology) -> list[dict[str, Any]]:
         there = down | {server for server, of in held if None in (of, suffix) or of == suffix}
         free = there - {server for server, of in led if of == suffix} - {supplier}
         mine = [one for one in shown.links if (one.supplier, one.suffix, one.consumer) == (supplier, suffix, None)]
+        own = {one.server for one in shown.replicas if one.suffix == suffix and one.claims}
+        mine = [one for one in mine if not (one.failure and (one.failure.itself or one.failure.means in own))]
         may_be = {one.address: free - one.unlike for one in mine if one.address}
         rows |= {(address, suffix): NOT_COLLECTED for address, servers in may_be.items() if not servers}
         open_ = {address for address, servers in may_be.items() if servers}

@@ -240,8 +240,7 @@ class _Planned:
                     "load both snapshots and plan anew"
                 )
 
-        if failing:
-            self._say_what_fails(model, failing, (model.pending() & later.held()) - running.held())
+        self._say_what_fails(model, suffix, failing, (model.pending() & later.held()) - running.held())
 
     def _failing(self, suffix: str | None) -> dict[tuple[str, str | None], list[str]]:
         """(supplier, consumer) of links that fail, where no other link between the two runs -> the links, with the reason."""
@@ -260,14 +259,22 @@ class _Planned:
         return failing
 
     def _say_what_fails(
-        self, model: Model, failing: Mapping[tuple[str, str | None], Sequence[str]], behind: Collection[Lack]
+        self,
+        model: Model,
+        suffix: str | None,
+        failing: Mapping[tuple[str, str | None], Sequence[str]],
+        behind: Collection[Lack],
     ) -> None:
         """Say which links no plan mends, and what waits until somebody has mended them."""
         told = {one.link for one in self.findings if one.code == LINK_FAILING}
         names = [says for mine in failing.values() for says in mine if says.rpartition(" (")[0] in told]
-        names = [says for says in names if says]
+        links = [link for link in self.situation.topology.links if link.suffix == suffix and link.blocked]
+        itself = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.failure.itself]
+        names = [says for says in names if says not in itself]
+        others = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.name in told]
+        others = sorted({*others} - {*names})
         waits: dict[str, list[Lack]] = {}
-        for lack in behind:
+        for lack in behind if failing else ():
             waits.setdefault(lack.server, []).append(lack)
         for name, mine in sorted(waits.items()):
             count = model.changes(mine)
@@ -279,6 +286,12 @@ class _Planned:
             self.open.append(
                 f"mend the {what} {', '.join(names)} first: LINK_FAILING has the commands. What waits behind {them} does not "
                 "arrive before, and no step of a plan gets round that"
+            )
+        if others:
+            what, them = ("link", "it") if len(others) == 1 else ("links", "them")
+            self.unmended += len(others)
+            self.open.append(
+                f"mend the {what} {', '.join(others)}: LINK_FAILING has the commands. No change waits for {them} alone"
             )
 
     def view_of(self, suffix: str | None) -> View:

@@ -23,9 +23,9 @@ NOT_INITIALISED, CONSUMER_READ_ONLY, CLOCK_REFUSED, UNKNOWN = (
 REASONS: Mapping[str, str] = {
     BIND_REFUSED: "the consumer refuses the supplier's login",
     PASSWORD_EXPIRED: "the password of the supplier's login has expired",
-    TLS: "no encrypted connection comes about",
+    TLS: "no encrypted connection comes about, or the consumer demands one and the link is plain",
     UNREACHABLE: "the consumer does not answer",
-    REFUSED: "nothing listens at the address of the link, or the consumer refuses the session",
+    REFUSED: "nothing listens at the address of the link, or the consumer refuses the session or a change",
     NO_SUCH_REPLICA: "the consumer does not replicate this suffix",
     PERMISSION: "the consumer accepts the login and does not allow it to send changes",
     SCHEDULE_CLOSED: "the link is outside its schedule",
@@ -57,6 +57,7 @@ class LinkFailure:
     attempts  how often it failed since then, as far as logs show; None: no log shows it
     opens     when it runs again by itself (a schedule); None: not by itself, or nobody knows
     means     the collected server that a link to an address of none of them probably means; None: nothing suggests one
+    itself    True if the link leads to its own supplier: nothing waits behind it
     evidence  rows that prove it
     fix       what mends it: entries of a finding's `fix`
     """
@@ -69,6 +70,7 @@ class LinkFailure:
     attempts: int | None = None
     opens: datetime | None = None
     means: str | None = None
+    itself: bool = False
     evidence: tuple[Mapping[str, Any], ...] = ()
     fix: tuple[Mapping[str, Any], ...] = ()
 

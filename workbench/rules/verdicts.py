@@ -258,6 +258,7 @@ class Proving:
     unusual       beginnings of these that it must be asked of all the same
     not_compared  attributes, in small letters, in which servers may differ although nothing was lost
     own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
+    notes_refused the code of the message by which a server says that it refuses such changes; empty: none does
     touched       the body of a modification -> the attributes that it names, in small letters
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
     grave         attribute and value, in small letters, that a deleted entry has
@@ -280,6 +281,7 @@ class Proving:
     unusual: tuple[str, ...] = ()
     not_compared: frozenset[str] = frozenset()
     own_notes: frozenset[str] = frozenset()
+    notes_refused: str = ""
     touched: Callable[[str], frozenset[str]] = lambda body: frozenset()
     marks: Mapping[str, str] = field(default_factory=dict)
     grave: tuple[str, str] = ("", "")

@@ -42,6 +42,9 @@ CODES: Mapping[str, Code] = {
     "APPLY_RETRY_LOOP": Code(
         "the consumer fails again and again on one change, and nothing behind it arrives", (_ERROR,)
     ),
+    "LOGIN_NOTES_REFUSED": Code(
+        "the server refuses what its suppliers note of failed logins, as it does by default: no fault", (_INFO,)
+    ),
     "CONFLICT_ENTRIES": Code(
         "entries carry a mark of a conflict, of a parent that was made up, or of a schema that they do not fit",
         (_INFO, _WARNING),

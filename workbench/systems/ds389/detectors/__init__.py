@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.model import ANCHOR, APPLYING, IDENTITY, LAG, Detectors
 from workbench.systems.ds389.detectors.anchors import anchor_not_found, changelog_recreated, trim_stopped
-from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflict_entries
+from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflict_entries, login_notes_refused
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, told_by_status
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
@@ -14,6 +14,6 @@ from workbench.systems.ds389.logged.comparison import anchor_disagrees
 DETECTORS: Detectors = {
     IDENTITY: (broken_vector, server_clocks, told_by_status, clean_hanging),
     ANCHOR: (anchor_not_found, anchor_disagrees, changelog_recreated, trim_stopped),
-    APPLYING: (apply_skipped, apply_retry_loop, clean_forced_loss, conflict_entries),
+    APPLYING: (apply_skipped, apply_retry_loop, login_notes_refused, clean_forced_loss, conflict_entries),
     LAG: (never_contacted, fractional_silence, busy),
 }

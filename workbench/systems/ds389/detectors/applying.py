@@ -20,6 +20,14 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.logged.refusals import (
+    LOGIN_NOTES,
+    NOT_SAID,
+    NOTES_REFUSED,
+    READ_ONLY,
+    reason_for_53,
+    result_in,
+)
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 
@@ -45,9 +53,12 @@ class _Attempts:
         self.rows: dict[Key, list[dict[str, Any]]] = {}
         self.results: dict[Key, int] = {}
         """The result of the last failure, where the log names it."""
+        self.firsts: dict[Key, datetime] = {}
 
-    def add(self, key: Key, row: dict[str, Any], result: int | None = None) -> None:
+    def add(self, key: Key, row: dict[str, Any], result: int | None = None, at: datetime | None = None) -> None:
         self.counts[key] += 1
+        if at is not None:
+            self.firsts.setdefault(key, at)
         if result is not None:
             self.results[key] = result
         kept = self.rows.setdefault(key, [])
@@ -75,6 +86,11 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         result = next((one.results[key] for one in (looping[key], *sources) if key in one.results), None)
         alike.setdefault((key[0], key[1], result), []).append(key)
     for (server, suffix, result), keys in alike.items():
+        why = NOT_SAID
+        if result == REFUSES_ALL:
+            why, keys = _unwilling(situation, sources, keys)
+            if why == LOGIN_NOTES:
+                continue
         most = max(keys, key=lambda key: looping[key].counts[key])
         told, origins = looping[most], sorted({origin_of(csn) for _, _, csn in keys})
         answer = f" with {in_words(result)}" if result is not None else ""
@@ -90,15 +106,58 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
             suffix=suffix,
             items=tuple(csn for _, _, csn in keys)[:ITEMS_SHOWN],
             evidence=first_few(told.rows[most], told.counts[most]),
-            fix=(_end_of_loop(server, suffix, result),),
+            fix=(_end_of_loop(server, suffix, result, why),),
         )
 
 
-def _end_of_loop(server: str, suffix: str | None, result: int | None) -> dict[str, str | None]:
-    """What ends the refusals, by their result."""
+def _unwilling(situation: Situation, sources: Iterable[_Attempts], keys: Sequence[Key]) -> tuple[str, list[Key]]:
+    """Why a server refuses changes with 53, and those of its changes that are refused again and again and are no login notes."""
+    server, suffix, _ = keys[0]
+    refused = {
+        key[2] for one in sources for key, code in one.results.items() if code == REFUSES_ALL and key[:2] == keys[0][:2]
+    }
+    since = min((one.firsts[key] for one in sources for key in keys if key in one.firsts), default=None)
+    replica = situation.replica(server, suffix)
+    why, others = reason_for_53(situation.case, situation.topology, replica, refused, since)
+    left = [key for key in keys if key[2] in others]
+    return (why, left) if left else (LOGIN_NOTES, [])
+
+
+def login_notes_refused(situation: Situation) -> Iterator[Finding]:
+    """Servers that refuse what others note of failed logins: as they are set by default, and no fault."""
+    for log in session_logs(situation.case):
+        rows: list[dict[str, Any]] = []
+        count = 0
+        for row, place in log.lines((NOTES_REFUSED,), WITH_TEXT):
+            count += 1
+            if len(rows) < EVIDENCE_SHOWN:
+                rows.append(line_shown(row, place))
+        if count:
+            yield Finding(
+                "LOGIN_NOTES_REFUSED",
+                "info",
+                f"{log.server} refuses changes of its suppliers that only note failed logins (passwordRetryCount, "
+                "retryCountResetTime, accountUnlockTime), for passwordIsGlobalPolicy is off there (its errors log says so). This "
+                "is the default: each server counts failed logins for itself, and nothing that a client wrote is refused for it",
+                server=log.server,
+                suffix=only_suffix(situation, log.server),
+                evidence=first_few(rows, count),
+                fix=(
+                    step(
+                        "leave it; or, if all servers are to count failed logins together, on each of them, `dsconf INSTANCE "
+                        "config replace passwordIsGlobalPolicy=on`",
+                        "a session in which such a change is refused ends there and begins again seconds later, so other changes "
+                        "may arrive later",
+                    ),
+                ),
+            )
+
+
+def _end_of_loop(server: str, suffix: str | None, result: int | None, reason: str) -> dict[str, str | None]:
+    """What ends the refusals, by their result, and by the reason for it where it is 53."""
     why = "the supplier sends the same change first in every session until the consumer takes it"
     never = "do not skip it by editing a RUV: it would be missing for good"
-    if result == REFUSES_ALL:
+    if result == REFUSES_ALL and reason == READ_ONLY:
         command = f"dsconf INSTANCE backend suffix set --disable-readonly {shlex.quote(suffix or 'SUFFIX')}"
         return step(
             f"see whether the backend of {server} is read-only (nsslapd-readonly: on), and make it writable, on {server}: "
@@ -139,14 +198,8 @@ def _told_by_suppliers(situation: Situation) -> _Attempts:
             if len(mine) == 1 and _lacking(situation, mine[0].consumer, mine[0].suffix, row["position"]):
                 key = (mine[0].consumer, mine[0].suffix, row["position"])
                 if _of_these_data(situation, key[0], key[1], place.at):
-                    attempts.add(key, line_shown(row, place), _result(row))
+                    attempts.add(key, line_shown(row, place), result_in(row), place.at)
     return attempts
-
-
-def _result(row: Row) -> int | None:
-    """The result that a line of the errors log names."""
-    error = dict(row["numbers"] or ()).get("error")
-    return int(error) if error else None
 
 
 def _told_by_consumers(situation: Situation) -> _Attempts:
@@ -156,7 +209,7 @@ def _told_by_consumers(situation: Situation) -> _Attempts:
         for row, place in log.lines(("apply_failed",), WITH_TEXT):
             lacking = _lacking(situation, log.server, suffix, row["position"])
             if lacking and _of_these_data(situation, log.server, suffix, place.at):
-                attempts.add((log.server, suffix, row["position"]), line_shown(row, place), _result(row))
+                attempts.add((log.server, suffix, row["position"]), line_shown(row, place), result_in(row), place.at)
     return attempts
 
 
@@ -174,7 +227,7 @@ def _refused(situation: Situation) -> _Attempts:
                 fresh = _of_these_data(situation, one.server, one.suffix, row["at"])
                 if row["code"] and not skipped_for_good(row["code"]) and fresh:
                     about = {**row, "at": row["at"].isoformat() if row["at"] else None}
-                    attempts.add((one.server, one.suffix, row["position"]), about, row["code"])
+                    attempts.add((one.server, one.suffix, row["position"]), about, row["code"], row["at"])
     return attempts
 
 

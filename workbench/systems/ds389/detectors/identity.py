@@ -73,9 +73,14 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
     """What the last session of an agreement ended with: the same replica ID on both sides, or clocks too far apart."""
     ahead = {one.server for one in skews(situation)}
     consumers = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
+    itself = {
+        (one.supplier, one.suffix, one.name) for one in situation.topology.links if one.failure and one.failure.itself
+    }
     origins = Counter((one.suffix, one.origin) for one in situation.topology.replicas if one.origin)
     for (server, suffix, name), row in sorted(situation.statuses().items(), key=str):
         code, replica = row.get("status_code"), situation.replica(server, suffix)
+        if code == _DUPLICATE_ID and (server, suffix, name) in itself:
+            continue  # it is one server: LINK_FAILING says so
         if code == _DUPLICATE_ID and replica and origins[suffix, replica.origin or ""] > 1:
             continue  # both were collected: what they have in common is told of them
         about: Any = {key: row.get(key) for key in ("file", "offset", "name", "status_code", "status")}

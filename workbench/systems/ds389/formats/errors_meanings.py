@@ -128,8 +128,12 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "acquire_failed": _meaning(
         "the consumer did not let this supplier in",
-        ("nable to acquire replica", "nable to receive the response for a startReplication"),
-        _REQUEST + r"Unable to (?:acquire replica|receive the response for a start)",
+        (
+            "nable to acquire replica",
+            "nable to receive the response for a start",
+            "nable to parse the response to the start",
+        ),
+        _REQUEST + r"Unable to (?:acquire replica|receive the response for a start|parse the response to the start)",
     ),
     "release_failed": _meaning(
         "the consumer did not answer at the end of the session",
@@ -243,6 +247,12 @@ MEANINGS: dict[str, Meaning] = {
         "the consumer did not take the change; the supplier will send it again",
         ("Will retry later", "timed out to replay change"),
         _REPLAY + r"(?P<result>.*?)(?: ?\((?P<error>-?\d{1,9})\))?\.",
+    ),
+    "login_notes_refused": _meaning(
+        "this server refused a change that only notes failed logins on another one: passwordIsGlobalPolicy is off here",
+        "Rejecting replicated password policy operation",
+        r"Rejecting replicated password policy operation ?\(conn=(?P<conn>\d+) op=(?P<op>-?\d+)\)",
+        "do_modify",
     ),
     "pending_failed": _meaning(
         "the list of changes under way lost track of this one",

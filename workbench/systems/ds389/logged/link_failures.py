@@ -30,6 +30,7 @@ from workbench.rules.link_failures import (
     SCHEDULE_CLOSED,
     TLS,
     TRANSIENT,
+    UNKNOWN,
     UNREACHABLE,
     WRONG_SUFFIX,
     LinkFailure,
@@ -39,6 +40,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
+from workbench.systems.ds389.logged.refusals import LOGIN_NOTES, LOGIN_NOTES_SAY, NOT_SAID, READ_ONLY, reason_for_53
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
@@ -54,15 +56,16 @@ from workbench.systems.ds389.rules.link_reasons import (
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
-    from workbench.fleet.topology import Link, Topology
+    from workbench.fleet.topology import Link, Replica, Topology
 
 Row = Mapping[str, Any]
 LinkKey = tuple[str, str | None, str]
 """Supplier, suffix and name."""
 
-_CONNECTING = frozenset({BIND_REFUSED, TLS, UNREACHABLE, REFUSED})
+_CONNECTING = frozenset({BIND_REFUSED, TLS, UNREACHABLE})
 _LINES: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_CONNECTING, frozenset({"bind", "connect_failed"})),
+    REFUSED: frozenset({"acquire_failed", "duplicate_origin"}),
     PERMISSION: frozenset({"acquire_failed"}),
     NO_SUCH_REPLICA: frozenset({"acquire_failed"}),
     BUSY: frozenset({"busy"}),
@@ -77,6 +80,7 @@ _OF_CLOCKS = re.compile(r"clock skew|time skew|current CSN")
 _RUNS = frozenset({"acquired", "released"})
 _SWITCHED, _FATAL = "agreement_switched", "session_fatal"
 _ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | {_SWITCHED})
+_BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
 
@@ -112,12 +116,13 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         told = Counter(one.link.name for one in failing.get(log.server, ()))
         failing.setdefault(log.server, []).extend(_stopped(log, quiet, told))
     for log in logs:
-        _read(log, [one for one in failing.get(log.server, ()) if not one.counts])
+        logins = {name: row.get("login") or "" for (server, _, name), row in statuses.items() if server == log.server}
+        _read(log, [one for one in failing.get(log.server, ()) if not one.counts], logins)
     for one in (one for mine in failing.values() for one in mine):
         key = one.link.supplier, one.link.suffix, one.link.name
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
-            found[key] = _told(shown, one, places, logs)
+            found[key] = _told(case, shown, one, places, logs)
     return found
 
 
@@ -146,6 +151,10 @@ class _Failing:
     healed: bool = False
     network: int | None = None
     switched: datetime | None = None
+    stopped: datetime | None = None
+    """When it stopped until somebody acts; neither a login nor the consumer's start heals that."""
+    shared: bool = False
+    """True if lines of failed logins may be of this or of another agreement: how often it failed is not known."""
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     @property
@@ -154,9 +163,13 @@ class _Failing:
         ended: datetime | None = self.row.get("ended_at")
         return ended
 
+    def is_new(self, place: Place) -> bool:
+        """False for a line about the time before its last session ended."""
+        return not (place.at and self.ended and place.at <= self.ended + timedelta(seconds=1))
+
     def add(self, row: Row, place: Place) -> None:
         """One line that tells of a failed attempt since the last session."""
-        if place.at and self.ended and place.at <= self.ended + timedelta(seconds=1):
+        if not self.is_new(place):
             return
         self.healed = False
         self.counts[row["code"]] += 1
@@ -185,8 +198,8 @@ class _Failing:
         self.kept.clear()
         self.refusals.clear()
         self.firsts.clear()
-        self.last = self.network = None
-        self.expired = False
+        self.last = self.network = self.stopped = None
+        self.expired = self.shared = False
 
     @property
     def first(self) -> datetime | None:
@@ -196,38 +209,71 @@ class _Failing:
     @property
     def attempts(self) -> int | None:
         """How often it failed, as far as the log shows; each attempt to connect writes one line, each bind the first only."""
-        return self.counts["connect_failed"] or sum(self.counts.values()) or None
+        return None if self.shared else self.counts["connect_failed"] or sum(self.counts.values()) or None
 
 
-def _read(log: Any, failing: Iterable[_Failing]) -> None:
-    """Read the log of a supplier for its failing agreements."""
+def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str]) -> None:
+    """Read the log of a supplier for its failing agreements. `logins`: with which name each of its agreements logs in."""
     by_name = Counter(one.link.name for one in failing)
     # Lines about agreements of one name in two suffixes tell of neither.
     named = {one.link.name: one for one in failing if by_name[one.link.name] == 1}
     addressed = {one.link.address: one for one in failing if one.cause.reason in _CONNECTING}
-    refused = [one for one in failing if one.cause.reason == BIND_REFUSED]
+    turned_away: set[str] = set()
     if not named:
         return
-    for row, place in log.lines(_ALL, WITH_TEXT):
-        numbers = dict(row["numbers"] or ())
+    for row, place in log.lines((*_ALL, _FATAL, "started"), WITH_TEXT):
+        numbers, code = dict(row["numbers"] or ()), row["code"]
         one = named.get(row["link"] or "")
-        if row["code"] == "connect_failed":
-            # A line about a login that was refused does not say where: it is known if there is one such agreement.
+        if code == "started":  # agreements that have stopped begin anew with their server
+            turned_away.clear()
+            for each in named.values():
+                each.stopped = None
+        elif code == "bind":
+            (turned_away.discard if numbers.get("outcome") == "resumed" else turned_away.add)(row["link"] or "")
+        elif code == "connect_failed":
             address = numbers.get("address")
-            one = addressed.get(address) if address else refused[0] if len(refused) == 1 else None
+            one = addressed.get(address) if address else _logging_in(failing, logins, turned_away, row, place)
         if one is None:
             continue
-        if row["code"] == _SWITCHED:
+        if code == _SWITCHED:
             one.switched = place.at if numbers.get("state") == "enabled" else None
-        elif row["code"] in _RUNS and one.cause.reason != BACKING_OFF:
+            one.stopped = None
+        elif code == _FATAL:
+            if one.is_new(place):
+                one.stopped, one.healed = place.at, False
+        elif code in _RUNS and one.cause.reason != BACKING_OFF:
             one.forget()
-        elif row["code"] == "bind" and numbers.get("outcome") == "resumed":
+        elif code == "bind" and numbers.get("outcome") == "resumed":
             if one.connecting and not (place.at and one.ended and place.at <= one.ended):
                 one.forget()
-        elif row["code"] in _LINES.get(one.cause.reason, ()) and (
+        elif code in _LINES.get(one.cause.reason, ()) and (
             one.cause.reason != CLOCK_REFUSED or _OF_CLOCKS.search(row["text"] or "")
         ):
             one.add(row, place)
+
+
+def _logging_in(
+    failing: Iterable[_Failing], logins: Mapping[str, str], turned_away: Iterable[str], row: Row, place: Place
+) -> _Failing | None:
+    """The agreement that a line about a refused login is of; None if it may be of several, and these are marked.
+
+    Such a line says with which name and with which result, and not where: agreements to several consumers write equal lines.
+    """
+    found = _BIND_ID.search(row["text"] or "")
+    login, error = found[1].lower() if found else "", dict(row["numbers"] or ()).get("error")
+    mine = [
+        one
+        for one in failing
+        if one.cause.reason in (BIND_REFUSED, TLS) and str(one.cause.code) == error
+        and (one.row.get("login") or login).lower() == login
+    ]  # fmt: skip
+    names = {one.link.name for one in mine}
+    others = {name for name in turned_away if (logins.get(name) or login).lower() == login} - names
+    if len(mine) == 1 and not others:
+        return mine[0]
+    for one in mine:
+        one.shared = one.shared or one.is_new(place)
+    return None
 
 
 def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]], told: Mapping[str, int]) -> Iterator[_Failing]:
@@ -263,7 +309,7 @@ def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]], told: Mapping[str, int
         # Switched off and on again, or a session since: then the log is the older word.
         if "agreement disabled" in (row.get("status") or "") or at is None or (ended and ended >= at):
             continue
-        one = _Failing(link, row, stopped_for(lines[0][0]["text"]))
+        one = _Failing(link, row, stopped_for(lines[0][0]["text"]), stopped=at)
         for told, place in lines[:1]:
             one.add(told, place)
         yield one
@@ -313,6 +359,18 @@ class _Addresses:
             return next(iter(named or known), None)
         return known[0] if len(known) == 1 and known[0][0] not in led else None
 
+    def is_at(self, server: str, address: str | None) -> bool:
+        """True if the server listens at this address, as vectors or other links tell."""
+        host, _, port = (address or "").lower().rpartition(":")
+        known = (one.lower().rpartition(":") for one in self.of.get(server, ()))
+        return any(port == its_port and _one_machine(its, host) for its, _, its_port in known)
+
+    def listening(self, link: Link) -> str | None:
+        """The only collected server of the suffix that is known to listen at the address of a link."""
+        there = {one.server for one in self.shown.replicas if one.suffix == link.suffix} - {link.supplier}
+        found = [server for server in sorted(there) if self.is_at(server, link.address)]
+        return found[0] if len(found) == 1 else None
+
     def silent_at(self, address: str | None) -> str | None:
         """The server that did not answer, and whose log names this address, or the other name of its machine, as its own."""
         host, _, port = (address or "").lower().rpartition(":")
@@ -329,13 +387,18 @@ def _one_machine(one: str, other: str) -> bool:
     return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())
 
 
-def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any]) -> LinkFailure:
+def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any]) -> LinkFailure:
     """The failure with all that the logs add to the status."""
     link, cause, meant = one.link, one.cause, None
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
-    if cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
+    itself = places.is_at(link.supplier, link.address)
+    there = places.listening(link) if link.consumer is None and not silent else None
+    if itself:
+        says = f"the agreement {link.name} leads to {link.supplier} itself (code {cause.code})"
+        cause = Cause(REFUSED, cause.code, says, "leads to its own server")
+    elif cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
         says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
         cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
     elif cause.reason == BIND_REFUSED and one.expired:
@@ -345,20 +408,25 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
         cause = replace(cause, reason=PASSWORD_EXPIRED, says=says, short="password expired")
     elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
         cause = _not_reached(one, silent or link.consumer if down else None)
-        again = _started_again(one, logs) if cause.reason in (REFUSED, UNREACHABLE) and not down else None
+        waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
+        again = _started_again(one, logs) if waits else None
         if again:
             says = f"{link.consumer} started again at {again:%Y-%m-%d %H:%M:%S}, and the supplier has not tried since"
             cause = Cause(BACKING_OFF, cause.code, says, "consumer just started")
-        elif not down:
+        elif not down and not there:
             meant = places.meant(link)
     elif cause.reason == BACKING_OFF:
-        cause = _refusing(one, consumer) or cause
+        cause = _refusing(case, shown, one, consumer) or cause
     elif cause.reason == NO_SUCH_REPLICA:
         others = sorted({x.suffix for x in shown.replicas if x.server == link.consumer and x.suffix and x.claims})
         if others and link.suffix not in others:
             says = f"{cause.says}: it has {', '.join(others)}"
             cause = replace(cause, reason=WRONG_SUFFIX, says=says, short="wrong suffix")
-    means = silent or (meant[0] if meant and meant[0] != link.consumer else None)
+    if one.stopped and "stopped" not in cause.says:
+        reason = UNKNOWN if cause.reason in TRANSIENT else cause.reason
+        says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
+        cause = replace(cause, reason=reason, says=says)
+    means = silent or there or (meant[0] if meant and meant[0] != link.consumer else None)
     if meant and cause.reason == TLS:
         meant = None  # the encrypted port is another one, so the address may be right
         cause = replace(cause, says=cause.says + (f"; it probably means {means}" if means else ""))
@@ -372,10 +440,12 @@ def _told(shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
         cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
+        cause.code if cause.reason == REFUSED and one.refusals else None, bool(one.stopped), itself,
+        not encrypted(one.row.get("transport")),
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
-        evidence=(_status(one.row), *first_few(one.kept, sum(one.counts.values()))),
+        itself=itself, evidence=(_status(one.row), *first_few(one.kept, sum(one.counts.values()))),
         fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
 
@@ -414,22 +484,30 @@ def _started_again(one: _Failing, logs: Iterable[Any]) -> datetime | None:
     return None
 
 
-def _refusing(one: _Failing, consumer: Any) -> Cause | None:
+def _refusing(case: Case, shown: Topology, one: _Failing, consumer: Replica | None) -> Cause | None:
     """What the consumer answers to the change with which each session begins, if it does so again and again."""
-    looping = {
+    refused = {
         (csn, error): count
         for (csn, error), count in one.refusals.items()
-        if count >= _LOOPS_FROM and not (consumer and covers(consumer.vector, origin_of(csn), csn))
+        if not (consumer and covers(consumer.vector, origin_of(csn), csn))
     }
+    looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
     if not looping:
         return None
-    csn, error = min(looping)
+    why, others = NOT_SAID, set[str]()
+    if all(error == REFUSES_ALL for _, error in looping):
+        unwilling = {csn for csn, error in refused if error == REFUSES_ALL}
+        why, others = reason_for_53(case, shown, consumer, unwilling, one.first)
+    if why == LOGIN_NOTES:
+        says = f"each session ends at a change that only notes failed logins, which the consumer refuses: {LOGIN_NOTES_SAY}"
+        return Cause(BACKING_OFF, REFUSES_ALL, says, "notes of failed logins refused")
+    csn, error = min((key for key in looping if key[0] in others), default=min(looping))
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
     what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
-    if error == REFUSES_ALL:
-        says = f"{what}, as a backend with nsslapd-readonly: on does"
+    if why == READ_ONLY:
+        says = f"{what}, and took no change since, as a backend with nsslapd-readonly: on does"
         return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
-    return Cause(REFUSED, error, what, f"change refused, {in_words(error)}")
+    return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")
 
 
 def _closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:

@@ -21,9 +21,11 @@ from workbench.rules.link_failures import (
     REFUSED,
     SCHEDULE_CLOSED,
     TLS,
+    UNKNOWN,
     UNREACHABLE,
     WRONG_SUFFIX,
 )
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL
 
 Fix = Mapping[str, str | None]
 DUPLICATE_ID = 11
@@ -38,6 +40,10 @@ class Agreement:
     down        the consumer did not answer when it was collected
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
+    refused     the result with which it refuses a change; None: it refuses none
+    stopped     the agreement tries no more until somebody acts
+    itself      it leads to its own supplier
+    plain       it asks for no encryption
     """
 
     name: str
@@ -50,6 +56,10 @@ class Agreement:
     down: bool = False
     offers_tls: bool = True
     answered: int | None = None
+    refused: int | None = None
+    stopped: bool = False
+    itself: bool = False
+    plain: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -71,7 +81,16 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         BUSY: _busy,
         BACKING_OFF: _wait,
     }.get(reason, _look)
-    return made(link)
+    if link.itself:
+        return _to_itself(link)
+    if link.refused is not None and reason == REFUSED:
+        return _refused_change(link)
+    if link.plain and reason == TLS:
+        return _plain(link)
+    if link.stopped and reason in (REFUSED, UNREACHABLE, UNKNOWN):
+        return (_restart(link),)
+    fixes = made(link)
+    return (*fixes, _restart(link)) if link.stopped and _again(link) not in fixes else fixes
 
 
 def _run(server: str, *words: str) -> str:
@@ -87,6 +106,37 @@ def _again(link: Agreement) -> Fix:
     return step(
         f"then start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
         "the supplier has stopped trying or waits up to five minutes before it tries again",
+    )
+
+
+def _restart(link: Agreement) -> Fix:
+    return step(
+        f"start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
+        "it has stopped and tries no more by itself, not even when its consumer starts anew; this switches it off and on again",
+    )
+
+
+def _to_itself(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"delete the agreement, {_run(link.supplier, 'repl-agmt', 'delete', '--suffix', link.suffix, link.name)}",
+            f"it leads to {link.supplier} itself, and a server gets nothing from itself",
+            "if it was made to reach another server, create it anew with the address of that one",
+        ),
+    )
+
+
+def _plain(link: Agreement) -> tuple[Fix, ...]:
+    off = _run(link.consumer, "config", "replace", "nsslapd-require-secure-binds=off")
+    return (
+        step(
+            f"let the agreement encrypt its connection, {_set(link, '--conn-protocol', 'StartTLS')}; or let "
+            f"{link.consumer} accept logins without encryption again, {off}",
+            "the agreement uses plain LDAP, and its consumer takes logins over encrypted connections only",
+            f"with StartTLS {link.supplier} must trust the issuer of the certificate of {link.consumer}; LDAPS needs another "
+            "port as well. Without encryption passwords and changes cross the network readable",
+        ),
+        _again(link),
     )
 
 
@@ -260,6 +310,21 @@ def _read_only(link: Agreement) -> tuple[Fix, ...]:
             "once it is off",
             "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
             "cn=config",
+        ),
+    )
+
+
+def _refused_change(link: Agreement) -> tuple[Fix, ...]:
+    """A change is refused, and the collected files do not say why."""
+    readonly = ""
+    if link.refused == REFUSES_ALL:
+        command = _run(link.consumer, "backend", "suffix", "set", "--disable-readonly", link.suffix)
+        readonly = f"; if it says nothing, see whether nsslapd-readonly is on, and make the data writable, {command}"
+    return (
+        step(
+            f"read what the errors log of {link.consumer} says at the times of the attempts, and mend that there{readonly}",
+            "the supplier sends the same change first in every session until the consumer takes it",
+            "do not skip it by editing a RUV: it would be missing for good",
         ),
     )
 

@@ -50,7 +50,7 @@ RESULTS: Mapping[int, str] = {
 
 
 REFUSES_ALL = 53
-"""What a server answers to every change while its backend is read-only."""
+"""What a server answers to every change while its backend is read-only, and to some for other reasons."""
 
 
 def in_words(code: int) -> str:

@@ -142,6 +142,11 @@ def _of_data(code: int, text: str) -> Cause:
 def _of_connection(code: int, transport: str | None) -> Cause:
     """A failure before the session: no connection, no encryption, no login."""
     words = in_words(code)
+    if code == 13 and not encrypted(transport):
+        says = (
+            "the consumer accepts encrypted logins only (nsslapd-require-secure-binds), and the agreement is plain LDAP"
+        )
+        return Cause(TLS, code, f"{says}: {words}", "needs TLS")
     if code == 13:
         return Cause(TLS, code, f"the consumer accepts logins over encrypted connections only: {words}", "needs TLS")
     if code in (2, 52) and encrypted(transport):

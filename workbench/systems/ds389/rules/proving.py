@@ -210,6 +210,11 @@ def modified(body: str) -> list[str]:
     return [found[2] for found in starts if found]
 
 
+def touched(body: str) -> frozenset[str]:
+    """The attributes that the text of a modification names, in small letters, but for what says only who wrote it and when."""
+    return frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER
+
+
 PROVING = Proving(
     goes_on=skipped_for_good,
     reset_codes=frozenset(
@@ -232,7 +237,8 @@ PROVING = Proving(
     unusual=tuple(f"{verb}: {name}" for verb in _VERBS for name in _OF_THE_WRITER),
     not_compared=NOT_COMPARED,
     own_notes=OWN_NOTES,
-    touched=lambda body: frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER,
+    notes_refused="login_notes_refused",
+    touched=touched,
     marks={
         "vucsn": contents.MADE,
         "mdcsn": contents.MADE,

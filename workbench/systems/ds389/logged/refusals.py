@@ -1,0 +1,79 @@
+"""Changes that a consumer refuses with 53 (unwilling to perform): which of the reasons for it the evidence shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from workbench.systems.ds389.rules.own_attributes import OWN_NOTES
+from workbench.systems.ds389.rules.proving import touched
+
+if TYPE_CHECKING:
+    from workbench.cases.case import Case
+    from workbench.fleet.topology import Replica, Topology
+
+NOTES_REFUSED = "login_notes_refused"
+"""The code of the lines in which a consumer says that it refuses what another server noted of failed logins."""
+
+LOGIN_NOTES_SAY = "passwordIsGlobalPolicy is off there, as it is by default, and nothing else is refused"
+LOGIN_NOTES, READ_ONLY, NOT_SAID = "login_notes", "read_only", "not_said"
+"""Why a consumer answers 53: as it does to each change of notes of failed logins alone; because it takes no change at all; or the
+collected files do not say."""
+
+
+def reason_for_53(
+    case: Case, shown: Topology, consumer: Replica | None, refused: Collection[str], since: datetime | None
+) -> tuple[str, set[str]]:
+    """Why the consumer answered these changes with 53, the first time at `since`; and those of them that no notes explain.
+
+    A supplier that sends on before it has the answers is refused several changes in one session:
+
+        refused: notes of failed logins           -> login_notes, nothing else is refused
+        refused: notes, and a change of `mail`    -> read_only if the consumer took no change since, and not_said otherwise
+        refused: one change of `mail`             -> not_said: what holds of one change need not hold of every change
+    """
+    takes = consumer is not None and _takes_changes(case, shown, consumer, since)
+    says = consumer is not None and any(
+        one.facts.get("codes", {}).get(NOTES_REFUSED) for one in case.inputs if one.server == consumer.server
+    )
+    others = set(refused) - only_notes(case, refused) if takes or says else set(refused)
+    if not others:
+        return LOGIN_NOTES, others
+    return (READ_ONLY if consumer and not takes and len(others) > 1 else NOT_SAID), others
+
+
+def only_notes(case: Case, positions: Collection[str]) -> set[str]:
+    """Those of some changes that touch nothing but what a server notes of failed logins, as the changelogs show them."""
+    where = pc.field("position").isin(pa.array(sorted(positions), pa.string()))
+    rows = _rows(case, "changes", ["position", "operation", "body"], where)
+    names = {row["position"]: touched(row["body"] or "") for row in rows if row["operation"] == "modify"}
+    return {position for position, mine in names.items() if mine and mine <= OWN_NOTES}
+
+
+def _takes_changes(case: Case, shown: Topology, consumer: Replica, since: datetime | None) -> bool:
+    """True if it has changes that were made later than `since`, or its access log shows one that it took since."""
+    if since is None:
+        return False
+    tops = [span.max for span in consumer.seen().values() if span.max]
+    if any(made > since for made in map(shown.system.moment, tops) if made):
+        return True
+    took = (pc.field("server") == consumer.server) & (pc.field("outcome") == "applied") & (pc.field("at") > since)
+    return any(True for _ in _rows(case, "applied", ["outcome"], took))
+
+
+def _rows(case: Case, table: str, columns: list[str], where: pc.Expression) -> Iterator[dict[str, Any]]:
+    for part in case.parts(table):
+        found = ds.dataset(part["path"], format="parquet", partitioning=None)
+        for batch in found.to_batches(columns=columns, filter=where, batch_readahead=1, use_threads=False):
+            yield from batch.to_pylist()
+
+
+def result_in(row: Any) -> int | None:
+    """The result that a line of the errors log names."""
+    error = dict(row["numbers"] or ()).get("error")
+    return int(error) if error else None
