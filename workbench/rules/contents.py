@@ -57,6 +57,10 @@ class Held:
         )
         return self.status == other.status and mine == theirs
 
+    def cleared_by(self, attribute: str) -> str:
+        """The position that removed or replaced all values of an attribute, named in small letters; empty: there is none."""
+        return max((mark for name, mark in self.cleared.items() if name.lower() == attribute), default="")
+
     def made(self) -> set[str]:
         """The positions that made its present values."""
         return {position for values in self.present.values() for position in values.values() if position}
@@ -115,8 +119,8 @@ def compared(
         mine = [server for server in live if _plain(attribute) not in left_out.get(server, frozenset())]
         if len(mine) > 1:
             _values(held, mine, attribute, expected, forgotten, lacks, unlike)
-    if names and len({_name(held[server].target) for server in live}) > 1 and not lacks:
-        unlike.add(Unlike(_few({server: _name(held[server].target) for server in live}), "dn"))
+    if names and len({name_of(held[server].target) for server in live}) > 1 and not lacks:
+        unlike.add(Unlike(_few({server: name_of(held[server].target) for server in live}), "dn"))
     return Compared(tuple(sorted(lacks)), tuple(sorted(unlike)))
 
 
@@ -241,5 +245,6 @@ def _plain(attribute: str) -> str:
     return attribute.partition(";")[0].lower()
 
 
-def _name(target: str) -> str:
+def name_of(target: str) -> str:
+    """The name of an entry, but for how it is spelt."""
     return ",".join(part.strip() for part in target.lower().split(","))

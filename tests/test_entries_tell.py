@@ -1,0 +1,90 @@
+"""What entries tell of real servers: changes that only a result names, spellings, hashes made anew at a login, lost moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from entry_samples import answered, entry, logged, mesh
+from mesh_samples import case_of, changelog, csn
+
+from workbench.diagnosing.change_story import story
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.planning import plan
+
+# --- a server went down just after it answered: only its access log names the change
+
+LOST, LATER = csn(10, 2, 1), csn(40, 2)
+
+
+def crashed(*, overwritten: bool = True, here: str = "t 117") -> dict[str, str | bytes]:
+    """s2 answered LOST and was killed. Its log was made anew without it; the same entry was changed again since, or not."""
+    changed = f"description;adcsn-{LATER};vucsn-{LATER}" if overwritten else "description"
+    log = logged(LATER, 17, "uid=base17", "replace: description\ndescription: t 117\n-\n") if overwritten else ""
+    log += logged(csn(50, 2), 18, "uid=base18", "replace: description\ndescription: x\n-\n")
+    other = entry("uid=base18", 18, f"description;adcsn-{csn(50, 2)};vucsn-{csn(50, 2)}: x")
+    entries = {
+        "s1": [entry("uid=base17", 17, f"{changed}: {here}"), other],
+        "s2": [entry("uid=base17", 17, f"{changed}: t 117"), other],
+    }
+    access = {
+        "s2_access_log": answered(5, "uid=base18", csn(5, 2)) + answered(10, "uid=base17", LOST),
+        "s1_access_log": answered(5, "uid=base18", csn(5, 2), True) + answered(51, "uid=base18", csn(50, 2), True),
+    }
+    return mesh({"r1": (1, 1), "r2": (5, 50)}, entries, {"s1": log, "s2": log}, **access)
+
+
+def test_a_change_that_only_a_result_names_is_there_where_its_entry_was_changed_since_and_is_the_same(
+    tmp_path: Path,
+) -> None:
+    case = case_of(tmp_path, crashed())
+    found = diagnose(case)
+    assert headline(found) == "No change is missing."
+    told = {one["server"]: (one["verdict"], one["rule"]) for one in story(case, LOST)["servers"]}
+    assert told["s1"] == ("present", "entries_show")
+    assert plan(case).steps == ()
+
+
+def test_it_is_missing_as_the_log_says_where_entries_differ_or_nothing_is_later(tmp_path: Path) -> None:
+    for number, files in enumerate((crashed(here="t 3"), crashed(overwritten=False))):
+        found = diagnose(case_of(tmp_path / str(number), files))
+        assert ("s1", LOST, "log_lacks") in {(row["server"], row["position"], row["rule"]) for row in found["missing"]}
+
+
+def test_a_change_whose_attributes_were_all_replaced_since_is_overwritten(tmp_path: Path) -> None:
+    """The entries still differ: the next change is on its way. An attribute that only got another value proves nothing."""
+    early, later, newest = csn(10, 1), csn(20, 2), csn(60, 1)
+    body = "replace: description\ndescription: a\n-\n"
+    log1 = logged(early, 17, "uid=base17", body) + logged(newest, 17, "uid=base17", body)
+    other = entry("uid=base18", 18, f"description;adcsn-{csn(30, 1)};vucsn-{csn(30, 1)}: x")
+    after = logged(csn(30, 1), 18, "uid=base18", "replace: description\ndescription: x\n-\n")
+    for mark, verdict in ((f"adcsn-{later};vucsn-{later}", "present"), (f"vucsn-{later}", "missing")):
+        files = mesh(
+            {"r1": (10, 30), "r2": (20, 20)},
+            {
+                "s1": [entry("uid=base17", 17, f"description;adcsn-{newest};vucsn-{newest}: c"), other],
+                "s2": [entry("uid=base17", 17, f"description;{mark}: b"), other],
+            },
+            {"s1": log1 + after, "s2": logged(csn(9, 1), 19, "uid=base19", body) + after},
+        )
+        moved = {name: str(text).replace(csn(30, 1), newest) for name, text in files.items()}
+        files["s1.replica.ldif"], files["s1.entries.ldif"] = moved["s1.replica.ldif"], moved["s1.entries.ldif"]
+        (told,) = (one for one in story(case_of(tmp_path / verdict, files), early)["servers"] if one["server"] == "s2")
+        assert told["verdict"] == verdict, told
+
+
+def test_what_is_pending_and_in_no_log_is_no_missed_change(tmp_path: Path) -> None:
+    """The next session goes past it. Whether anything was lost, nobody can tell before: no step throws data away for it."""
+    files = crashed()
+    behind = mesh(
+        {"r1": (1, 1), "r2": (5, 5)}, {"s1": [entry("uid=base17", 17), entry("uid=base18", 18)], "s2": []}, {}
+    )
+    for kind in ("replica", "entries"):
+        files[f"s1.{kind}.ldif"] = behind[f"s1.{kind}.ldif"]
+    files["s1.changelog.ldif"] = logged(csn(5, 2), 18, "uid=base18", "replace: description\ndescription: x\n-\n")
+    files["s2.changelog.ldif"] = f"{changelog([], marks=[csn(5, 2)])}{files['s2.changelog.ldif']}"
+    files["s1.access.log"] = answered(5, "uid=base18", csn(5, 2), True)
+    planned = plan(case_of(tmp_path, files))
+    assert planned.steps == ()
+    (said,) = (line for line in planned.open if "in no log" in line)
+    assert said.startswith("1 change that s1 waits for is in no log any more, and the next session goes past it: ")
