@@ -88,3 +88,14 @@ def test_what_is_pending_and_in_no_log_is_no_missed_change(tmp_path: Path) -> No
     assert planned.steps == ()
     (said,) = (line for line in planned.open if "in no log" in line)
     assert said.startswith("1 change that s1 waits for is in no log any more, and the next session goes past it: ")
+
+
+def test_of_an_entry_that_is_there_only_the_value_is_lacking(tmp_path: Path) -> None:
+    """The add of the entry is not missing: its other values carry it."""
+    mail = f"mail;vucsn-{csn(1, 1)}: anna@example.com"
+    entries = {name: [entry("uid=anna", 1, *([] if name == "s2" else [mail]))] for name in ("s1", "s2", "s3")}
+    found = diagnose(case_of(tmp_path, mesh({"r1": (1, 1), "r2": (5, 5)}, entries, {})))
+    assert found["missing"] == []
+    (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert (differ["server"], differ["severity"], differ["items"]) == ("s2", "error", [])
+    assert "1 entry has other values (uid=anna,dc=example,dc=com (mail))" in differ["summary"]

@@ -7,7 +7,7 @@ by value (`workbench.rules.contents`); of more than a few thousand the first one
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from workbench.engine.reading import Part
 from workbench.engine.rows import rows_at, rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
-from workbench.rules.contents import ABSENT, DELETED, LIVE, MADE, REMOVED, Held, Unlike, compared, name_of
+from workbench.rules.contents import ABSENT, DELETED, LIVE, MADE, REMOVED, Held, Lack, Unlike, compared, name_of
 from workbench.rules.verdicts import LOG_REPLACED, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
@@ -46,6 +46,7 @@ class Difference:
     servers   those that lack something, or that differ from most others; all where nobody can tell
     others    the other servers
     position  the change that those servers lack; None: no position tells
+    spelt     the values are equal but for their spelling
     """
 
     entry: str
@@ -54,6 +55,7 @@ class Difference:
     servers: tuple[str, ...]
     others: tuple[str, ...]
     position: str | None = None
+    spelt: bool = False
 
 
 @dataclass
@@ -211,6 +213,8 @@ class Contents:
         name, value, position = row["attribute"], row["value"], row["position"]
         did = self._proving.marks.get(row["mark"] or "", MADE)
         one.target = row["target"]
+        if position:
+            one.changes.add(position)
         dead = row["state"] == "tombstone"
         one.status = DELETED if dead or one.status == DELETED else LIVE
         if ((name or "").lower(), (value or "").lower()) == self._proving.grave:
@@ -222,6 +226,8 @@ class Contents:
         if row["state"] == PRESENT and did == MADE:
             shown = value if value is not None else position or ""
             values = one.present.setdefault(name, {})
+            if value is None:
+                one.secret.add(name)
             values[shown] = max(position or "", values.get(shown) or "") or None
         elif did == REMOVED and value is not None and position:
             removed = one.removed.setdefault(name, {})
@@ -240,17 +246,26 @@ class Contents:
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}
             for lack in made.lacks:
-                if self._proves(lack.position):
+                if self._lacks_it(held[lack.server], lack):
                     told.setdefault((lack.attribute, lack.position), set()).add(lack.server)
             unlike = {*made.unlike}
             for lack in made.lacks:
-                if not self._proves(lack.position):
+                if not self._lacks_it(held[lack.server], lack):
                     unlike.add(Unlike((lack.server,), lack.attribute))
             for (attribute, position), servers in sorted(told.items()):
                 found.append(self._difference(entry, target, attribute, servers, held, position))
             for one in sorted(unlike):
                 found.append(self._difference(entry, target, one.attribute, {*one.servers}, held, None))
+            for one in made.spelt:
+                differing = self._difference(entry, target, one.attribute, {*one.servers}, held, None)
+                found.append(replace(differing, spelt=True))
         return found
+
+    def _lacks_it(self, held: Held, lack: Lack) -> bool:
+        """False where no vector tells of the change, or where it made an entry that is there: then only a value is lacking."""
+        classes = {name for name in held.present if name.lower() == self._proving.grave[0]}
+        came = bool(lack.attribute) and any(lack.position in held.positions(name) for name in classes)
+        return self._proves(lack.position) and not came
 
     def _difference(
         self,
@@ -329,7 +344,7 @@ class Contents:
             {*number.values()} - shown - {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
         ):
             traced = self._traced(server, open_[np.array(left)])
-            shown |= {number[key] for key, entries in traced.items() if not entries & self.held.keys()}
+            shown |= {number[key] for key, entries in traced.items() if all(map(self._same, entries))}
             if nowhere := [at for at in left if at not in {number[key] for key in traced}]:
                 shown |= {number[key] for key in self._written_over(open_[np.array(nowhere)])}
         grounds[asked[sorted(shown)]] |= int(Ground.ENTRIES_SHOW)
@@ -365,6 +380,14 @@ class Contents:
                     found.setdefault(key, set()).add(row["entry"])
         return found
 
+    def _same(self, entry: str) -> bool:
+        """True if the entry is the same on all servers, but for its spelling."""
+        if entry not in self.held:
+            return True
+        first, *others = self.held[entry].values()
+        every = frozenset().union(*(self.left_out[server] for server in self.exports))
+        return all(first.like(other, every) for other in others)
+
     def _written_over(self, some: Positions) -> set[str]:
         """Of changes that only results of operations name, those of an entry that is the same on all servers, and changed since.
 
@@ -383,7 +406,7 @@ class Contents:
             changed = self._changed_at(maker, {*names.values()})
             for key, name in names.items():
                 entry, named, last = changed.get(name, ("", None, ""))
-                if entry and entry not in self.held and (named is None or named <= key) and last > key:
+                if entry and self._same(entry) and (named is None or named <= key) and last > key:
                     found.add(key)
         return found
 
