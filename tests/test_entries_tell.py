@@ -99,3 +99,39 @@ def test_of_an_entry_that_is_there_only_the_value_is_lacking(tmp_path: Path) -> 
     (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
     assert (differ["server"], differ["severity"], differ["items"]) == ("s2", "error", [])
     assert "1 entry has other values (uid=anna,dc=example,dc=com (mail))" in differ["summary"]
+
+
+MOVE, MEMBER = csn(20, 1), csn(21, 1)
+
+
+def edited_past() -> dict[str, str | bytes]:
+    """The vector of s2 was edited past a move that leaves the RDN as it is, and past a memberOf that a client wrote."""
+    rename = "newrdn: uid=mv1\ndeleteoldrdn: false\nnewsuperiordn: ou=team1,dc=example,dc=com"
+    last = csn(30, 1)
+    end = logged(last, 9, "uid=end", "replace: sn\nsn: x\n-\n")
+    log = logged(MOVE, 1, "uid=mv1,ou=people", rename, "modrdn")
+    log += logged(MEMBER, 2, "uid=mem1", "add: memberOf\nmemberOf: cn=g,dc=example,dc=com\n-\n")
+    tail = [entry("uid=end", 9, f"sn;adcsn-{last};vucsn-{last}: x")]
+    right = [
+        entry("uid=mv1,ou=team1", 1),
+        entry("uid=mem1", 2, f"memberOf;vucsn-{MEMBER}: cn=g,dc=example,dc=com"),
+        *tail,
+    ]
+    wrong = [entry("uid=mv1,ou=people", 1), entry("uid=mem1", 2), *tail]
+    begun = changelog([], marks=[csn(1, 1)])
+    return mesh(
+        {"r1": (1, 30), "r2": (5, 5)}, {"s1": right, "s2": wrong, "s3": right}, {"s1": log + end, "s2": begun + end}
+    )
+
+
+def test_a_move_that_a_server_lacks_is_missing_and_no_value_mends_it(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, edited_past()))
+    assert ("s2", MOVE) in {(row["server"], row["position"]) for row in found["missing"]}
+    repairs = {one["code"]: one["fix"][0]["repair"] for one in found["findings"] if one["fix"]}
+    assert repairs["ENTRIES_DIFFER"].startswith("give the topmost of these entries another name")
+    assert "give an entry that was renamed or moved another name" in repairs["MISSED_CHANGE"]
+
+
+def test_what_is_never_compared_proves_no_presence(tmp_path: Path) -> None:
+    told = {one["server"]: one for one in story(case_of(tmp_path, edited_past()), MEMBER)["servers"]}
+    assert (told["s2"]["verdict"], told["s2"]["rule"]) != ("present", "entries_show")

@@ -435,7 +435,9 @@ class Contents:
 
     def _changes(self, some: Positions, log: Input) -> Iterator[tuple[str, dict[str, Any]]]:
         parts = self.evidence.case.parts("changes", log)
-        for there, rows in rows_at(parts, some, self.evidence.numbers, ["entry", "operation", "body", "rename"]):
+        for there, rows in rows_at(
+            parts, some, self.evidence.numbers, ["entry", "operation", "target", "body", "rename"]
+        ):
             yield from zip(there.keys(self.evidence.system, self.evidence.names), rows.to_pylist(), strict=True)
 
     def _shown_by(self, server: str, other: str, key: str, row: Mapping[str, Any]) -> bool:
@@ -444,8 +446,9 @@ class Contents:
         What replaced all values of every attribute that the change touched has overwritten it.
         """
         entry = row["entry"]
-        if not entry:
-            return False
+        touched = self._proving.touched(row["body"] or "") if row["operation"] == "modify" else frozenset()
+        if not entry or (touched and touched <= self._proving.not_compared):
+            return False  # what is not compared proves nothing
         if entry not in self.held:
             return True
         mine, theirs = self.held[entry][server], self.held[entry][other]
@@ -454,9 +457,16 @@ class Contents:
         if row["operation"] == "add" and mine.status != ABSENT:
             return True
         left_out = self.left_out[server] | self.left_out[other]
+        here, there = name_of(mine.target), name_of(theirs.target)
+        if row["operation"] == "modrdn" and mine.status == theirs.status == LIVE and here != there:
+            # The values of an entry that was moved under another parent are the same as before.
+            before, after = row["target"] or "", self._proving.renamed(row["target"] or "", row["rename"] or "")
+            if name_of(before) == here and name_of(after) == there and self._covers(server, key):
+                self.lacks.setdefault(server, set()).add(key)
+            return False
         if mine.like(theirs, left_out):
             return True
-        names = self._proving.touched(row["body"] or "") - left_out if row["operation"] == "modify" else frozenset()
+        names = touched - left_out
         later = (mark for mark in map(mine.cleared_by, names) if mark and self.evidence.system.change_of(mark) > key)
         return mine.status == LIVE and bool(names) and len(names) == len([*later])
 

@@ -68,7 +68,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(
             step(
-                f"write the values of these entries once more on {writer}, or {refill} {server} from {feeder}",
+                f"{_again(contents, differences, server)} on {writer}, or {refill} {server} from {feeder}",
                 f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "
                 "it is there",
                 f"if the data of {server} is the right one, write it there as ordinary changes instead; to {refill} {server} "
@@ -76,6 +76,15 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
             ),
         ),
     )
+
+
+def _again(contents: Contents, differences: Sequence[Difference], server: str) -> str:
+    """What brings entries once more to a server: values alone move no entry."""
+    kinds = {_kind(contents, one, [server]) for one in differences}
+    if kinds == {_NAME}:
+        return "give the topmost of these entries another name or parent and then its right one again"
+    also = ", and rename those of another name away and back," if _NAME in kinds else ""
+    return f"write the values of these entries once more{also}"
 
 
 def _open(situation: Situation, contents: Contents, differences: Sequence[Difference]) -> Finding:

@@ -210,6 +210,21 @@ def modified(body: str) -> list[str]:
     return [found[2] for found in starts if found]
 
 
+def renamed(target: str, rename: str) -> str:
+    r"""The name that a renaming gives an entry.
+
+    >>> renamed("uid=a,ou=b,dc=c", "newrdn: uid=d\ndeleteoldrdn: true")
+    'uid=d,ou=b,dc=c'
+    """
+    told = dict(line.split(": ", 1) for line in rename.replace("\n ", "").split("\n") if ": " in line)
+    new, (_, *above) = told.get("newrdn"), _COMMA.split(target, maxsplit=1)
+    parent = told.get("newsuperiordn") or told.get("newsuperior") or "".join(above)
+    return ",".join(filter(None, (new, parent))) if new else ""
+
+
+_COMMA = re.compile(r"(?<!\\),")
+
+
 PROVING = Proving(
     goes_on=skipped_for_good,
     reset_codes=frozenset(
@@ -233,6 +248,7 @@ PROVING = Proving(
     not_compared=NOT_COMPARED,
     own_notes=OWN_NOTES,
     touched=lambda body: frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER,
+    renamed=renamed,
     marks={
         "vucsn": contents.MADE,
         "mdcsn": contents.MADE,
