@@ -10,6 +10,7 @@ from mesh_samples import case_of, changelog, csn
 from workbench.diagnosing.change_story import story
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.engine.entries import differing
 from workbench.repairs.planning import plan
 
 # --- a server went down just after it answered: only its access log names the change
@@ -135,3 +136,27 @@ def test_a_move_that_a_server_lacks_is_missing_and_no_value_mends_it(tmp_path: P
 def test_what_is_never_compared_proves_no_presence(tmp_path: Path) -> None:
     told = {one["server"]: one for one in story(case_of(tmp_path, edited_past()), MEMBER)["servers"]}
     assert (told["s2"]["verdict"], told["s2"]["rule"]) != ("present", "entries_show")
+
+
+def test_values_that_each_server_notes_for_itself_are_not_counted_as_a_loss(tmp_path: Path) -> None:
+    """What a choice throws away is what is compared everywhere else."""
+    entries = {name: [entry("uid=anna", 1, f"passwordRetryCount: {name[1]}")] for name in ("s1", "s2")}
+    case = case_of(tmp_path, mesh({"r1": (1, 1), "r2": (5, 5)}, entries, {}))
+    one, other = ([*case.parts("entry_states", x)] for x in case.inputs if x.file.endswith("entries.ldif"))
+    assert differing(one, other).total == 1
+    assert differing(one, other, without=("passwordretrycount",)).total == 0
+
+
+def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
+    """A change that the vector of a server once claimed, and that everybody waits for now: nobody can deliver it."""
+    files = crashed()
+    for name in ("s1", "s2"):
+        spans = mesh({"r1": (1, 1), "r2": (5, 5), "r3": (1, 1)}, {name: [entry("uid=base17", 17)]}, {})
+        files |= {file: text for file, text in spans.items() if "agreements" not in file}
+        files[f"{name}.changelog.ldif"] = logged(csn(5, 2), 17, "uid=base17", "replace: sn\nsn: x\n-\n")
+    files["s1.access.log"] = answered(9, "uid=base17", csn(9, 3))
+    found = diagnose(case_of(tmp_path, files))
+    repairs = [
+        one["repair"] for finding in found["findings"] for one in finding["fix"] if finding["code"] == "PENDING_CHANGES"
+    ]
+    assert repairs and not any(one.startswith("mend first what keeps them from") for one in repairs)

@@ -447,7 +447,7 @@ class Contents:
         """
         entry = row["entry"]
         touched = self._proving.touched(row["body"] or "") if row["operation"] == "modify" else frozenset()
-        if not entry or (touched and touched <= self._proving.not_compared):
+        if not entry or (touched <= self._proving.not_compared and not touched <= self._proving.own_notes):
             return False  # what is not compared proves nothing
         if entry not in self.held:
             return True
