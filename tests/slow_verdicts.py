@@ -180,9 +180,22 @@ class _Evidence:
             return any(self._value(self.one, entry) == self._value(other, entry) for other in having)
         # No log has it any more: what is told of it is which entry of another server carries it.
         carrying = {entry for other in exported for entry, held in (other.states or {}).items() if held == csn}
+        if not carrying and (entry := self._written_over_at_its_maker(csn)) is not None:
+            carrying = {entry}
         return bool(carrying) and all(
             self._value(self.one, entry) == self._value(other, entry) for entry in carrying for other in exported
         )
+
+    def _written_over_at_its_maker(self, csn: str) -> int | None:
+        """The entry of a change that results alone name, where its maker's export has a later change of it; else None."""
+        if not any(line.csn == csn for one in self.fleet.shown.values() for line in one.lines or ()):
+            return None
+        entry = self.fleet.changes[csn].entry
+        for maker in self.fleet.shown.values():
+            counts = _Evidence(self.fleet, maker, self.every)._export_counts()
+            if maker.origin == origin_of(csn) and counts and csn <= maker.exported.get(origin_of(csn), ""):
+                return entry if (maker.states or {}).get(entry, "") > csn else None
+        return None
 
     def _value(self, one: Shown, entry: int) -> str | None:
         state = (one.states or {}).get(entry)

@@ -7,7 +7,7 @@ by value (`workbench.rules.contents`); of more than a few thousand the first one
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from workbench.engine.reading import Part
 from workbench.engine.rows import rows_at, rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
-from workbench.rules.contents import ABSENT, DELETED, LIVE, MADE, REMOVED, Held, Unlike, compared
+from workbench.rules.contents import ABSENT, DELETED, LIVE, MADE, REMOVED, Held, Lack, Unlike, compared, name_of
 from workbench.rules.verdicts import LOG_REPLACED, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
@@ -46,6 +46,7 @@ class Difference:
     servers   those that lack something, or that differ from most others; all where nobody can tell
     others    the other servers
     position  the change that those servers lack; None: no position tells
+    spelt     the values are equal but for their spelling
     """
 
     entry: str
@@ -54,6 +55,7 @@ class Difference:
     servers: tuple[str, ...]
     others: tuple[str, ...]
     position: str | None = None
+    spelt: bool = False
 
 
 @dataclass
@@ -211,6 +213,8 @@ class Contents:
         name, value, position = row["attribute"], row["value"], row["position"]
         did = self._proving.marks.get(row["mark"] or "", MADE)
         one.target = row["target"]
+        if position:
+            one.changes.add(position)
         dead = row["state"] == "tombstone"
         one.status = DELETED if dead or one.status == DELETED else LIVE
         if ((name or "").lower(), (value or "").lower()) == self._proving.grave:
@@ -222,6 +226,8 @@ class Contents:
         if row["state"] == PRESENT and did == MADE:
             shown = value if value is not None else position or ""
             values = one.present.setdefault(name, {})
+            if value is None:
+                one.secret.add(name)
             values[shown] = max(position or "", values.get(shown) or "") or None
         elif did == REMOVED and value is not None and position:
             removed = one.removed.setdefault(name, {})
@@ -240,17 +246,26 @@ class Contents:
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}
             for lack in made.lacks:
-                if self._proves(lack.position):
+                if self._lacks_it(held[lack.server], lack):
                     told.setdefault((lack.attribute, lack.position), set()).add(lack.server)
             unlike = {*made.unlike}
             for lack in made.lacks:
-                if not self._proves(lack.position):
+                if not self._lacks_it(held[lack.server], lack):
                     unlike.add(Unlike((lack.server,), lack.attribute))
             for (attribute, position), servers in sorted(told.items()):
                 found.append(self._difference(entry, target, attribute, servers, held, position))
             for one in sorted(unlike):
                 found.append(self._difference(entry, target, one.attribute, {*one.servers}, held, None))
+            for one in made.spelt:
+                differing = self._difference(entry, target, one.attribute, {*one.servers}, held, None)
+                found.append(replace(differing, spelt=True))
         return found
+
+    def _lacks_it(self, held: Held, lack: Lack) -> bool:
+        """False where no vector tells of the change, or where it made an entry that is there: then only a value is lacking."""
+        classes = {name for name in held.present if name.lower() == self._proving.grave[0]}
+        came = bool(lack.attribute) and any(lack.position in held.positions(name) for name in classes)
+        return self._proves(lack.position) and not came
 
     def _difference(
         self,
@@ -316,7 +331,7 @@ class Contents:
         """Set the ground of those changes that the server's entries show. `asked`: the numbers of the changes that are open.
 
         The entry is the same there as at a server whose log (`logs`) holds the change (`held_by`: for each that is asked of), or
-        the change made or deleted an entry that is there, or gone.
+        the change made or deleted an entry that is there, or gone, or all that it changed was replaced there since.
         """
         others = [other for other in logs if other in self.exports and other in held_by]
         if server not in self.exports or not others or not 0 < len(asked) <= _DECIDED or not self.unequal.whole:
@@ -326,13 +341,15 @@ class Contents:
         shown: set[int] = set()
         for other in others:
             for key, row in self._changes(open_, logs[other]):
-                if held_by[other][number[key]] and self._covers(other, key) and self._shown_by(server, other, row):
+                if held_by[other][number[key]] and self._covers(other, key) and self._shown_by(server, other, key, row):
                     shown.add(number[key])
         if left := sorted(
             {*number.values()} - shown - {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
         ):
             traced = self._traced(server, open_[np.array(left)])
-            shown |= {number[key] for key, entries in traced.items() if not entries & self.held.keys()}
+            shown |= {number[key] for key, entries in traced.items() if all(map(self._same, entries))}
+            if nowhere := [at for at in left if at not in {number[key] for key in traced}]:
+                shown |= {number[key] for key in self._written_over(open_[np.array(nowhere)])}
         grounds[asked[sorted(shown)]] |= int(Ground.ENTRIES_SHOW)
 
     def lacked(self, server: str, some: Positions, where: Numbers) -> Numbers:
@@ -366,16 +383,75 @@ class Contents:
                     found.setdefault(key, set()).add(row["entry"])
         return found
 
+    def _same(self, entry: str) -> bool:
+        """True if the entry is the same on all servers, but for its spelling."""
+        if entry not in self.held:
+            return True
+        first, *others = self.held[entry].values()
+        every = frozenset().union(*(self.left_out[server] for server in self.exports))
+        return all(first.like(other, every) for other in others)
+
+    def _written_over(self, some: Positions) -> set[str]:
+        """Of changes that only results of operations name, those of an entry that is the same on all servers, and changed since.
+
+        A server that was killed after its answer may have lost the change from its log: its data has it, or what replaced it.
+        """
+        where = self.evidence.between(some) & (pc.field("operation") == "modify") & pc.field("target").is_valid()
+        asked: dict[str, dict[str, str]] = {}
+        wanted, makers = {*some.keys(self.evidence.system, self.evidence.names)}, self._makers
+        for row in self.evidence.told("applied", ["position", "target"], where).to_pylist():
+            key = self.evidence.system.change_of(row["position"])
+            maker = makers.get(self.evidence.system.origin_of(key), "")
+            if key in wanted and maker in self.exports and self._covers(maker, key):
+                asked.setdefault(maker, {})[key] = name_of(row["target"])
+        found: set[str] = set()
+        for maker, names in asked.items():
+            changed = self._changed_at(maker, {*names.values()})
+            for key, name in names.items():
+                entry, named, last = changed.get(name, ("", None, ""))
+                if entry and self._same(entry) and (named is None or named <= key) and last > key:
+                    found.add(key)
+        return found
+
+    @cached_property
+    def _makers(self) -> dict[str, str]:
+        return {one.origin: one.server for one in self.alike.replicas if one.origin}
+
+    def _changed_at(self, server: str, names: set[str]) -> dict[str, tuple[str, str | None, str]]:
+        """Name -> the entry that bears it on a server, since which change, and the last change that its values tell of."""
+        plain = pc.replace_substring_regex(pc.utf8_lower(pc.field("target")), r"\s*,\s*", ",")
+        where = plain.isin(pa.array(sorted(names), pa.string())) & (pc.field("state") != "tombstone")
+        found: dict[str, tuple[str, str | None, str]] = {}
+        doubtful: set[str] = set()
+        for row in rows_where(self.exports[server].parts, _READ, where & pc.field("entry").is_valid()).to_pylist():
+            name, attribute = name_of(row["target"]), (row["attribute"] or "").lower().partition(";")[0]
+            position = self.evidence.system.change_of(row["position"]) if row["position"] else ""
+            entry, named, last = found.get(name, (row["entry"], None, ""))
+            if entry != row["entry"]:
+                doubtful.add(name)
+            if row["state"] == PRESENT and position and name.partition("=")[0] == attribute:
+                named = max(position, named or "")
+            if attribute not in self._proving.not_compared:
+                last = max(position, last)
+            found[name] = entry, named, last
+        return {name: told for name, told in found.items() if name not in doubtful}
+
     def _changes(self, some: Positions, log: Input) -> Iterator[tuple[str, dict[str, Any]]]:
         parts = self.evidence.case.parts("changes", log)
-        for there, rows in rows_at(parts, some, self.evidence.numbers, ["entry", "operation"]):
+        for there, rows in rows_at(
+            parts, some, self.evidence.numbers, ["entry", "operation", "target", "body", "rename"]
+        ):
             yield from zip(there.keys(self.evidence.system, self.evidence.names), rows.to_pylist(), strict=True)
 
-    def _shown_by(self, server: str, other: str, row: Mapping[str, Any]) -> bool:
-        """True if the entry is as on the other server, which has the change, or shows by being there, or gone, what was done."""
+    def _shown_by(self, server: str, other: str, key: str, row: Mapping[str, Any]) -> bool:
+        """True if the entry is as on the other server, which has the change, or shows by being there, or gone, what was done.
+
+        What replaced all values of every attribute that the change touched has overwritten it.
+        """
         entry = row["entry"]
-        if not entry:
-            return False
+        touched = self._proving.touched(row["body"] or "") if row["operation"] == "modify" else frozenset()
+        if not entry or (touched <= self._proving.not_compared and not touched <= self._proving.own_notes):
+            return False  # what is not compared proves nothing
         if entry not in self.held:
             return True
         mine, theirs = self.held[entry][server], self.held[entry][other]
@@ -383,7 +459,19 @@ class Contents:
             return mine.status != LIVE
         if row["operation"] == "add" and mine.status != ABSENT:
             return True
-        return mine.like(theirs, self.left_out[server] | self.left_out[other])
+        left_out = self.left_out[server] | self.left_out[other]
+        here, there = name_of(mine.target), name_of(theirs.target)
+        if row["operation"] == "modrdn" and mine.status == theirs.status == LIVE and here != there:
+            # The values of an entry that was moved under another parent are the same as before.
+            before, after = row["target"] or "", self._proving.renamed(row["target"] or "", row["rename"] or "")
+            if name_of(before) == here and name_of(after) == there and self._covers(server, key):
+                self.lacks.setdefault(server, set()).add(key)
+            return False
+        if mine.like(theirs, left_out):
+            return True
+        names = touched - left_out
+        later = (mark for mark in map(mine.cleared_by, names) if mark and self.evidence.system.change_of(mark) > key)
+        return mine.status == LIVE and bool(names) and len(names) == len([*later])
 
     def unexplained(self) -> Iterable[Difference]:
         """The differences that no other evidence explains: no log tells that one of the servers missed the change."""

@@ -29,7 +29,11 @@ def entries_differ(situation: Situation) -> Iterator[Finding]:
     for contents in situation.verdicts.contents:
         alone: dict[str, list[Difference]] = {}
         open_: list[Difference] = []
+        spelt: list[Difference] = []
         for one in contents.unexplained():
+            if one.spelt:
+                spelt.append(one)
+                continue
             if not one.others:
                 open_.append(one)
             for server in one.servers if one.others else ():
@@ -38,6 +42,8 @@ def entries_differ(situation: Situation) -> Iterator[Finding]:
             yield _on(situation, contents, server, differences)
         if open_:
             yield _open(situation, contents, open_)
+        if spelt:
+            yield _spelt(contents, spelt)
 
 
 def _on(situation: Situation, contents: Contents, server: str, differences: Sequence[Difference]) -> Finding:
@@ -62,7 +68,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         root=root,
         fix=(
             step(
-                f"write the values of these entries once more on {writer}, or {refill} {server} from {feeder}",
+                f"{_again(contents, differences, server)} on {writer}, or {refill} {server} from {feeder}",
                 f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "
                 "it is there",
                 f"if the data of {server} is the right one, write it there as ordinary changes instead; to {refill} {server} "
@@ -70,6 +76,15 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
             ),
         ),
     )
+
+
+def _again(contents: Contents, differences: Sequence[Difference], server: str) -> str:
+    """What brings entries once more to a server: values alone move no entry."""
+    kinds = {_kind(contents, one, [server]) for one in differences}
+    if kinds == {_NAME}:
+        return "give the topmost of these entries another name or parent and then its right one again"
+    also = ", and rename those of another name away and back," if _NAME in kinds else ""
+    return f"write the values of these entries once more{also}"
 
 
 def _open(situation: Situation, contents: Contents, differences: Sequence[Difference]) -> Finding:
@@ -92,6 +107,21 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
                 f"do not {situation.topology.system.refill} a server before it is known which one is right",
             ),
         ),
+    )
+
+
+def _spelt(contents: Contents, differences: Sequence[Difference]) -> Finding:
+    """Values that one change made, and that servers spell in two ways."""
+    entries = {one.entry for one in differences}
+    names = sorted({f"{one.target} ({one.attribute})" for one in differences})
+    few = "; ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
+    return Finding(
+        "ENTRIES_DIFFER",
+        "info",
+        f"values of {counted(len(entries), 'entry', 'entries')} differ between servers only in letter case, spaces or hyphens, "
+        f"and the same change made them: {few}; each server keeps the spelling of equal values that came to it first",
+        suffix=contents.suffix,
+        evidence=first_few(_row(contents, one, server) for one in differences for server in one.servers),
     )
 
 

@@ -239,6 +239,20 @@ def _listed(names: Sequence[str], word: str) -> str:
     return f" {word} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
 
 
+def _above(situation: Situation, row: Row) -> set[str]:
+    """The servers from which links that are on lead to the one of the row, directly or through others."""
+    links = [
+        (link.supplier, link.consumer)
+        for link in situation.topology.links
+        if link.suffix == row["suffix"] and link.enabled is not False
+    ]
+    found, size = {row["server"]}, 0
+    while size < len(found):
+        size = len(found)
+        found |= {supplier for supplier, consumer in links if consumer in found}
+    return found
+
+
 def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:
     """What to do about changes that no session delivers as the servers are now."""
     if failing:
@@ -261,6 +275,12 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mappin
         for one in situation.verdicts.pending
         if (one["suffix"], one["origin"]) == (row["suffix"], row["origin"])
     }
+    if feeding and feeding <= waiting and not row["available"] and _above(situation, row) <= waiting:
+        return step(
+            "compare the entries that these changes were about, and write once more on a supplier what is still wanted",
+            f"no server can deliver them: every server that leads to {row['server']}, directly or through others, waits for them "
+            "itself, and no log has them",
+        )
     if feeding and feeding <= waiting:
         through = _listed(sorted(feeding), "and")
         wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"

@@ -203,6 +203,11 @@ def _missed_of_vector(
     """Why changes that a vector covers do not come, what mends it, why, and what to beware of."""
     refill = f"{_refill(situation)} {server} from"
     mend = f"write the present values of the entries concerned once more on {where}, or {refill} there"
+    renamings = sum(1 for row in rows if row["operation"] == "modrdn")
+    if renamings and not situation.topology.pulling:
+        others = "write the present values of the entries concerned once more" if renamings < len(rows) else ""
+        moves = "give an entry that was renamed or moved another name or parent and then its right one again"
+        mend = f"{' and '.join(filter(None, (others, moves)))} on {where}, or {refill} there"
     if situation.topology.pulling and all(row["operation"] == "delete" for row in rows):
         mend = f"delete the entries concerned on {server}, too, or {refill} {where}"
     by_entries = sum(1 for row in rows if row.get("rule") == ENTRIES_LACK)

@@ -70,20 +70,23 @@ def differing(
     limit: int = 200,
     spark: SparkSession | None = None,
     progress: Progress | None = None,
+    without: Collection[str] = (),
 ) -> Differing:
     """The entries of which the parts of two servers tell different values; `named` keeps to targets that hold this text.
+
+    `without`: attributes, in small letters, that do not count.
 
     With Spark it is done in slices of the entries: between them `progress` is told, and may raise to end it.
     """
     here, there = ([part["path"] for part in parts] for parts in (one, other))
     if spark is None:
-        return _here(here, there, named, limit)
+        return _here(here, there, named, limit, without)
     total = sum(part["rows"] for part in (*one, *other))
     slices = []
     for number in range(_SLICES):
         if progress:
             progress(total * number // _SLICES, total)
-        slices.append(_by_spark(spark, here, there, named, limit, number))
+        slices.append(_by_spark(spark, here, there, named, limit, number, without))
     rows = sorted((row for some in slices for row in some.first), key=lambda row: (row["target"], row["entry"]))
     total, only_one, only_other = (
         sum(getattr(some, name) for some in slices) for name in ("total", "only_one", "only_other")
@@ -91,8 +94,10 @@ def differing(
     return Differing(total, rows[:limit], only_one, only_other)
 
 
-def _here(one: Sequence[str], other: Sequence[str], named: str, limit: int) -> Differing:
-    sums = pd.merge(*(_summed(paths) for paths in (one, other)), on="entry", how="outer", suffixes=("_one", "_other"))
+def _here(one: Sequence[str], other: Sequence[str], named: str, limit: int, without: Collection[str]) -> Differing:
+    sums = pd.merge(
+        *(_summed(paths, without) for paths in (one, other)), on="entry", how="outer", suffixes=("_one", "_other")
+    )
     for end in ("one", "other"):
         sums[end] = sums[f"count_{end}"].fillna(0).astype("int64")
     same = (sums["sum_one"] == sums["sum_other"]) & (sums["one"] == sums["other"])
@@ -112,11 +117,14 @@ def _rows(found: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _summed(paths: Sequence[str]) -> pd.DataFrame:
+def _summed(paths: Sequence[str], without: Collection[str]) -> pd.DataFrame:
     """Of each entry: the number of its values, and the sum of their hashes, in which their order does not count."""
     tables = [_plain(read_part(path, _READ, pc.field("state") == PRESENT)) for path in paths]
     states = pa.concat_tables(tables).to_pandas() if tables else pd.DataFrame(columns=_READ)
     states = states.assign(value=states["value"].fillna(states["position"]).fillna(""))
+    if without:
+        names = states["attribute"].fillna("").str.lower().str.partition(";")[0]
+        states = states[~names.isin([*without])]
     # A value has a row for each thing that changes did to it.
     states = states.drop_duplicates(["entry", "attribute", "value"])
     hashes = pd.util.hash_pandas_object(states[["attribute", "value"]].astype("object"), index=False)
@@ -130,7 +138,13 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _by_spark(
-    spark: SparkSession, one: Sequence[str], other: Sequence[str], named: str, limit: int, number: int
+    spark: SparkSession,
+    one: Sequence[str],
+    other: Sequence[str],
+    named: str,
+    limit: int,
+    number: int,
+    without: Collection[str],
 ) -> Differing:
     from pyspark.sql import functions as f
 
@@ -143,6 +157,9 @@ def _by_spark(
         half = f.shiftrightunsigned(hashed, 32)
         mine = f.pmod(f.xxhash64("entry"), f.lit(_SLICES)) == number
         present = read_table(spark, "entry_states", list(paths)).where((f.col("state") == PRESENT) & mine)
+        if without:
+            plain = f.substring_index(f.lower(f.coalesce("attribute", f.lit(""))), ";", 1)
+            present = present.where(~plain.isin(*without))
         values = present.select("entry", "target", "attribute", value).dropDuplicates(["entry", "attribute", "value"])
         states = values.select("entry", "target", half.alias("half"))
         return states.groupBy("entry").agg(

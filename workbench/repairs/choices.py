@@ -76,11 +76,12 @@ def _only_there(situation: Situation, suffix: str | None, kept: Sequence[str], l
     here = next((found for name in kept if (found := _states(situation, suffix, name))), [])
     if not (there and here):
         return None
+    without = situation.topology.proving.not_compared
     if sum(part["rows"] for part in (*there, *here)) <= SUMMED_HERE:
-        return differing(there, here, limit=_READ)
+        return differing(there, here, limit=_READ, without=without)
     from workbench.engine.session import spark_session
 
-    return differing(there, here, limit=_READ, spark=spark_session())
+    return differing(there, here, limit=_READ, spark=spark_session(), without=without)
 
 
 def _states(situation: Situation, suffix: str | None, server: str) -> list[Part]:

@@ -19,7 +19,7 @@ from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.situation import Situation
-from workbench.model import Finding, Problem, System
+from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
 from workbench.repairs.left_over import Taken, not_mended
 from workbench.repairs.orders import made_worse
@@ -39,7 +39,7 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.rules.mending import Achieved, Lack, Lot, Model, achieved
+from workbench.rules.mending import Achieved, Lack, LogModel, Lot, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
 
 TARGETS_SHOWN = 100
@@ -119,6 +119,7 @@ class _Planned:
         self.chosen: list[tuple[Need, str]] = []
         self.told: list[Need] = []
         self.restored: set[tuple[str, str]] = set()
+        self.passed_over: frozenset[Lack] = frozenset()
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
@@ -142,6 +143,7 @@ class _Planned:
         model = view.model
         self.before += self._as_diagnosed(_state(model, suffix, model.gone()))
         self._on_the_way(model, suffix)
+        self.passed_over = self._passed_over(model)
         passed: set[Need] = set()
         begun = len(self.steps)
         while need := next((one for one in self._needs(view) if _bare(one) not in passed and _wanted(one, only)), None):
@@ -242,6 +244,36 @@ class _Planned:
 
         self._say_what_fails(model, suffix, failing, (model.pending() & later.held()) - running.held())
 
+    def _passed_over(self, model: Model) -> frozenset[Lack]:
+        """What servers wait for and no log holds any more, so that the next session would go past it: nothing is missing yet.
+
+        Whether anything is lost by it, only the entries tell, and no export can show now what a later change overwrites.
+        """
+        if not isinstance(model, LogModel):
+            return frozenset()
+        later = model.copy()
+        later.settle()
+        logs = [one.log for one in model.servers.values() if one.log is not None]
+        passed = frozenset(
+            lack
+            for lack in model.pending() & later.missing()
+            if lack.lot in model.given and not any(log.holds(model.lots[lack.lot].last) for log in logs)
+        )
+        waits: dict[frozenset[int], list[str]] = {}
+        for name in sorted(model.servers):
+            lots = frozenset(lack.lot for lack in passed if lack.server == name) - later.gone()
+            waits.setdefault(lots, []).append(name)
+        for lots, names in waits.items():
+            if lots:
+                count = sum(model.lots[number].changes for number in lots)
+                wait, them = "waits" if len(names) == 1 else "wait", "it" if count == 1 else "them"
+                self.open.append(
+                    f"{counted(count, 'change', 'changes')} that {', '.join(names)} {wait} for {'is' if count == 1 else 'are'} "
+                    f"in no log any more, and the next session goes past {them}: collect again with --entries after that one, "
+                    "and diagnose anew whether anything is lost by it"
+                )
+        return passed
+
     def _failing(self, suffix: str | None) -> dict[tuple[str, str | None], list[str]]:
         """(supplier, consumer) of links that fail, where no other link between the two runs -> the links, with the reason."""
         links = [link for link in self.situation.topology.links if link.suffix == suffix]
@@ -321,6 +353,8 @@ class _Planned:
         found: dict[tuple[str, bool], set[Lack]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
             for lack in lacks:
+                if hidden and lack in self.passed_over:
+                    continue
                 if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
                     found.setdefault((lack.server, hidden), set()).add(lack)
         # An own change that is about to be hidden cannot wait for anything else.

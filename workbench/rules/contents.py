@@ -10,6 +10,7 @@ removed are kept for a while only: an older absence is no loss where most server
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ class Held:
     present   attribute -> value -> the position that made it; None: it carries none
     removed   attribute -> value -> the position that removed it
     cleared   attribute -> the position that removed all its values
+    secret    attributes whose values are not shown: in `present` stands in place of each the position that made it, or nothing
+    changes   all changes that anything in the entry carries, also what need not be the same elsewhere
     """
 
     status: str = ABSENT
@@ -41,6 +44,8 @@ class Held:
     present: dict[str, dict[str, str | None]] = field(default_factory=dict)
     removed: dict[str, dict[str, str]] = field(default_factory=dict)
     cleared: dict[str, str] = field(default_factory=dict)
+    secret: set[str] = field(default_factory=set)
+    changes: set[str] = field(default_factory=set)
 
     def positions(self, attribute: str) -> set[str]:
         """Every position that the attribute carries."""
@@ -55,7 +60,17 @@ class Held:
             {name: set(values) for name, values in one.present.items() if values and _plain(name) not in left_out}
             for one in (self, other)
         )
-        return self.status == other.status and mine == theirs
+        if self.status != other.status:
+            return False
+        return all(
+            spelt_alike(self, other, name, value)
+            for name in mine.keys() | theirs.keys()
+            for value in mine.get(name, set()) ^ theirs.get(name, set())
+        )
+
+    def cleared_by(self, attribute: str) -> str:
+        """The position that removed or replaced all values of an attribute, named in small letters; empty: there is none."""
+        return max((mark for name, mark in self.cleared.items() if name.lower() == attribute), default="")
 
     def made(self) -> set[str]:
         """The positions that made its present values."""
@@ -82,10 +97,38 @@ class Unlike(NamedTuple):
 
 @dataclass(frozen=True)
 class Compared:
-    """What the servers' states of one entry come to."""
+    """What the servers' states of one entry come to. `spelt`: what is equal but for its spelling, and made by one change."""
 
     lacks: tuple[Lack, ...]
     unlike: tuple[Unlike, ...]
+    spelt: tuple[Unlike, ...] = ()
+
+
+def spelt_alike(one: Held, other: Held, attribute: str, value: str) -> bool:
+    """True if a value that one of the two has stands on the other under the same position, with other letters or spaces.
+
+    Two servers that get equal values in another order may each keep the spelling that came first:
+
+        anna   mail: foo@example.com   made by 10
+        bert   mail: FOO@example.com   made by 10
+    """
+    both = [held.present.get(attribute, {}) for held in (one, other)]
+    has, lacks = both if value in both[0] else both[::-1]
+    position = has.get(value)
+    if position is None or attribute in one.secret | other.secret:
+        return False
+    return any(made == position and folded(mine) == folded(value) for mine, made in lacks.items())
+
+
+def folded(value: str) -> str:
+    """A value without what matching rules pass over: case, spaces, the hyphens of a number. Binary values stay as they are."""
+    if value.startswith("base64:"):
+        return value
+    plain = "".join(value.lower().split())
+    return plain.replace("-", "") if _NUMBER.fullmatch(plain) else plain
+
+
+_NUMBER = re.compile(r"[-+()./0-9]+")
 
 
 Expected = Callable[[str, str], bool]
@@ -109,15 +152,16 @@ def compared(
         return Compared((), ())
     lacks: set[Lack] = set()
     unlike: set[Unlike] = set()
+    spelt: set[Unlike] = set()
     _whole(held, live, expected, forgotten, lacks, unlike)
     attributes = sorted({name for server in live for name in held[server].present})
     for attribute in attributes:
         mine = [server for server in live if _plain(attribute) not in left_out.get(server, frozenset())]
         if len(mine) > 1:
-            _values(held, mine, attribute, expected, forgotten, lacks, unlike)
-    if names and len({_name(held[server].target) for server in live}) > 1 and not lacks:
-        unlike.add(Unlike(_few({server: _name(held[server].target) for server in live}), "dn"))
-    return Compared(tuple(sorted(lacks)), tuple(sorted(unlike)))
+            _values(held, mine, attribute, expected, forgotten, lacks, unlike, spelt)
+    if names and len({name_of(held[server].target) for server in live}) > 1 and not lacks:
+        unlike.add(Unlike(_few({server: name_of(held[server].target) for server in live}), "dn"))
+    return Compared(tuple(sorted(lacks)), tuple(sorted(unlike)), tuple(sorted(spelt)))
 
 
 def _whole(
@@ -159,6 +203,7 @@ def _values(
     forgotten: Callable[[str, str], bool],
     lacks: set[Lack],
     unlike: set[Unlike],
+    spelt: set[Unlike],
 ) -> None:
     shown = {server: frozenset(held[server].present.get(attribute, {})) for server in live}
     if len(set(shown.values())) < 2:
@@ -166,10 +211,15 @@ def _values(
     votes = Counter(shown.values())
     found: dict[Lack, set[str]] = {}
     open_: set[str] = set()
-    moving = False
+    moving = otherwise = False
     for server, witness, value in _not_there(shown):
         one, other = held[server], held[witness]
         position = other.present[attribute][value]
+        if spelt_alike(one, other, attribute, value):
+            otherwise = True
+            continue
+        if _hashed_anew(one, other, attribute, position):
+            continue
         gone = _removed(one, attribute, value)
         if gone and (position is None or gone > position):
             if expected(witness, gone):
@@ -198,6 +248,22 @@ def _values(
             open_ |= {lack.server, *witnesses}
     if open_ and not moving and not told & open_:
         unlike.add(Unlike(_few(shown), attribute))
+    elif otherwise and not found and not open_ and not moving:
+        spelt.add(Unlike(_few(shown), attribute))
+
+
+def _hashed_anew(one: Held, other: Held, attribute: str, position: str | None) -> bool:
+    """True if one of the two servers made a secret anew by itself, as at a login of which it sends nothing to others.
+
+    Its own carries no position then. That the change came shows in what else of the entry the change, or a later one, made.
+    """
+    if attribute not in one.secret | other.secret:
+        return False
+    if position is None:  # the other one has a secret of its own
+        mine = {made for made in one.present.get(attribute, {}).values() if made}
+        return bool(mine) and all(any(made <= change for change in other.changes) for made in mine)
+    own = None in one.present.get(attribute, {}).values()
+    return own and any(position <= change for change in one.changes)
 
 
 def _not_there(shown: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str, str]]:
@@ -241,5 +307,6 @@ def _plain(attribute: str) -> str:
     return attribute.partition(";")[0].lower()
 
 
-def _name(target: str) -> str:
+def name_of(target: str) -> str:
+    """The name of an entry, but for how it is spelt."""
     return ",".join(part.strip() for part in target.lower().split(","))

@@ -260,6 +260,7 @@ class Proving:
     own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
     notes_refused the code of the message by which a server says that it refuses such changes; empty: none does
     touched       the body of a modification -> the attributes that it names, in small letters
+    renamed       target and rename of a change -> the name of the entry afterwards; empty: it does not tell
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
     grave         attribute and value, in small letters, that a deleted entry has
     traces_kept   how long entries keep a trace of what was removed
@@ -283,6 +284,7 @@ class Proving:
     own_notes: frozenset[str] = frozenset()
     notes_refused: str = ""
     touched: Callable[[str], frozenset[str]] = lambda body: frozenset()
+    renamed: Callable[[str, str], str] = lambda target, rename: ""
     marks: Mapping[str, str] = field(default_factory=dict)
     grave: tuple[str, str] = ("", "")
     traces_kept: timedelta = timedelta(0)

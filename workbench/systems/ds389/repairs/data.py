@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
 from workbench.repairs.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
+from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 TASK_KEPT = "300"
 """Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""
+MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED)
+"""Reasons for which a link sends no changes, and all data all the same. Over any other one nothing comes."""
 GROUPS_SHOWN = 5
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
@@ -377,6 +380,7 @@ class Initialise:
                 },
             )
         )
+        failure = link.failure if link.blocked and link.blocked not in MENDED_BY_FILLING else None
         excluded = _excluded(view, link)
         if excluded & {MEMBER_OF}:
             steps.append(_fixing(view, server))
@@ -388,6 +392,7 @@ class Initialise:
             load=f"all data of {source} is sent once",
             downtime=f"{server}, until it is filled",
             costs=costs,
+            refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first" if failure else "",
         )
 
 

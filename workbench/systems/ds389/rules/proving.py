@@ -215,6 +215,21 @@ def touched(body: str) -> frozenset[str]:
     return frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER
 
 
+def renamed(target: str, rename: str) -> str:
+    r"""The name that a renaming gives an entry.
+
+    >>> renamed("uid=a,ou=b,dc=c", "newrdn: uid=d\ndeleteoldrdn: true")
+    'uid=d,ou=b,dc=c'
+    """
+    told = dict(line.split(": ", 1) for line in rename.replace("\n ", "").split("\n") if ": " in line)
+    new, (_, *above) = told.get("newrdn"), _COMMA.split(target, maxsplit=1)
+    parent = told.get("newsuperiordn") or told.get("newsuperior") or "".join(above)
+    return ",".join(filter(None, (new, parent))) if new else ""
+
+
+_COMMA = re.compile(r"(?<!\\),")
+
+
 PROVING = Proving(
     goes_on=skipped_for_good,
     reset_codes=frozenset(
@@ -239,6 +254,7 @@ PROVING = Proving(
     own_notes=OWN_NOTES,
     notes_refused="login_notes_refused",
     touched=touched,
+    renamed=renamed,
     marks={
         "vucsn": contents.MADE,
         "mdcsn": contents.MADE,

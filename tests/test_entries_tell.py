@@ -1,0 +1,162 @@
+"""What entries tell of real servers: changes that only a result names, spellings, hashes made anew at a login, lost moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from entry_samples import answered, entry, logged, mesh
+from mesh_samples import case_of, changelog, csn
+
+from workbench.diagnosing.change_story import story
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.engine.entries import differing
+from workbench.repairs.planning import plan
+
+# --- a server went down just after it answered: only its access log names the change
+
+LOST, LATER = csn(10, 2, 1), csn(40, 2)
+
+
+def crashed(*, overwritten: bool = True, here: str = "t 117") -> dict[str, str | bytes]:
+    """s2 answered LOST and was killed. Its log was made anew without it; the same entry was changed again since, or not."""
+    changed = f"description;adcsn-{LATER};vucsn-{LATER}" if overwritten else "description"
+    log = logged(LATER, 17, "uid=base17", "replace: description\ndescription: t 117\n-\n") if overwritten else ""
+    log += logged(csn(50, 2), 18, "uid=base18", "replace: description\ndescription: x\n-\n")
+    other = entry("uid=base18", 18, f"description;adcsn-{csn(50, 2)};vucsn-{csn(50, 2)}: x")
+    entries = {
+        "s1": [entry("uid=base17", 17, f"{changed}: {here}"), other],
+        "s2": [entry("uid=base17", 17, f"{changed}: t 117"), other],
+    }
+    access = {
+        "s2_access_log": answered(5, "uid=base18", csn(5, 2)) + answered(10, "uid=base17", LOST),
+        "s1_access_log": answered(5, "uid=base18", csn(5, 2), True) + answered(51, "uid=base18", csn(50, 2), True),
+    }
+    return mesh({"r1": (1, 1), "r2": (5, 50)}, entries, {"s1": log, "s2": log}, **access)
+
+
+def test_a_change_that_only_a_result_names_is_there_where_its_entry_was_changed_since_and_is_the_same(
+    tmp_path: Path,
+) -> None:
+    case = case_of(tmp_path, crashed())
+    found = diagnose(case)
+    assert headline(found) == "No change is missing."
+    told = {one["server"]: (one["verdict"], one["rule"]) for one in story(case, LOST)["servers"]}
+    assert told["s1"] == ("present", "entries_show")
+    assert plan(case).steps == ()
+
+
+def test_it_is_missing_as_the_log_says_where_entries_differ_or_nothing_is_later(tmp_path: Path) -> None:
+    for number, files in enumerate((crashed(here="t 3"), crashed(overwritten=False))):
+        found = diagnose(case_of(tmp_path / str(number), files))
+        assert ("s1", LOST, "log_lacks") in {(row["server"], row["position"], row["rule"]) for row in found["missing"]}
+
+
+def test_a_change_whose_attributes_were_all_replaced_since_is_overwritten(tmp_path: Path) -> None:
+    """The entries still differ: the next change is on its way. An attribute that only got another value proves nothing."""
+    early, later, newest = csn(10, 1), csn(20, 2), csn(60, 1)
+    body = "replace: description\ndescription: a\n-\n"
+    log1 = logged(early, 17, "uid=base17", body) + logged(newest, 17, "uid=base17", body)
+    other = entry("uid=base18", 18, f"description;adcsn-{csn(30, 1)};vucsn-{csn(30, 1)}: x")
+    after = logged(csn(30, 1), 18, "uid=base18", "replace: description\ndescription: x\n-\n")
+    for mark, verdict in ((f"adcsn-{later};vucsn-{later}", "present"), (f"vucsn-{later}", "missing")):
+        files = mesh(
+            {"r1": (10, 30), "r2": (20, 20)},
+            {
+                "s1": [entry("uid=base17", 17, f"description;adcsn-{newest};vucsn-{newest}: c"), other],
+                "s2": [entry("uid=base17", 17, f"description;{mark}: b"), other],
+            },
+            {"s1": log1 + after, "s2": logged(csn(9, 1), 19, "uid=base19", body) + after},
+        )
+        moved = {name: str(text).replace(csn(30, 1), newest) for name, text in files.items()}
+        files["s1.replica.ldif"], files["s1.entries.ldif"] = moved["s1.replica.ldif"], moved["s1.entries.ldif"]
+        (told,) = (one for one in story(case_of(tmp_path / verdict, files), early)["servers"] if one["server"] == "s2")
+        assert told["verdict"] == verdict, told
+
+
+def test_what_is_pending_and_in_no_log_is_no_missed_change(tmp_path: Path) -> None:
+    """The next session goes past it. Whether anything was lost, nobody can tell before: no step throws data away for it."""
+    files = crashed()
+    behind = mesh(
+        {"r1": (1, 1), "r2": (5, 5)}, {"s1": [entry("uid=base17", 17), entry("uid=base18", 18)], "s2": []}, {}
+    )
+    for kind in ("replica", "entries"):
+        files[f"s1.{kind}.ldif"] = behind[f"s1.{kind}.ldif"]
+    files["s1.changelog.ldif"] = logged(csn(5, 2), 18, "uid=base18", "replace: description\ndescription: x\n-\n")
+    files["s2.changelog.ldif"] = f"{changelog([], marks=[csn(5, 2)])}{files['s2.changelog.ldif']}"
+    files["s1.access.log"] = answered(5, "uid=base18", csn(5, 2), True)
+    planned = plan(case_of(tmp_path, files))
+    assert planned.steps == ()
+    (said,) = (line for line in planned.open if "in no log" in line)
+    assert said.startswith("1 change that s1 waits for is in no log any more, and the next session goes past it: ")
+
+
+def test_of_an_entry_that_is_there_only_the_value_is_lacking(tmp_path: Path) -> None:
+    """The add of the entry is not missing: its other values carry it."""
+    mail = f"mail;vucsn-{csn(1, 1)}: anna@example.com"
+    entries = {name: [entry("uid=anna", 1, *([] if name == "s2" else [mail]))] for name in ("s1", "s2", "s3")}
+    found = diagnose(case_of(tmp_path, mesh({"r1": (1, 1), "r2": (5, 5)}, entries, {})))
+    assert found["missing"] == []
+    (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert (differ["server"], differ["severity"], differ["items"]) == ("s2", "error", [])
+    assert "1 entry has other values (uid=anna,dc=example,dc=com (mail))" in differ["summary"]
+
+
+MOVE, MEMBER = csn(20, 1), csn(21, 1)
+
+
+def edited_past() -> dict[str, str | bytes]:
+    """The vector of s2 was edited past a move that leaves the RDN as it is, and past a memberOf that a client wrote."""
+    rename = "newrdn: uid=mv1\ndeleteoldrdn: false\nnewsuperiordn: ou=team1,dc=example,dc=com"
+    last = csn(30, 1)
+    end = logged(last, 9, "uid=end", "replace: sn\nsn: x\n-\n")
+    log = logged(MOVE, 1, "uid=mv1,ou=people", rename, "modrdn")
+    log += logged(MEMBER, 2, "uid=mem1", "add: memberOf\nmemberOf: cn=g,dc=example,dc=com\n-\n")
+    tail = [entry("uid=end", 9, f"sn;adcsn-{last};vucsn-{last}: x")]
+    right = [
+        entry("uid=mv1,ou=team1", 1),
+        entry("uid=mem1", 2, f"memberOf;vucsn-{MEMBER}: cn=g,dc=example,dc=com"),
+        *tail,
+    ]
+    wrong = [entry("uid=mv1,ou=people", 1), entry("uid=mem1", 2), *tail]
+    begun = changelog([], marks=[csn(1, 1)])
+    return mesh(
+        {"r1": (1, 30), "r2": (5, 5)}, {"s1": right, "s2": wrong, "s3": right}, {"s1": log + end, "s2": begun + end}
+    )
+
+
+def test_a_move_that_a_server_lacks_is_missing_and_no_value_mends_it(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, edited_past()))
+    assert ("s2", MOVE) in {(row["server"], row["position"]) for row in found["missing"]}
+    repairs = {one["code"]: one["fix"][0]["repair"] for one in found["findings"] if one["fix"]}
+    assert repairs["ENTRIES_DIFFER"].startswith("give the topmost of these entries another name")
+    assert "give an entry that was renamed or moved another name" in repairs["MISSED_CHANGE"]
+
+
+def test_what_is_never_compared_proves_no_presence(tmp_path: Path) -> None:
+    told = {one["server"]: one for one in story(case_of(tmp_path, edited_past()), MEMBER)["servers"]}
+    assert (told["s2"]["verdict"], told["s2"]["rule"]) != ("present", "entries_show")
+
+
+def test_values_that_each_server_notes_for_itself_are_not_counted_as_a_loss(tmp_path: Path) -> None:
+    """What a choice throws away is what is compared everywhere else."""
+    entries = {name: [entry("uid=anna", 1, f"passwordRetryCount: {name[1]}")] for name in ("s1", "s2")}
+    case = case_of(tmp_path, mesh({"r1": (1, 1), "r2": (5, 5)}, entries, {}))
+    one, other = ([*case.parts("entry_states", x)] for x in case.inputs if x.file.endswith("entries.ldif"))
+    assert differing(one, other).total == 1
+    assert differing(one, other, without=("passwordretrycount",)).total == 0
+
+
+def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
+    """A change that the vector of a server once claimed, and that everybody waits for now: nobody can deliver it."""
+    files = crashed()
+    for name in ("s1", "s2"):
+        spans = mesh({"r1": (1, 1), "r2": (5, 5), "r3": (1, 1)}, {name: [entry("uid=base17", 17)]}, {})
+        files |= {file: text for file, text in spans.items() if "agreements" not in file}
+        files[f"{name}.changelog.ldif"] = logged(csn(5, 2), 17, "uid=base17", "replace: sn\nsn: x\n-\n")
+    files["s1.access.log"] = answered(9, "uid=base17", csn(9, 3))
+    found = diagnose(case_of(tmp_path, files))
+    repairs = [
+        one["repair"] for finding in found["findings"] for one in finding["fix"] if finding["code"] == "PENDING_CHANGES"
+    ]
+    assert repairs and not any(one.startswith("mend first what keeps them from") for one in repairs)
