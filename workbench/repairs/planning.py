@@ -39,11 +39,9 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.rules.mending import Achieved, Lack, LogModel, Lot, Model, achieved
+from workbench.repairs.told_of_models import changes_by_origin, standing_of
+from workbench.rules.mending import Achieved, Lack, LogModel, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
-
-TARGETS_SHOWN = 100
-"""Of what was restored, so many entries are compared afterwards, for each server and origin."""
 
 
 def plan(
@@ -141,7 +139,7 @@ class _Planned:
             return
         view = self.view_of(suffix)
         model = view.model
-        self.before += self._as_diagnosed(_state(model, suffix, model.gone()))
+        self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()))
         self._on_the_way(model, suffix)
         self.passed_over = self._passed_over(model)
         passed: set[Need] = set()
@@ -190,11 +188,11 @@ class _Planned:
         if whole.unsaid:
             count = model.changes(whole.unsaid)
             raise Problem(f"the steps together would hide {count:,} changes", str(suffix), "plan for one need: --for")
-        self.promise += _rows(model, whole.restored, suffix, self.system)
+        self.promise += changes_by_origin(model, whole.restored, suffix, self.system)
         single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         done.go_on()
-        for row in _state(done, suffix, model.gone()):
+        for row in standing_of(done, suffix, model.gone()):
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             self.after.append(row)
 
@@ -434,7 +432,7 @@ class _Planned:
                     course = replace(course, proven=False, refused=why)
                 if result is not None and after is not None:
                     thrown = {lack for lack in result.lost if lack.lot in after.gone() - after.saved}
-                    rows = _rows(view.model, result.unsaid or thrown, view.suffix, self.system)
+                    rows = changes_by_origin(view.model, result.unsaid or thrown, view.suffix, self.system)
                     course = replace(course, loses=tuple(rows))
                 tried.append((draft, result, after, course))
         best = min(
@@ -576,22 +574,6 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
     return result, after, replace(course, refused="; ".join(filter(None, (draft.refused, why))))
 
 
-def _rows(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
-    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known."""
-    some: dict[tuple[str, str], list[Lot]] = {}
-    for lack in lacks:
-        lot = model.lots[lack.lot]
-        some.setdefault((lack.server, lot.origin), []).append(lot)
-    rows = []
-    for (server, origin), lots in sorted(some.items()):
-        lots.sort(key=lambda lot: lot.first)
-        about = {"server": server, "suffix": suffix, "origin": origin, "count": sum(lot.changes for lot in lots)}
-        ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last)}
-        targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN]
-        rows.append({**about, **ends, "targets": targets})
-    return rows
-
-
 def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> str:
     if draft.way in ways:
         return "you asked for it, and it is proven"
@@ -603,17 +585,3 @@ def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> s
             else "it is the gentlest way that was proven"
         )
     return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
-
-
-def _state(model: Model, suffix: str | None, lost: Collection[int]) -> list[dict[str, Any]]:
-    """What each server lacks, in changes. `lost`: what no server had any more at the beginning; it is lacking all the same."""
-    thrown_away = model.gone().difference(lost)
-    lacking: dict[str, dict[str, list[Lack]]] = {name: {"missing": [], "pending": []} for name in sorted(model.servers)}
-    for what, some in (("missing", model.missing()), ("pending", model.pending())):
-        for lack in some:
-            if lack.lot in model.given and lack.lot not in thrown_away:
-                lacking[lack.server][what].append(lack)
-    return [
-        {"server": name, "suffix": suffix} | {what: model.changes(lacks) for what, lacks in mine.items()}
-        for name, mine in lacking.items()
-    ]
