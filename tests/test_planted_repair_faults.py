@@ -132,7 +132,7 @@ FAULTS = [
     Fault(PLANNING, "    elif need.lacks and left == need.lacks:", "    elif False:", "nothing arrives"),
     Fault(PLANNING, "    elif left & result.left:", "    elif False:", "stays missing"),
     Fault(PLANNING, "elif not draft.refused and (worse :=", "elif False and (worse :=", "every order of sessions"),
-    Fault(PLANNING, "_rows(model, whole.restored,", "_rows(model, model.pending(),", "the promise"),
+    Fault(PLANNING, "changes_by_origin(model, whole.restored,", "changes_by_origin(model, model.pending(),", "the promise"),
     Fault(PLANNING, "                self.unmended += 1\n", "", "what is left"),
     Fault(
         PLANNING, "return replace(need, lacks=frozenset())",
