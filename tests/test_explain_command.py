@@ -70,6 +70,13 @@ def test_a_change_on_its_way_tells_who_would_send_it(refused: Case) -> None:
     assert [(row["supplier"], row["decision"], row["outcome"]) for row in one["suppliers"]] == [("s1", "send", "sent")]
 
 
+def test_a_change_that_only_a_vector_names_is_told_of(tmp_path: Path) -> None:
+    files = refused_files()
+    files["s1.replica.ldif"] = files["s1.replica.ldif"].replace(csn(9, 1), csn(20, 1))
+    told = {one["server"]: one["verdict"] for one in story(case_of(tmp_path, files), csn(20, 1))["servers"]}
+    assert told == {"s1": "unknown", "s2": "pending"}
+
+
 @pytest.mark.parametrize(
     ("position", "server", "words"),
     [

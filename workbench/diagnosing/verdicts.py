@@ -256,11 +256,12 @@ class _Suffix:
     # --- judging
 
     def names_it(self, position: str) -> bool:
-        """True if any log, result or entry state of the suffix names the change."""
-        if self.system.origin_of(position) not in self.evidence.numbers:
-            return False
-        some = of_keys(self.system, [position], self.evidence.numbers)
-        return any(bool(source.contains(some)[0]) for source in self.known.sources)
+        """True if any log, result, entry state or vector of the suffix names the change."""
+        origin = self.system.origin_of(position)
+        if any(one.seen.get(origin) == position for one in self.servers):
+            return True
+        some = of_keys(self.system, [position], self.evidence.numbers) if origin in self.evidence.numbers else NONE
+        return any(bool(source.contains(some).any()) for source in self.known.sources)
 
     def judge(self) -> None:
         """Everything about the suffix."""
