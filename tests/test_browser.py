@@ -513,8 +513,8 @@ def test_two_notebooks_are_pages_to_read(pages: Pages, project: Path) -> None:
             page.goto(f"{base}/voila/render/{name}.ipynb?{token}")  # it answers when the notebook has run
             page.get_by_text(there).first.wait_for()
             assert page.get_by_text("from widgets import").count() == 0
-            page.get_by_label("server", exact=True).select_option("s1")
-            page.get_by_text("s1 waits for 1 change of origin 3").first.wait_for()
+            page.get_by_label("server", exact=True).select_option("s2")
+            page.get_by_text("s2 waits for 1 change of origin 3").first.wait_for()
             pages.shot(page, f"voila-{name}")
         page.close()
     assert everything(case) == before

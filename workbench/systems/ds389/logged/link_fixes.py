@@ -87,7 +87,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         return _refused_change(link)
     if link.plain and reason == TLS:
         return _plain(link)
-    if link.stopped and link.answered is None and reason in (REFUSED, UNREACHABLE, UNKNOWN):
+    if link.stopped and link.answered != DUPLICATE_ID and reason in (REFUSED, UNREACHABLE, UNKNOWN):
         return (_restart(link),)
     fixes = made(link)
     return (*fixes, _restart(link)) if link.stopped and _again(link) not in fixes else fixes
