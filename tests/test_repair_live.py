@@ -23,8 +23,8 @@ from workbench.repairs.reaching import REPLICATION_PASSWORD
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture(scope="module", autouse=True)
-def logs_of_these_tests(mesh: Mesh) -> None:
+@pytest.fixture(autouse=True)
+def logs_of_this_test(mesh: Mesh) -> None:
     """Other tests of the mesh let changes get lost for good, which no plan brings back: the access logs begin behind them."""
     for name in mesh.roles:
         os.truncate(mesh.logs(name) / "access", 0)
