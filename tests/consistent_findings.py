@@ -12,10 +12,10 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from raw_rows import CSN, HELPERS, STAMP, Collected, Place, made_at, origin_of
+from raw_rows import CSN, HELPERS, STAMP, Collected, Place, made_at, origin_of, second_of
 
 Row = Mapping[str, Any]
 
@@ -288,7 +288,7 @@ def _times(held: Collected, found: Row, texts: Sequence[str]) -> Iterator[str]:
     for said in texts:
         for line in said.splitlines():
             for stamp in STAMP.findall(line) if not line.startswith("Plan ") else ():
-                if datetime(*map(int, stamp), tzinfo=UTC) not in known:  # type: ignore[misc]
+                if second_of(stamp) not in known:
                     yield f"no row is of the time {stamp}: {line[:200]}"
             for day in re.findall(r"(\d{4}-\d\d-\d\d \d\d:\d\d) UTC", line):
                 if datetime.fromisoformat(f"{day}+00:00") not in opens:

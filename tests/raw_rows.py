@@ -129,9 +129,15 @@ def _values(block: str) -> dict[str, list[str]]:
     return values
 
 
+def second_of(parts: Iterable[str]) -> datetime:
+    """The second that a year, month, day, hour, minute and second in digits name."""
+    year, month, day, hour, minute, second = map(int, parts)
+    return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+
+
 def _seconds(text: str) -> Iterator[datetime]:
     for one in set(STAMP.findall(text)):
-        yield datetime(*map(int, one), tzinfo=UTC)  # type: ignore[misc]
+        yield second_of(one)
     for day, time in set(GENERALIZED.findall(text)):
         yield datetime.strptime(day + time, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     for stamp, zone in set(LOGGED.findall(text)):
