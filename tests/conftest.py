@@ -24,7 +24,8 @@ import pyspark
 import pytest
 import sql_server
 from case_samples import SNAPSHOTS
-from live_mesh import Mesh, absent
+from live_installed import absent
+from live_mesh import Mesh
 from spark_application import Application, application
 from sql_server import Database
 
@@ -65,6 +66,14 @@ def need(what: str, present: object) -> None:
     if not present:
         absent = f"needs {what}, which is not here"
         pytest.fail(absent) if os.environ.get("CI") == "true" else pytest.skip(absent)
+
+
+@pytest.fixture
+def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where runs keep what they have in flight: a folder of the test's own."""
+    home = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    return home / "replication-workbench"
 
 
 @pytest.fixture(scope="session")

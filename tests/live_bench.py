@@ -14,7 +14,8 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 from conftest import ROOT
-from live_mesh import Mesh, until
+from live_installed import until
+from live_mesh import Mesh
 
 from workbench import Case, diagnose
 from workbench.cli import main

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from live_mesh import SUFFIX, Mesh, person
+from live_installed import SUFFIX
+from live_mesh import Mesh, person
 
 
 def writes(mesh: Mesh, server: str, *ldif: str) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from conftest import ROOT, need
-from live_mesh import DEFAULTS, SUFFIX, _free_ports, absent, until
+from live_installed import DEFAULTS, SUFFIX, absent, current, free_ports, until
 
 KINDS = ("bdb", "current", "mdb")
 REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"
@@ -46,10 +46,10 @@ _LINKED = ("etc/dirsrv/slapd-{}", "var/lib/dirsrv/slapd-{}", "var/log/dirsrv/sla
 
 def current_folder() -> Path:
     """Where the current server is installed; a named skip where it was not built."""
-    folder = Path(os.environ.get("WORKBENCH_CURRENT_DS389", "/var/cache/replication-workbench/ds389-current"))
-    need(f"the current 389 Directory Server ({ROOT / '.ci' / 'current-ds389'} builds it)", (folder / "ready").exists())
-    told = subprocess.run([ROOT / ".ci" / "current-ds389"], capture_output=True, text=True, timeout=120, check=True)
-    return Path(told.stdout.strip())
+    at = current()
+    need(f"the current 389 Directory Server ({ROOT / '.ci' / 'current-ds389'} builds it)", at)
+    assert at is not None
+    return at.root
 
 
 class Lone:
@@ -59,7 +59,7 @@ class Lone:
         self.folder, self.kind = folder, kind
         self.instance = f"wb{os.getpid()}l{kind}"
         self.root = current_folder() if kind == "current" else Path("/")
-        self.port, self.secure_port = _free_ports(2)
+        self.port, self.secure_port = free_ports(2)
         self.exports = Path(f"/var/lib/dirsrv/slapd-{self.instance}/ldif")
         self.database = Path(f"/var/lib/dirsrv/slapd-{self.instance}/db")
         self.errors = Path(f"/var/log/dirsrv/slapd-{self.instance}/errors")

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from case_samples import SNAPSHOTS
 from leaks import leaks
-from live_mesh import ROOT_DN, asked
+from live_installed import ROOT_DN
+from live_mesh import asked
 
 from workbench.boundary import strict_yaml
 from workbench.cli.collect import _moment

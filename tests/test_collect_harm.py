@@ -1,28 +1,20 @@
-"""Without a server: room on disks, what is in flight, pipes that end, dumps without secrets, instances under a prefix."""
+"""Without a server: room on disks, exports that loop, dumps without secrets, instances under a prefix."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import signal
 import stat
-import subprocess
-import sys
-import textwrap
-import time
 from collections import namedtuple
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 from leaks import leaks
-from live_mesh import asked, until
+from live_mesh import asked
 from test_collect import DSE, HASH, Acted, configured
 
 from workbench.boundary import LONGEST_YAML, strict_yaml
@@ -34,20 +26,14 @@ from workbench.collected.inputs import look_into, named_in
 from workbench.collected.room import GIB, Limits, reserve_of
 from workbench.model import REMOVED, Piece, Problem, Source
 from workbench.systems.ds389.formats.dbscan import read_dbscan
-from workbench.systems.ds389.live import dumping, instances, pipes, scrubbed
+from workbench.systems.ds389.live import dumping, instances, scrubbed
 from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
 from workbench.systems.ds389.live.hands import HANDS
 from workbench.systems.ds389.live.pipes import PIPE
 from workbench.systems.ds389.live.reached import server_at
-from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK, put_back_on_disk
+from workbench.systems.ds389.live.undo import FILE, LEVEL, TASK
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where runs keep what they have in flight."""
-    home = tmp_path_factory.mktemp("state")
-    monkeypatch.setenv("XDG_STATE_HOME", str(home))
-    return home / "replication-workbench"
+pytestmark = pytest.mark.usefixtures("state")
 
 
 # Room
@@ -161,143 +147,6 @@ def test_the_estimate_is_of_the_files_of_the_database(tmp_path: Path) -> None:
     assert (bdb.file(CHANGELOG), mdb.file(CHANGELOG)) == (tmp_path / CHANGELOG, tmp_path / "userroot" / CHANGELOG)
 
 
-# What is in flight
-
-
-def test_what_was_put_back_is_crossed_out_and_the_journal_goes(state: Path) -> None:
-    journal = FlightJournal()
-    with journal.noted("level", "s1", before="1", during="2"):
-        (path,) = state.iterdir()
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert [(one.what, one.where, one.about) for one in journal.unsettled()] == [
-            ("level", "s1", {"before": "1", "during": "2"})
-        ]
-    assert journal.unsettled() == []
-    journal.close()
-    assert list(state.iterdir()) == []
-
-
-def test_a_block_that_fails_leaves_its_record(state: Path) -> None:
-    journal = FlightJournal()
-    with pytest.raises(KeyboardInterrupt), journal.noted("task", "s1", task="cn=x"):
-        raise KeyboardInterrupt
-    assert [one.what for one in journal.unsettled()] == ["task"]
-    journal.close()
-    assert len(list(state.iterdir())) == 1
-
-
-def killed(code: str) -> None:
-    """A process that does this, and is killed then."""
-    script = textwrap.dedent(code) + "\nprint('ready', flush=True)\nimport time; time.sleep(60)\n"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-    process.kill()
-    process.communicate()
-
-
-NOTING = """
-from workbench.collected.in_flight import FlightJournal
-journal = FlightJournal()
-first = journal.note("folder", "/one")
-journal.note("level", "s1", before="1", during="2")
-journal.note("task", "s1", task="cn=x")
-journal.settle(first)
-"""
-
-
-def test_the_next_run_finds_what_a_killed_one_left_and_not_what_a_living_one_has(state: Path) -> None:
-    living = FlightJournal()
-    living.note("folder", "/living")
-    killed(NOTING)
-    (dead,) = FlightJournal.of_dead_runs()
-    assert [(one.what, one.where) for one in dead.unsettled()] == [("task", "s1"), ("level", "s1")], "the last first"
-    assert FlightJournal.of_dead_runs() == [], "somebody is at it"
-    dead.settle(dead.unsettled()[0].number)
-    dead.close()
-    (dead,) = FlightJournal.of_dead_runs()
-    assert [one.what for one in dead.unsettled()] == ["level"]
-    dead.settle(dead.unsettled()[0].number)
-    dead.close()
-    assert FlightJournal.of_dead_runs() == []
-    assert len(list(state.iterdir())) == 1
-    living.close()
-
-
-def test_a_line_that_was_cut_was_not_done_yet(state: Path) -> None:
-    killed(NOTING)
-    (path,) = state.iterdir()
-    data = path.read_bytes()
-    path.write_bytes(data + b'{"n": 6, "at": "2026-01-01", "what": "lev')
-    (dead,) = FlightJournal.of_dead_runs()
-    assert [one.what for one in dead.unsettled()] == ["task", "level"]
-    dead.close()
-
-
-def test_ctrl_c_in_the_middle_of_a_record_does_not_keep_the_rest_from_being_crossed_out(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    for cut in ("before", "after"):
-        journal = FlightJournal()
-        level = journal.note("level", "s1", before="1", during="2")
-        with monkeypatch.context() as patched:
-            patched.setattr(
-                "workbench.journal.os.write" if cut == "before" else "workbench.journal.os.fsync", interrupted
-            )
-            with pytest.raises(KeyboardInterrupt):
-                journal.note("task", "s1", task="cn=x")
-        journal.settle(level)
-        left = journal.unsettled()
-        assert [one.what for one in left] == ["task"] * (cut == "after"), (
-            "put back, too: whether it was begun is not known"
-        )
-        for one in left:
-            journal.settle(one.number)
-        journal.close()
-        assert list(state.iterdir()) == []
-
-
-def test_ctrl_c_while_a_journal_is_made_leaves_none(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    journal = FlightJournal()
-    with monkeypatch.context() as patched:
-        patched.setattr("workbench.journal.os.fsync", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            journal.note("level", "s1", before="1", during="2")
-    assert (journal.unsettled(), list(state.iterdir())) == ([], [])
-
-
-def test_without_a_journal_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    acted = Acted({"s1": 2})
-    with pytest.raises(Problem, match=r"the journal cannot be written.*XDG_STATE_HOME"):
-        collect(acted, "any", tmp_path / "now", Wanted())
-    assert acted.events == []
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_the_half_made_folder_of_a_killed_run_goes_with_the_next(tmp_path: Path, state: Path) -> None:
-    killed(f"""
-    from pathlib import Path
-    from workbench.collected.collecting import _appearing
-    from workbench.collected.room import Limits
-    made = _appearing(Path({str(tmp_path / "now")!r}), Limits(0))
-    (made.__enter__() / "s1.changelog.ldif").write_text("half")
-    """)
-    (half,) = tmp_path.glob(".now.*")
-    assert [path.name for path in half.iterdir()] == ["s1.changelog.ldif"]
-    collect(Acted({"s1": 2}), "any", tmp_path / "other", Wanted())
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
-    assert list(state.iterdir()) == []
-
-
 # When each file was read
 
 
@@ -345,157 +194,6 @@ def test_a_case_yaml_can_be_read_again_however_many_files_there_are(tmp_path: Pa
     assert len(text) < LONGEST_YAML
     assert "read_at" not in text
     assert len(named_in(look_into(tmp_path / "now"))) == 1200
-
-
-# Pipes
-
-
-def writer(path: Path, chunks: int, done: list[object]) -> Thread:
-    """A server that exports: it notes what became of it."""
-
-    def write() -> None:
-        try:
-            with open(path, "wb", buffering=0) as pipe:
-                for _ in range(chunks):
-                    pipe.write(b"x" * 65536)
-            done.append("whole")
-        except OSError as error:
-            done.append(type(error))
-
-    return Thread(target=write, daemon=True)
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_pipe_takes_a_whole_export_and_the_name_is_as_before(tmp_path: Path, there: bool) -> None:
-    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
-    if there:
-        path.write_text("earlier")
-    thread = writer(path, 40, done)
-    with pipes.pipe_at(path, (os.geteuid(), os.getegid()), "it", None, 20, lambda: bool(done), journal) as tap:
-        thread.start()
-        assert tap.read() == b"x" * tap.size
-        assert not stat.S_ISFIFO(path.stat().st_mode) if there else not path.exists(), "the name goes when it is open"
-        size = tap.size + sum(map(len, iter(tap.read, b"")))
-    thread.join(10)
-    assert (size, done) == (40 * 65536, ["whole"])
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")] * there
-    assert journal.unsettled() == []
-    journal.close()
-
-
-@pytest.mark.parametrize(
-    ("bound", "seconds", "says"), [(1 << 20, 20, "larger than 1.0 MiB"), (None, 0.3, "takes longer than 0.3 s")]
-)
-def test_an_export_without_end_ends_when_its_reader_goes(
-    tmp_path: Path, bound: int | None, seconds: float, says: str
-) -> None:
-    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
-    thread = writer(path, 1 << 40, done)
-    owner = (os.geteuid(), os.getegid())
-    with (
-        pytest.raises(Problem, match=says),
-        pipes.pipe_at(path, owner, "it", bound, seconds, lambda: bool(done), journal) as tap,
-    ):
-        thread.start()
-        while tap.read():
-            pass
-    thread.join(10)
-    assert done == [BrokenPipeError]
-    assert list(tmp_path.iterdir()) == []
-    journal.close()
-
-
-def guards(path: Path) -> list[str]:
-    """The processes that have this pipe to look after."""
-    found = []
-    for one in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if f"\0{path}\0".encode() in (one / "cmdline").read_bytes():
-                found.append(one.name)
-    return found
-
-
-def test_a_pipe_that_nobody_opens_is_given_up_at_once(tmp_path: Path) -> None:
-    path, owner, journal = tmp_path / "cl.ldif", (os.geteuid(), os.getegid()), FlightJournal()
-    with pipes.pipe_at(path, owner, "it", None, 20, lambda: True, journal, drain=True) as tap:
-        until("the guard is there", lambda: len(guards(path)) == 1, 10)
-        assert tap.read() == b""
-        began = time.monotonic()
-    assert time.monotonic() - began < 5, "nothing is waited for"
-    assert (guards(path), list(tmp_path.iterdir())) == ([], [])
-    journal.close()
-
-
-@pytest.mark.parametrize("when", ["opened", "opened a moment later", "never opened"])
-@pytest.mark.parametrize("drain", [True, False])
-def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: bool) -> None:
-    opened = when == "opened"
-    path, done = tmp_path / "cl.ldif", []  # type: ignore[var-annotated]
-    path.write_text("earlier")
-    thread = writer(path, 100 if drain else 1 << 40, done)
-    script = f"""
-    import os
-    from pathlib import Path
-    from workbench.collected.in_flight import FlightJournal
-    from workbench.systems.ds389.live.pipes import pipe_at
-    owner = (os.geteuid(), os.getegid())
-    made = pipe_at(Path({str(path)!r}), owner, "it", None, 60, lambda: False, FlightJournal(), {drain})
-    tap = made.__enter__()
-    print("made", flush=True)
-    {"tap.read()" if opened else ""}
-    print("ready", flush=True)
-    import time; time.sleep(60)
-    """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    assert process.stdout.readline() == "made\n"
-    if opened:
-        thread.start()
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    if when == "opened a moment later":
-        time.sleep(0.5)
-        thread.start()
-    until("the name is as before", lambda: path.is_file() and path.read_text() == "earlier", 10)
-    until("nothing else is there", lambda: [one.name for one in tmp_path.iterdir()] == ["cl.ldif"], 10)
-    until("the guard has ended, too", lambda: guards(path) == [], 10)
-    if when != "never opened":
-        thread.join(10)
-        assert done == (["whole"] if drain else [BrokenPipeError]), "an export of entries is read into nothing"
-
-
-def test_a_pipe_that_outlived_everybody_is_taken_away_by_the_next_run(tmp_path: Path) -> None:
-    path, aside, made = (tmp_path / name for name in ("cl.ldif", ".cl.ldif.1", ".cl.ldif.2"))
-    os.mkfifo(path)
-    aside.write_text("earlier")
-    done: list[object] = []
-    thread = writer(path, 1, done)
-    thread.start()  # a server that waits in `open`
-    time.sleep(0.1)
-    assert thread.is_alive()
-    pipes.put_back_pipe(path, aside, made)
-    thread.join(10)
-    assert not thread.is_alive()
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")]
-    pipes.put_back_pipe(path, aside, made)
-    assert path.read_text() == "earlier", "whose file it is, it stays"
-
-
-@pytest.mark.parametrize("there", ["nothing", "not moved yet", "moved", "back"])
-def test_an_export_that_was_left_goes_and_a_file_that_is_not_ours_stays(tmp_path: Path, there: str) -> None:
-    path, aside = tmp_path / "cl.ldif", None if there == "nothing" else tmp_path / ".cl.ldif.1"
-    path.write_text("ours" if there in ("nothing", "moved") else "earlier")
-    if there == "moved":
-        (tmp_path / ".cl.ldif.1").write_text("earlier")
-    one = in_flight.InFlight(1, FILE, str(path), {"aside": str(aside or "")}, "")
-    for _ in range(2):
-        assert put_back_on_disk(one) is not None
-        assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")] * (
-            aside is not None
-        )
 
 
 # dbscan

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 from leaks import leaks
+from live_installed import SUFFIX, until
 from live_lone import KINDS, REPLICA, Lone, lone
-from live_mesh import SUFFIX, asked, until
+from live_mesh import asked
 
 from workbench.boundary import strict_yaml
 from workbench.collected.collecting import Access, Address
@@ -31,7 +32,7 @@ from workbench.systems.ds389.live.connection import connected
 from workbench.systems.ds389.live.exports import Exporter
 from workbench.systems.ds389.live.reached import server_at
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("state")]
 
 ALL_KINDS = [pytest.param(kind, marks=pytest.mark.slow) if kind == "current" else kind for kind in KINDS]
 PEOPLE = 600
@@ -48,13 +49,6 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         (earlier := built.exports / f"{built.setting('nsDS5ReplicaName', REPLICA)}_cl.ldif").write_text(EARLIER)
         shutil.chown(earlier, *_owner(built.exports))
         yield built
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where runs keep what they have in flight."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "replication-workbench"
 
 
 def _owner(path: Path) -> tuple[int, int]:

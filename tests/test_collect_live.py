@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from leaks import leaks
-from live_mesh import MANAGER_PASSWORD, REPLICA, ROOT_DN, ROOT_PASSWORD, SUFFIX, Mesh, asked, person
+from live_installed import MANAGER_PASSWORD, REPLICA, ROOT_DN, ROOT_PASSWORD, SUFFIX
+from live_mesh import Mesh, asked, person
 
 from workbench import Case, diagnose
 from workbench.boundary import strict_yaml

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from live_bench import Look, assert_healthy, assert_nothing_lost, codes, missing, wait_for
 from live_faults import TO_S3, behind, dn, modify, people, writes
-from live_mesh import REPLICA, Mesh
+from live_installed import REPLICA
+from live_mesh import Mesh
 
 pytestmark = pytest.mark.live
 

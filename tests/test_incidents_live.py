@@ -21,7 +21,8 @@ from live_bench import (
     wait_for,
 )
 from live_faults import TO_S3, behind, dn, modify, people, writes
-from live_mesh import Mesh, until
+from live_installed import until
+from live_mesh import Mesh
 
 pytestmark = pytest.mark.live
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from live_bench import Bench, chosen, refused
 from live_faults import TO_S3, behind, dn, modify, people, writes
-from live_mesh import MANAGER_PASSWORD, REPLICA, Mesh
+from live_installed import MANAGER_PASSWORD, REPLICA
+from live_mesh import Mesh
 
 from workbench import Case
 from workbench.repairs.reaching import REPLICATION_PASSWORD

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from conftest import need
-from live_mesh import LMDB, Installed, Mesh, absent, current, person
+from live_installed import LMDB, Installed, absent, current
+from live_mesh import Mesh, person
 
 from workbench.cli import main
 from workbench.collected.files import inspect_file
