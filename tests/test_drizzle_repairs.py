@@ -406,7 +406,7 @@ def test_what_only_the_replica_has_is_not_thrown_away(tmp_path: Path) -> None:
     own = record(insert(message(77), "s.t", COLUMNS, [[b"77", b"own"]]))
     made = plan(case_of(tmp_path, {"source": streams()["source"], "replica": other[:-LAST] + own + other[-LAST:]}))
     assert not made.steps and made.unmended == 1
-    assert "1 changes are thrown away unsaved" in courses(made)["provision"]
+    assert "throws away 1 change unsaved" in courses(made)["provision"]
 
 
 LAST = len(record(insert(message(6), "s.t", COLUMNS, [[b"6", b"x"]])))

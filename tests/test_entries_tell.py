@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from entry_samples import answered, entry, logged, mesh
-from mesh_samples import case_of, changelog, csn
+from mesh_samples import SUFFIX, case_of, changelog, csn
 
 from workbench.diagnosing.change_story import story
 from workbench.diagnosing.diagnosis import diagnose
@@ -160,3 +160,42 @@ def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
         one["repair"] for finding in found["findings"] for one in finding["fix"] if finding["code"] == "PENDING_CHANGES"
     ]
     assert repairs and not any(one.startswith("mend first what keeps them from") for one in repairs)
+
+
+# --- a server that was killed has a change, and its log lost it: what its entries show can be written once more
+
+
+def kept_by_entries(*, added: bool = False) -> dict[str, str | bytes]:
+    """s2 answered LOST and was killed: its entries have it, its log does not, and the next change hides it from s1."""
+    step = f"{LOST[:16]}0002"
+    other = entry("uid=base18", 18, f"description;adcsn-{csn(50, 2)};vucsn-{csn(50, 2)}: x")
+    mine = entry("uid=base17", 17, f"description;adcsn-{step};vucsn-{step}: new")
+    theirs = entry("uid=base17", 17, f"description;adcsn-{csn(2, 1)};vucsn-{csn(2, 1)}: old")
+    access = answered(5, "uid=base18", csn(5, 2)) + answered(10, "uid=base17", LOST)
+    if added:
+        mine = entry("uid=base17", 17).replace(csn(1, 1), LOST)
+        access = access.replace(f'MOD dn="uid=base17,{SUFFIX}"', f'ADD dn="uid=base17,{SUFFIX}"').replace(
+            "tag=103", "tag=105"
+        )
+    log = logged(csn(50, 2), 18, "uid=base18", "replace: description\ndescription: x\n-\n")
+    return mesh(
+        {"r1": (1, 1), "r2": (5, 50)},
+        {"s1": [*([] if added else [theirs]), other], "s2": [mine, other]},
+        {"s1": log, "s2": log},
+        s2_access_log=access,
+        s1_access_log=answered(5, "uid=base18", csn(5, 2), True) + answered(51, "uid=base18", csn(50, 2), True),
+    )
+
+
+def test_a_change_that_only_entries_keep_is_written_once_more_from_them(tmp_path: Path) -> None:
+    case = case_of(tmp_path, kept_by_entries())
+    assert [(row["server"], row["position"], row["held_by"]) for row in diagnose(case)["missing"]] == [("s1", LOST, [])]
+    planned = plan(case)
+    (step,) = planned.steps
+    assert (step.repair, step.server, planned.unmended) == ("rewrite", "s2", 0)
+    assert step.sends == f"dn: uid=base17,{SUFFIX}\nchangetype: modify\nreplace: description\ndescription: new\n-\n"
+
+
+def test_an_addition_that_only_entries_keep_can_be_made_anew_from_them(tmp_path: Path) -> None:
+    planned = plan(case_of(tmp_path, kept_by_entries(added=True)))
+    assert {"initialise-from-s2", "recreate"} == {one.way for one in planned.courses if one.proven}

@@ -315,7 +315,7 @@ def test_an_origin_without_a_server_goes_by_itself_and_whoever_lacks_its_changes
     assert [one["pending"] for one in found.before] == [0, 1], "an origin that is stale is supplied no more"
     found = plan(case_of(tmp_path / "only", further, lacks), only=["STALE_ORIGIN"])
     (course,) = (one for one in found.courses if one.way == "wait-for-purge")
-    assert "1 changes are missing afterwards that were not, on B" in course.refused
+    assert "lacks 1 change afterwards that it did not lack, on B" in course.refused
 
 
 def test_a_server_that_refreshes_itself_needs_no_plan_and_what_it_throws_away_is_told(tmp_path: Path) -> None:

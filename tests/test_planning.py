@@ -23,7 +23,7 @@ from slow_mending import Slow, Tie, World
 from workbench import Case, Problem
 from workbench.cli import main
 from workbench.diagnosing.diagnosis import situation_of
-from workbench.model import Finding
+from workbench.model import Finding, counted
 from workbench.repairs import planning
 from workbench.repairs.bundles import write_bundle
 from workbench.repairs.left_over import Taken, not_mended
@@ -54,7 +54,7 @@ def test_a_plan_done_on_its_model_keeps_its_promise_and_a_step_left_out_does_not
     idle = Rehearsal(plan, models(planning, name))
     rows = [row for row in plan.promise if row["suffix"] == last.suffix]
     assert idle.shortfall(last, {}) == [
-        f"{row['server']} still lacks {row['count']:,} of {row['count']:,} changes of origin {row['origin']}"
+        f"{row['server']} still lacks {row['count']:,} of {counted(row['count'])} of origin {row['origin']}"
         for row in rows
     ]
 
@@ -124,10 +124,10 @@ GIVE = {"do": "initialise", "source": "s1", "server": "s2"}
 @pytest.mark.parametrize(
     ("effects", "why"),
     [
-        ([GIVE], "1 changes are thrown away unsaved"),
+        ([GIVE], "throws away 1 change unsaved"),
         ([{"do": "write", "server": "s1"}], "nothing of what is lacking arrives"),
-        ([{"do": "rewrite", "server": "s1", "lots": [0], "entry": "x"}, {"do": "forget", "origin": "2"}], "missing afterwards"),
-        ([{"do": "initialise", "source": "s2", "server": "s1"}], "1 changes are thrown away unsaved"),
+        ([{"do": "rewrite", "server": "s1", "lots": [0], "entry": "x"}, {"do": "forget", "origin": "2"}], "did not lack"),
+        ([{"do": "initialise", "source": "s2", "server": "s1"}], "throws away 1 change unsaved"),
     ],
 )  # fmt: skip
 def test_a_way_that_does_not_keep_its_promise_is_never_called_proven(effects: list[dict[str, Any]], why: str) -> None:

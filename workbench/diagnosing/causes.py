@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from workbench.diagnosing.thrown_away import CHANGES_THROWN_AWAY, named_in
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def name_causes(situation: Situation) -> None:
             row["reasons"] = [f"{one.code}: {one.because}" for one in fitting] or [
                 "no candidate makes the server lack it"
             ]
+    gone = named_in(situation.thrown_away)
+    for row in situation.verdicts.missing:
+        if (row["suffix"], row["position"]) in gone:
+            row["cause"] = CHANGES_THROWN_AWAY
+            row["reasons"] = ["no collected server holds it, and the data of the server that made it were replaced"]
 
 
 def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> Loss:

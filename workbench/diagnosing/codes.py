@@ -36,6 +36,10 @@ GENERAL: Mapping[str, Code] = {
         (INFO, WARNING, ERROR),
     ),
     "MISSED_CHANGE": Code("the vector covers changes that the server does not have", (WARNING, ERROR)),
+    "CHANGES_THROWN_AWAY": Code(
+        "no collected server holds these changes any more: the data of the server that made them were replaced",
+        (ERROR,),
+    ),
     "STRANDED_CHANGE": Code("a server holds own changes that no session will deliver", (WARNING, ERROR)),
     "REINIT_REQUIRED": Code("no server can bring this consumer up to date from a log", (WARNING, ERROR)),
     "PENDING_CHANGES": Code(

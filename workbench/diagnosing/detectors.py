@@ -21,6 +21,7 @@ from workbench.diagnosing.differing_entries import entries_differ
 from workbench.diagnosing.failing_links import link_failing
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
+from workbench.diagnosing.thrown_away import changes_thrown_away
 from workbench.fleet.topology import Replica, Row, Topology
 from workbench.model import (
     GENERATION,
@@ -248,7 +249,7 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
         for origin, rows in sorted(claimed.items()):
             servers = sorted({row["server"] for row in rows})
             changes = sum(one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log)
-            left = "" if shown.pulling else f"; {changes:,} changes of it are left in a log"
+            left = "" if shown.pulling else f"; {counted(changes)} of it are left in a log"
             yield Finding(
                 "DEAD_ORIGIN",
                 "info" if shown.pulling else "warning",
@@ -424,7 +425,7 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "STALLED_BUT_GREEN",
                 "warning",
-                f"the link {row['link']} calls itself well, and {row['consumer']} still lacks {waiting:,} changes that "
+                f"the link {row['link']} calls itself well, and {row['consumer']} still lacks {counted(waiting)} that "
                 f"{row['supplier']} can send: {since}",
                 server=row["consumer"],
                 link=row["link"],
@@ -527,6 +528,7 @@ DETECTORS: Detectors = {
     ROLLBACK: (losses.rolled_back, losses.own_changes_hidden),
     HOLES: (
         losses.missed_change,
+        changes_thrown_away,
         entries_differ,
         losses.stranded_change,
         losses.vector_ahead_of_log,

@@ -33,7 +33,7 @@ from workbench.engine.reading import read_part
 from workbench.fleet.history import moment_of
 from workbench.fleet.timeline import Timeline
 from workbench.fleet.topology import VECTOR, Link, Replica, Topology, not_collected, topology
-from workbench.model import SEVERITIES, Finding, Problem
+from workbench.model import SEVERITIES, Finding, Problem, counted
 from workbench.rules.sending import ANCHOR_NOT_FOUND, NOTHING, SEND, Bound, Log, Plan, Rules, Talk, plan
 
 if TYPE_CHECKING:
@@ -289,13 +289,15 @@ def _decided(shown: Topology, rules: Rules, pair: Pair, logs: Mapping[str, Log])
         return row
     not_read = supplier.log.rejected if supplier.log else 0
     if planned.decision == ANCHOR_NOT_FOUND and (not_read or (supplier.log is None and supplier.keeps_log)):
-        what = f"{not_read:,} records of its log could not be read" if not_read else "its log was not collected"
+        what = (
+            f"{counted(not_read, 'record')} of its log could not be read" if not_read else "its log was not collected"
+        )
         return {**row, "decision": UNKNOWN, "reasons": [_reason(UNKNOWN, f"{what}: is the anchor there?")]}
     if not supplier.keeps_log:
         row["reasons"].append(_reason(NO_LOG, "it keeps no log: it supplies nobody"))
     if not_read:
         row["reasons"].append(
-            _reason(NOT_WHOLE, f"{not_read:,} records of its log could not be read: not counted here")
+            _reason(NOT_WHOLE, f"{counted(not_read, 'record')} of its log could not be read: not counted here")
         )
     row["anchor_included"] = planned.included
     if planned.decision == ANCHOR_NOT_FOUND and planned.anchor:

@@ -33,7 +33,7 @@ def diagnosis_text(system: System, found: Row, matrix: bool = True) -> str:
     title = f"{system.title}, snapshot {one_cell(labels[-1])}" + (
         f" (the last of {len(labels)})" if len(labels) > 1 else ""
     )
-    several = len({one["suffix"] for one in found["servers"]}) > 1
+    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
     parts = [title, headline(found), findings_text(found["findings"], several), _changes(found, several)]
     parts += [streams_text(found), tiers_text(found)]
     if found["trees"]:

@@ -10,6 +10,7 @@ from workbench.diagnosing.ways import COVERED, IN_LOG, MADE, ONLY_HOLDER, UNKNOW
 from workbench.engine.sightings import Sighting
 from workbench.fleet.history import DIFFER, Known
 from workbench.fleet.timeline import OWN_TIME, SNAPSHOT
+from workbench.model import counted
 from workbench.plain import aligned, one_cell
 
 _SHOWN = 40
@@ -43,7 +44,7 @@ def _known(one: Known) -> list[str]:
     elif one.at_least:
         lines.append("    nothing tells whether it had more")
     if one.changes:
-        lines.append(f"    between the two lie {one.changes:,} changes")
+        lines.append(f"    between the two lie {counted(one.changes)}")
     return lines
 
 
@@ -94,7 +95,7 @@ def disagreement_text(rows: Sequence[Row]) -> str:
     differing = [row for row in rows if row["state"] == DIFFER]
     for row in differing:
         behind = row["other"] if row["ahead"] == row["server"] else row["server"]
-        count = "" if row["changes"] is None else f" by {row['changes']:,} changes"
+        count = "" if row["changes"] is None else f" by {counted(row['changes'])}"
         agreed = f"; they agreed last at {time_text(row['agreed'])}" if row["agreed"] else ""
         lines.append(
             f"{row['server']} and {row['other']} differ on origin {row['origin']} since {time_text(row['since'])}: "

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
+from workbench.diagnosing.thrown_away import is_thrown_away
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -135,7 +136,7 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
     logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
     for key, rows in _by_key(logged).items():
         server, suffix, origin = key
-        if origins.get((server, suffix)) != origin:
+        if origins.get((server, suffix)) != origin or is_thrown_away(situation, rows):
             continue
         yield Finding(
             "OWN_CHANGES_HIDDEN",
@@ -186,6 +187,9 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             what, mend, never, beware = _missed_of_copy(situation, server, where)
         elif situation.topology.system.streaming:
             what, mend, never, beware = _missed_of_stream(situation, server, where)
+        elif is_thrown_away(situation, rows):
+            what, mend, never, beware = _missed_by_all(situation, rows, server)
+            by_hand = ""
         else:
             what, mend, never, beware = _missed_of_vector(situation, rows, server, where)
         yield Finding(
@@ -195,6 +199,17 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(step(mend, never, by_hand or beware),),
         )
+
+
+def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:
+    """The same of changes that went with the old data of their maker."""
+    (maker,) = {one.maker.server for one in situation.thrown_away if one.changes[0]["origin"] == rows[0]["origin"]}
+    return (
+        "its vector covers them",
+        f"do what CHANGES_THROWN_AWAY of {maker} says",
+        "no session and no initialisation brings what no server holds",
+        f"the data of {maker}, which made them, were replaced since",
+    )
 
 
 def _missed_of_vector(

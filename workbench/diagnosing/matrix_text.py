@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.diagnosis import NO_LOG, NOT_WHOLE
-from workbench.model import System
+from workbench.model import System, counted
 from workbench.plain import aligned, one_cell
 from workbench.rules.entries import ALL_SEEN, TURNED_DOWN
 from workbench.rules.link_failures import REASONS
@@ -146,7 +146,7 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
             for outcome, count in row["counts"].items()
             if outcome not in DELIVERED
         )
-        yield f"{pair}: sends {_sent(row):,} changes {start} {at(row['anchor'])}" + (
+        yield f"{pair}: sends {counted(_sent(row))} {start} {at(row['anchor'])}" + (
             f"; passes over {others}" if others else ""
         )
         for origin, found in row["to_send"].items():
@@ -176,4 +176,4 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
 def _in_short(other: Row) -> str:
     if other["decision"] != SEND:
         return str(other["decision"]).replace("_", " ")
-    return f"sends {_sent(other):,} changes from {other['anchor']}"
+    return f"sends {counted(_sent(other))} from {other['anchor']}"

@@ -20,6 +20,7 @@ _BY_POSITION = (
         "ROLLED_BACK",
         "OWN_CHANGES_HIDDEN",
         "MISSED_CHANGE",
+        "CHANGES_THROWN_AWAY",
         "STRANDED_CHANGE",
         "VECTOR_AHEAD_OF_LOG",
         "PENDING_CHANGES",

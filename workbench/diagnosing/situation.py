@@ -15,6 +15,7 @@ from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.collected.links import ASKS, address_in, not_deleted
 from workbench.diagnosing.floors import Floors, floors_of
+from workbench.diagnosing.thrown_away import ThrownAway, thrown_away
 from workbench.diagnosing.verdicts import Verdicts
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
@@ -45,6 +46,11 @@ class Situation:
     def floors(self) -> Floors:
         """What all servers have seen, and what each may forget; empty where servers keep logs."""
         return floors_of(self.case, self.topology, self.verdicts)
+
+    @cached_property
+    def thrown_away(self) -> list[ThrownAway]:
+        """Missing changes that no collected server holds, for the data of their maker were replaced."""
+        return thrown_away(self)
 
     def rows(
         self,

@@ -15,6 +15,7 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.collected.collecting import check_free
 from workbench.journal import write_together
+from workbench.model import counted
 from workbench.repairs.plan_text import file_of, plan_text, step_text, words_of
 from workbench.repairs.plans import ASKED_FOR, READ_THERE, SENT, Plan, Repairs, Step
 from workbench.systems import system_named
@@ -143,7 +144,7 @@ def _readme(plan: Plan) -> str:
     vectors = "\n".join(map(_claims, plan.servers))
     steps = "\n".join(f"{number}. {_comment(step.says)}" for number, step in enumerate(plan.steps, 1))
     promised = "\n".join(
-        f"    {printable(row['server'])}: {row['count']:,} changes of origin {row['origin']}, {row['first']} to {row['last']}"
+        f"    {printable(row['server'])}: {counted(row['count'])} of origin {row['origin']}, {row['first']} to {row['last']}"
         for row in plan.promise
     )
     repairs, system = _repairs(plan), system_named(plan.system)

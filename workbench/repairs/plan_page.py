@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.journal import Record, records_of
+from workbench.model import counted
 from workbench.repairs.plan_text import file_of, words_of
 from workbench.repairs.plans import ALL, Course, Plan, Step
 from workbench.repairs.standing import BEGINS, JOURNAL
@@ -111,7 +112,7 @@ def _shown(sent: str) -> str:
 def losses_of(plan: Plan, steps: Sequence[Step]) -> list[str]:
     """What these steps of the plan throw away or cannot take back, in sentences."""
     told = [
-        f"{one.way}: loses {one.lost:,} changes, of which {one.saved:,} are saved to a file first"
+        f"{one.way}: loses {counted(one.lost)}, of which {one.saved:,} are saved to a file first"
         for one in plan.courses
         if one.chosen and one.lost
     ]

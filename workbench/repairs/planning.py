@@ -118,6 +118,7 @@ class _Planned:
         self.told: list[Need] = []
         self.restored: set[tuple[str, str]] = set()
         self.passed_over: frozenset[Lack] = frozenset()
+        self.unjudged: frozenset[Lack] = frozenset()
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
@@ -140,6 +141,7 @@ class _Planned:
         view = self.view_of(suffix)
         model = view.model
         self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()))
+        self.unjudged = self._unjudged(model, suffix)
         self._on_the_way(model, suffix)
         self.passed_over = self._passed_over(model)
         passed: set[Need] = set()
@@ -153,7 +155,7 @@ class _Planned:
             if _bare(need) in passed:
                 self.unmended += 1
                 count = view.model.changes(need.lacks)
-                lacking = f"{count:,} changes stay lacking" if count else "it stays as it is"
+                lacking = f"{counted(count)} still lacking" if count else "it stays as it is"
                 self.open.append(f"{self._called(need)}: no proven way was found, {lacking}")
             elif not _wanted(need, only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
@@ -167,7 +169,7 @@ class _Planned:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
         if unknown := sum(one["suffix"] == suffix for one in self.situation.verdicts.unknown):
             self.open.append(
-                f"of {unknown:,} stretches nobody can say whether they are missing: the plan does not speak of them"
+                f"of {counted(unknown, 'stretch', 'stretches')} nobody can say what is missing: the plan does not speak of it"
             )
 
     def _left(self) -> tuple[str, ...]:
@@ -187,12 +189,14 @@ class _Planned:
         whole, done = achieved(model, effects)
         if whole.unsaid:
             count = model.changes(whole.unsaid)
-            raise Problem(f"the steps together would hide {count:,} changes", str(suffix), "plan for one need: --for")
+            raise Problem(f"the steps together would hide {counted(count)}", str(suffix), "plan for one need: --for")
         self.promise += changes_by_origin(model, whole.restored, suffix, self.system)
         single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         done.go_on()
+        open_ = self.unjudged & done.missing()
         for row in standing_of(done, suffix, model.gone()):
+            row["missing"] -= done.changes(lack for lack in open_ if lack.server == row["server"])
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             self.after.append(row)
 
@@ -213,6 +217,14 @@ class _Planned:
             row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
             row["pending"] = pending
         return rows
+
+    def _unjudged(self, model: Model, suffix: str | None) -> frozenset[Lack]:
+        """What the model takes for missing and the diagnosis leaves open: it is counted neither now nor afterwards."""
+        found = self.situation.verdicts
+        if not found.known or found.cut():
+            return frozenset()
+        told = {(one["server"], self.system.typed(one["position"])) for one in found.missing if one["suffix"] == suffix}
+        return frozenset(x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told)
 
     def _on_the_way(self, model: Model, suffix: str | None) -> None:
         """Say what needs no repair because links that run will bring it."""
@@ -335,7 +347,7 @@ class _Planned:
             if healed:
                 count = model.changes(healed)
                 self.open.append(
-                    f"{self._called(need)}: {count:,} changes need no repair, a later change brought the same"
+                    f"{self._called(need)}: {counted(count)} without need of repair, a later change brought the same"
                 )
         return view
 
@@ -557,16 +569,14 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
     left = need.lacks - result.restored
     thrown = gone - after.saved
     if thrown:
-        why = f"on the model {sum(changes[lot].changes for lot in thrown):,} changes are thrown away unsaved"
+        why = f"the model throws away {counted(sum(changes[lot].changes for lot in thrown))} unsaved"
     elif result.unsaid:
         who = ", ".join(sorted({lack.server for lack in result.unsaid}))
-        why = (
-            f"on the model {view.model.changes(result.unsaid):,} changes are missing afterwards that were not, on {who}"
-        )
+        why = f"the model lacks {counted(view.model.changes(result.unsaid))} afterwards that it did not lack, on {who}"
     elif need.lacks and left == need.lacks:
         why = "on the model nothing of what is lacking arrives by it"
     elif left & result.left:
-        why = f"on the model {view.model.changes(left & result.left):,} changes stay missing for good"
+        why = f"the model still lacks {counted(view.model.changes(left & result.left))}, for good"
     elif not draft.refused and (worse := made_worse(view.model, effects)):
         why = f"in one order of sessions {worse}"
     else:
@@ -584,4 +594,4 @@ def _why(chosen: Course, course: Course, draft: Draft, ways: Sequence[str]) -> s
             if chosen.lost
             else "it is the gentlest way that was proven"
         )
-    return f"it restores {chosen.restored:,} changes, {lost}, and is the gentlest way that does"
+    return f"it restores {counted(chosen.restored)}, {lost}, and is the gentlest way that does"

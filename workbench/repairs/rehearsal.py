@@ -18,7 +18,7 @@ from workbench.diagnosing.tier_rows import trees
 from workbench.engine.known import LOWEST, Known, Pair, Span
 from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
-from workbench.model import System
+from workbench.model import System, counted
 from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
 from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
 from workbench.rules.pulled import PullModel
@@ -465,7 +465,7 @@ class Rehearsal:
         if step.key != mine[-1].key:
             return []
         return [
-            f"{row['server']} still lacks {lacks:,} of {row['count']:,} changes of origin {row['origin']}"
+            f"{row['server']} still lacks {lacks:,} of {counted(row['count'])} of origin {row['origin']}"
             for row in self._plan.promise
             if row["suffix"] == step.suffix and (lacks := row["count"] - self._came(row))
         ]

@@ -98,6 +98,9 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             items=(row["anchor"],),
             evidence=(_pair_shown(row), *told.kept, *([{"failures": told.failures}] if told.failures else [])),
             fix=_repairs(row, others),
+            root=""
+            if moment or others
+            else f"{row['supplier']} can send nothing to {row['consumer']}: the record to begin at {_why(row)} its changelog",
         )
 
 
@@ -114,8 +117,12 @@ def _still_lost(situation: Situation, row: Row) -> bool:
     return talk.start.decision == ANCHOR_NOT_FOUND
 
 
+def _why(row: Row) -> str:
+    return "is missing in" if row["anchor_class"] == MISSING else "is no longer in"
+
+
 def _sentence(row: Row, told: _Lines, others: list[str]) -> str:
-    why = "is missing in" if row["anchor_class"] == MISSING else "is no longer in"
+    why = _why(row)
     assumed = " (assumed: the changelog does not say how far it was trimmed)" if row["anchor_class_assumed"] else ""
     logged = f"; its log shows the same failure {told.failures:,} times" if told.failures else ""
     way = f"; {', '.join(others)} can still serve {row['consumer']}" if others else ""

@@ -47,6 +47,7 @@ from workbench.systems.ds389.rules.link_reasons import (
     NO_TLS,
     NOTHING_LISTENS,
     REFUSED_SESSIONS,
+    TIMEOUT,
     Cause,
     cause_of,
     encrypted,
@@ -441,7 +442,7 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
         cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
         cause.code if cause.reason == REFUSED and one.refusals else None, bool(one.stopped), itself,
-        not encrypted(one.row.get("transport")),
+        not encrypted(one.row.get("transport")), cause.short == TIMEOUT,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

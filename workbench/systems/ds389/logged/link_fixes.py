@@ -38,6 +38,7 @@ class Agreement:
 
     meant       the address at which the agreement should reach its consumer, where that is another one
     down        the consumer did not answer when it was collected
+    silent      it takes connections, and does not answer in time
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
     refused     the result with which it refuses a change; None: it refuses none
@@ -60,6 +61,7 @@ class Agreement:
     stopped: bool = False
     itself: bool = False
     plain: bool = False
+    silent: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -206,6 +208,15 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
                 + (again if "--host" in words else ""),
             ),
             _again(link),
+        )
+    if link.silent:
+        return (
+            step(
+                f"see whether {link.consumer} hangs: its processor time, its disk, the end of its errors log; restart it if it "
+                "does, `dsctl INSTANCE restart` there",
+                "the supplier tries again by itself, at the latest every five minutes, and then delivers what waits",
+                f"{link.supplier} had no answer in time: a slow network, or a firewall that drops packets, looks the same",
+            ),
         )
     if link.down:
         return (

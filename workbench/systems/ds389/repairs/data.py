@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
+from workbench.model import counted
 from workbench.repairs.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
 from workbench.systems.ds389.native import (
@@ -108,7 +109,7 @@ class Rewrite:
             steps = _rewriting(view, server, need.server, found.values(), present)
             if steps is not None:
                 says = f"write the present values of {_entries(len(found))} once more on {server}"
-                load = f"{len(found):,} changes on every server"
+                load = f"{counted(len(found))} on every server"
                 yield Draft("rewrite", says, steps, load=load)
                 return
         if not any(present_on(view, server, found) for server in _writers(view, need)):
@@ -148,7 +149,7 @@ class Recreate:
                 f"delete {_entries(len(anew))} on {server}, wait until no server has {_them(len(anew))}, and add "
                 f"{_them(len(anew))} again",
                 (*steps, *rewritten),
-                load=f"{2 * len(anew) + len(again):,} changes on every server",
+                load=f"{counted(2 * len(anew) + len(again))} on every server",
                 costs=f"no server has the {'entry' if len(anew) == 1 else 'entry in question'} between the two changes; on "
                 "every server new unique IDs; the operational attributes and the memberships of these entries are lost",
                 refused=_not_everywhere(view, server),
@@ -424,7 +425,7 @@ def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
             server=server,
             on=server,
             suffix=view.suffix,
-            says=f"{count:,} changes that only {server} holds are written to a file, for whoever decides about them.{lacks}",
+            says=f"{counted(count)} that only {server} holds are written to a file, for whoever decides about them.{lacks}",
             stands_on="no file of that name is there",
             expects="the file is there: once all servers are alike, send what of it is still right to a supplier (ldapmodify -f)",
             risk="none: nothing is written to a server",
@@ -538,7 +539,7 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         return Draft("clean-by-force" if force else "clean", says, refused="no server that makes changes was collected")
     if force:
         refused = (
-            f"{lacking:,} changes of it would be lost on servers that lack them"
+            f"{counted(lacking)} of it would be lost on servers that lack them"
             if lacking
             else "the clean without force is enough"
         )

@@ -26,6 +26,10 @@ _SHORTENED = re.compile(r"\.\.\. \[\d+ (?:characters|bytes), sha256 [0-9a-f]{16}
 _RENAME = {"deleteoldrdn: true": "deleteoldrdn: 1", "deleteoldrdn: false": "deleteoldrdn: 0"}
 
 
+_ONE_CHANGE = 16
+"""Characters of a CSN that tell one change from another; the last four count its steps."""
+
+
 @dataclass
 class Missed:
     """One entry of which a server missed changes.
@@ -43,7 +47,7 @@ class Missed:
 
 
 def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None:
-    """The missing changes by entry; None if no log tells what they did, or if they are too many to be looked at."""
+    """The missing changes by entry; None if neither a log nor an entry tells what they did, or if they are too many."""
     model = view.model
     wanted = {model.lots[number].last: number for number in lots if model.lots[number].changes == 1}
     if not wanted or len(wanted) > MOST:
@@ -62,7 +66,42 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
             one.operations.add(row["operation"])
             one.attributes |= {name.lower(): name for name in modified(row["body"] or "")}
             one.numbers.append(wanted[row["position"]])
+    if len(seen) < len(wanted):
+        seen |= _shown_by_entries(view, {key: wanted[key] for key in wanted.keys() - seen}, found)
     return found if len(seen) == len(wanted) else None
+
+
+def _shown_by_entries(view: View, wanted: Mapping[str, int], found: dict[str, Missed]) -> set[str]:
+    """Add what entries show of changes that no log holds any more: a log that was lost in a crash, or trimmed. Which these are.
+
+    Of a modification they show the attributes that it still marks; others were changed later, by changes of their own.
+    """
+    situation, system = view.situation, view.situation.topology.system
+    told = {
+        system.typed(row["position"]): row["operation"]
+        for row in situation.verdicts.missing
+        if row["suffix"] == view.suffix and row["operation"]
+    }
+    rows: dict[str, list[dict[str, Any]]] = {}
+    begins = pa.array(sorted(key[:_ONE_CHANGE] for key in wanted), pa.string())
+    where = pc.utf8_slice_codeunits(pc.field("position"), 0, _ONE_CHANGE).isin(begins) & pc.field("entry").is_valid()
+    columns = ["position", "target", "entry", "attribute", "state"]
+    for batch in situation.rows("entry_states", columns, where, snapshot=situation.topology.snapshot):
+        for row in batch.to_pylist():
+            rows.setdefault(system.change_of(row["position"]), []).append(row)
+    shown = set()
+    for position, mine in sorted(rows.items()):
+        entries, names = {row["entry"] for row in mine}, {row["attribute"] for row in mine if row["attribute"]}
+        operation = told.get(position)
+        if operation not in ("add", "modify") or len(entries) > 1 or any(row["state"] == "tombstone" for row in mine):
+            continue
+        (entry,) = entries
+        one = found.setdefault(entry, Missed(entry, mine[0]["target"]))
+        one.operations.add(operation)
+        one.attributes |= {name.lower(): name for name in names if operation == "modify"}
+        one.numbers.append(wanted[position])
+        shown.add(position)
+    return shown
 
 
 @dataclass

@@ -44,6 +44,9 @@ BROKEN = "connection broke"
 NO_TLS = "no TLS at the consumer"
 """In a few words: where an old connection was found broken, and where the consumer has no encryption at all."""
 
+TIMEOUT = "timeout"
+"""The same where the consumer, or the way to it, lets the supplier wait."""
+
 NOTHING_LISTENS = frozenset({107, 111})
 """Network errors of an attempt to connect to a port that nothing listens at, as the errors log of the supplier names them."""
 
@@ -69,7 +72,7 @@ _SESSION: Mapping[int, tuple[str, str, str]] = {
     14: (BACKING_OFF, "the supplier waits before it tries again", "backing off"),
     15: (UNKNOWN, "the changelog of the supplier cannot be read", "changelog not readable"),
     16: (BACKING_OFF, "the consumer ended the session, or the connection broke", "session broken off"),
-    17: (UNREACHABLE, "the consumer did not answer in time", "timeout"),
+    17: (UNREACHABLE, "the consumer did not answer in time", TIMEOUT),
     18: (BACKING_OFF, "the last session broke off", "session broken off"),
 }
 """The supplier's own codes of an attempt that reached the consumer."""

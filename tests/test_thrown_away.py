@@ -1,0 +1,74 @@
+"""Changes that went with the old data of their maker: said once, with who threw them away, and no way that could bring them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import findings, of, zulu
+from entry_samples import answered
+from mesh_samples import agreement, changelog, claims, csn, elements, replica
+
+LOST = [csn(second, 1) for second in (10, 11)]
+LATER = csn(40, 1)
+
+
+def folder(began: int | None, *, there: bool = False, third: bool = False) -> dict[str, Any]:
+    """s1 made the lost changes, was initialised from s2 in that second, and made a later one, which s2 got.
+
+    `there`: s2 had got the lost ones. `third`: a server without any log but its vector.
+    """
+    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
+    initialised = (
+        f"nsds5replicaLastInitStart: {zulu(began)}\nnsds5replicaLastInitEnd: {zulu(began + 1)}\n" if began else ""
+    )
+    name = "uid=u,ou=people"
+    got = [*(LOST if there else []), LATER]
+    files = {
+        "s1.replica.ldif": replica(1, ruv),
+        "s1.changelog.ldif": changelog([LATER], marks=[csn(9, 1)]),
+        "s1.access.log": "".join(answered(second, name, csn(second, 1)) for second in (5, 10, 11, 40)),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(2, ruv),
+        "s2.changelog.ldif": changelog([*(csn(second, 1) for second in (1, 5)), *got, *(csn(n, 2) for n in (1, 2))]),
+        "s2.access.log": "".join(
+            answered(second, name, position, replicated=True)
+            for second, position in [(6, csn(5, 1)), *((int(one[:8], 16) - 0x66000000 + 1, one) for one in got)]
+        ),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901).rstrip("\n") + f"\n{initialised}\n",
+    }
+    if third:
+        files["s3.replica.ldif"] = replica(3, ruv)
+    return files
+
+
+def test_what_an_initialisation_threw_away_is_said_with_who_did_it(tmp_path: Path) -> None:
+    found = findings(tmp_path, folder(20))
+    (one,) = of("CHANGES_THROWN_AWAY", found)
+    assert (one["server"], one["origin"], one["items"], one["severity"]) == ("s1", "1", LOST, "error")
+    assert "no collected server holds 2 changes of s1 any more" in one["summary"]
+    assert "s1 made them before s2 initialised it at 2024-" in one["summary"]
+    assert one["root"] == "no collected server holds 2 changes of s1 any more"
+    (missed,) = of("MISSED_CHANGE", found)
+    assert (missed["server"], missed["items"]) == ("s2", LOST)
+    assert [fix["repair"] for fix in missed["fix"]] == ["do what CHANGES_THROWN_AWAY of s1 says"]
+    assert "initialise" not in str(missed["fix"])
+
+
+@pytest.mark.parametrize(
+    ("about", "more"),
+    [
+        ("they were there before", {"began": 8}),
+        ("nothing was replaced", {"began": None}),
+        ("s2 has them", {"there": True}),
+    ],
+)
+def test_nothing_was_thrown_away_where(about: str, more: dict[str, Any], tmp_path: Path) -> None:
+    assert not of("CHANGES_THROWN_AWAY", findings(tmp_path, folder(**{"began": 20} | more))), about
+
+
+def test_a_server_of_which_nothing_is_known_may_have_them(tmp_path: Path) -> None:
+    found = findings(tmp_path, folder(20, third=True))
+    assert of("MISSED_CHANGE", found)
+    assert not of("CHANGES_THROWN_AWAY", found)

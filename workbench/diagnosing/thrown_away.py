@@ -1,0 +1,142 @@
+"""The finding CHANGES_THROWN_AWAY: changes that no collected server holds any more, for the data of their maker were replaced.
+
+a made changes while nobody fetched them, then b initialised a      the changes went with the old data of a
+a made another change                                               all vectors cover the earlier ones: nobody asks for them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.proofs import initialisations
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.rules.vectors import last
+from workbench.rules.verdicts import REPLACED, TOTAL, Reset
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
+
+Row = dict[str, Any]
+
+CHANGES_THROWN_AWAY = "CHANGES_THROWN_AWAY"
+
+
+@dataclass(frozen=True)
+class ThrownAway:
+    """Changes of one server that went with its old data.
+
+    maker    the server that made them
+    reset    what replaced its data afterwards
+    source   the server that its present data came from; None: not known
+    changes  one row of the missing changes for each of them, in the order of their positions
+    """
+
+    maker: Replica
+    reset: Reset
+    source: str | None
+    changes: Sequence[Row]
+
+
+def thrown_away(situation: Situation) -> list[ThrownAway]:
+    """What is missing on each server that covers it, and that its maker made before its data were replaced."""
+    found: list[ThrownAway] = []
+    for maker in situation.topology.replicas if not situation.topology.pulling else ():
+        resets = [
+            reset
+            for reset in situation.verdicts.resets.get((maker.server, maker.suffix), ())
+            if reset.kind in (TOTAL, REPLACED) and reset.sure
+        ]
+        if maker.origin is None or not resets:
+            continue
+        lacking: dict[str, set[str]] = {}
+        rows: dict[str, Row] = {}
+        for row in situation.verdicts.missing:
+            if (row["suffix"], row["origin"]) == (maker.suffix, maker.origin) and not row["held_by"]:
+                lacking.setdefault(row["position"], set()).add(row["server"])
+                rows.setdefault(row["position"], row)
+        of_reset: dict[Reset, list[Row]] = {}
+        for position in sorted(rows):
+            made = situation.topology.system.moment(position)
+            reset = next((one for one in resets if made and made < one.began), None)
+            if reset and _nowhere(situation, maker, position, lacking[position]):
+                of_reset.setdefault(reset, []).append(rows[position])
+        for reset, some in of_reset.items():
+            found.append(ThrownAway(maker, reset, _source(situation, maker, reset), some))
+    return found
+
+
+def is_thrown_away(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """True if no collected server holds any of these missing changes, for the data of their maker were replaced."""
+    gone = named_in(situation.thrown_away)
+    return all((row["suffix"], row["position"]) in gone for row in rows)
+
+
+def named_in(some: Iterable[ThrownAway]) -> set[tuple[str | None, str]]:
+    """Suffix and position of each of these changes."""
+    return {(row["suffix"], row["position"]) for one in some for row in one.changes}
+
+
+def _nowhere(situation: Situation, maker: Replica, position: str, lacking: set[str]) -> bool:
+    """True if each server lacks the change, or waits for it, but for its maker, whose data were replaced."""
+    system = situation.topology.system
+    key, origin = system.typed(position) or position, maker.origin or ""
+    return all(
+        one is maker or one.server in lacking or key > (last(one.seen(), origin) or "")
+        for one in situation.topology.replicas
+        if one.suffix == maker.suffix
+    )
+
+
+def _source(situation: Situation, maker: Replica, reset: Reset) -> str | None:
+    if reset.kind != TOTAL:
+        return None
+    told = [
+        (abs(began - reset.began), supplier)
+        for contents in situation.verdicts.contents
+        if maker in contents.alike.replicas
+        for supplier, began, ended in initialisations(contents.evidence, maker)
+        if began <= reset.ended and reset.began <= ended
+    ]
+    return min(told)[1] if told else None
+
+
+def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
+    """Changes that nothing brings back: no server holds them, and what their maker had was replaced."""
+    cut = "at least " if situation.verdicts.totals["missing"] > len(situation.verdicts.missing) else ""
+    for one in situation.thrown_away:
+        name, count = one.maker.server, len(one.changes)
+        them = "it" if count == 1 else "them"
+        yield Finding(
+            CHANGES_THROWN_AWAY,
+            "error",
+            f"no collected server holds {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
+            f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at {_time(one.reset.began)}",
+            server=name,
+            origin=one.maker.origin,
+            suffix=one.maker.suffix,
+            items=tuple(row["position"] for row in one.changes[:ITEMS_SHOWN]),
+            evidence=first_few({key: row[key] for key in ("position", "operation", "target")} for row in one.changes),
+            fix=(
+                step(
+                    f"make {'this change' if count == 1 else 'these changes'} again on any supplier; the list of missing changes "
+                    "names operation and entry of each",
+                    "no session and no initialisation brings what no server holds",
+                    f"no collected file has their values: ask whoever made {them}, or look into an older backup of {name}",
+                ),
+            ),
+            root=f"no collected server holds {cut}{counted(count)} of {name} any more",
+        )
+
+
+def _replaced(one: ThrownAway) -> str:
+    if one.reset.kind == REPLACED:
+        return "its data were replaced"
+    return f"{one.source} initialised it" if one.source else "it was initialised"
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
