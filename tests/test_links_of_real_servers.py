@@ -24,6 +24,7 @@ from test_link_failures import (
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.failing_links import failing_say
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.planning import plan
 
@@ -229,3 +230,24 @@ def test_a_consumer_that_requires_encryption_of_a_plain_agreement(tmp_path: Path
     said = " ".join(str(fix["repair"]) for fix in one["fix"])
     assert "--conn-protocol StartTLS to-s2" in said and "config replace nsslapd-require-secure-binds=off" in said
     assert "security certificate" not in said
+
+
+# --- a consumer that hangs: it takes connections, and says nothing
+
+_HANGS = "Error (-5) Problem connecting to replica - LDAP error: Timed out (connection error)"
+
+
+def test_a_consumer_that_hangs_is_not_told_to_be_started(tmp_path: Path) -> None:
+    (one,) = of("LINK_FAILING", findings(tmp_path, mesh(_HANGS)))
+    assert (one["reason"], "-5 (timeout)" in one["summary"]) == ("unreachable", True)
+    (fix,) = one["fix"]
+    assert fix["repair"].startswith("see whether s2 hangs") and "`dsctl INSTANCE restart` there" in fix["repair"]
+
+
+def test_links_of_one_name_are_told_apart_by_their_suffix() -> None:
+    def row(name: str, suffix: str) -> dict[str, str]:
+        return {"name": name, "suffix": suffix, "why": "timeout", "reason": "unreachable"}
+
+    both = [row("a-to-b", "o=one"), row("a-to-b", "o=two")]
+    assert failing_say(both) == "2 links fail: a-to-b of o=one, a-to-b of o=two (timeout)"
+    assert failing_say([row("a", "o=one"), row("b", "o=two")]) == "2 links fail: a, b (timeout)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -184,8 +185,11 @@ def failing_say(rows: Sequence[Row]) -> str:
     if len(rows) == 1:
         return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} ({rows[0]['why']})"
     by_why: dict[str, list[str]] = {}
+    names = Counter(row["name"] for row in rows)
     for row in rows[:_NAMED]:
-        by_why.setdefault(row["why"], []).append(row["name"])
+        # Agreements of several suffixes often have one name.
+        of = f" of {row['suffix']}" if names[row["name"]] > 1 and row["suffix"] else ""
+        by_why.setdefault(row["why"], []).append(f"{row['name']}{of}")
     named = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_why.items())
     more = f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
     return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{more}"

@@ -283,7 +283,7 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
 
 
 class _Marks:
-    """Conflicts of one server by kind: how many, the first entries of each, the first rows."""
+    """Conflicts of one server by kind: how many, the first entries of each by name, the first rows."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -298,8 +298,9 @@ class _Marks:
     def add(self, kind: str, entry: str | None, row: Row) -> None:
         """One more."""
         self.counts[kind] += 1
-        if entry and entry not in (known := self.entries.setdefault(kind, [])) and len(known) < _NAMED:
-            known.append(entry)
+        if entry and entry not in (known := self.entries.setdefault(kind, [])):
+            # The first by name, so that servers with the same conflicts say the same.
+            known[:] = sorted([*known, entry])[:_NAMED]
         if len(self.rows) < EVIDENCE_SHOWN:
             self.rows.append(row)
 
