@@ -310,7 +310,8 @@ def course(server: Lone, into: Path) -> tuple[float, float]:
 def test_whatever_ends_a_collection_the_server_is_as_before(
     server: Lone, tmp_path: Path, state: Path, how: signal.Signals
 ) -> None:
-    reads, whole = course(server, tmp_path / "whole")
+    # The quicker of two: the first one finds nothing in memory, and moments behind the end of a run show nothing.
+    reads, whole = min((course(server, tmp_path / f"whole{number}") for number in range(2)), key=lambda one: one[1])
     ended, mended = 0, 0
     for number in range(MOMENTS):
         process = collecting(server, tmp_path / f"now{number}")

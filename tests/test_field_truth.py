@@ -424,8 +424,18 @@ def test_what_is_overruled_is_only_numbered() -> None:
 
 def test_whoever_has_only_what_the_consumer_got_meanwhile_would_send_nothing() -> None:
     pairs = [
-        {"supplier": name, "consumer": "a", "link": "x", "link_enabled": True, "to_send": {"3": {"last": last}}}
+        {
+            "supplier": name,
+            "consumer": "a",
+            "link": "x",
+            "link_enabled": True,
+            "decision": "send",
+            "to_send": {"3": {"last": last}},
+        }
         for name, last in (("b", csn(5, 3)), ("c", csn(9, 3)))
     ]
     assert who_would_send(pairs, "a", "3") == ["b", "c"]
     assert who_would_send(pairs, "a", "3", csn(7, 3)) == ["c"]
+    # b was read before it got more, and says so by now.
+    assert who_would_send(pairs, "a", "3", csn(7, 3), {"b": csn(8, 3)}) == ["b", "c"]
+    assert who_would_send(pairs, "a", "3", csn(7, 3), {"b": csn(6, 3)}) == ["c"]

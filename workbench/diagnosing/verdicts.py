@@ -532,7 +532,7 @@ class _Suffix:
         name = server.replica.server
         for origin in self.judged:
             if told := waiting.of(server, origin):
-                told |= {"suppliers": who_would_send(self.pairs, name, origin, told["first"])}
+                told |= {"suppliers": who_would_send(self.pairs, name, origin, told["first"], waiting.moved(origin))}
                 self.found.pending.append({"server": name, "suffix": self.suffix, "origin": origin, **told})
 
     # --- held by one, delivered by nobody

@@ -16,27 +16,38 @@ from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import rows_at
 from workbench.fleet.topology import Replica, Topology
+from workbench.rules.sending import NOTHING, SEND
 from workbench.rules.verdicts import MOMENTS_APART
 from workbench.tables import Numbers
 
 Row = Mapping[str, Any]
 
+NOBODY: Mapping[str, str] = {}
+
 _READ = 10_000
 """Changes that wait of which each is read, where some of them may be none that a server takes from another one."""
 
 
-def who_would_send(pairs: Sequence[Row], consumer: str, origin: str, first: str = "") -> list[str]:
+def who_would_send(
+    pairs: Sequence[Row], consumer: str, origin: str, first: str = "", moved: Mapping[str, str] = NOBODY
+) -> list[str]:
     """Who would send changes of the origin to the server now: over links that run, if any link is known at all.
 
-    first: the first that the server waits for; what it got while others were read, nobody needs to send.
+    first  the first that the server waits for; what it got while others were read, nobody needs to send
+    moved  server -> up to where it has the origin by now, of those that got more since they were read
     """
     linked = any(row["link"] for row in pairs)
+
+    def has_some(row: Row) -> bool:
+        sent = row["to_send"].get(origin)
+        got = row["decision"] in (SEND, NOTHING) and moved.get(row["supplier"], "")
+        return bool((sent and sent["last"] >= first) or (got and got >= first))
+
     return sorted(
         row["supplier"]
         for row in pairs
         if row["consumer"] == consumer
-        and origin in row["to_send"]
-        and row["to_send"][origin]["last"] >= first
+        and has_some(row)
         and row.get("delivers", True)  # a consumer may refuse what it is sent
         and (not linked or (row["link"] and row["link_enabled"] is not False and not row.get("link_failing")))
     )
@@ -148,6 +159,11 @@ class Waiting:
         (holder,) = (one for one in self.holders if one.replica.server == server)
         (hi, lo), (below, _) = self._pair(holder.seen.get(origin, "")), self._waits_below(holder, origin)
         return ((some.hi > hi) | ((some.hi == hi) & (some.lo > lo))) & (some.hi < below)
+
+    def moved(self, origin: str) -> dict[str, str]:
+        """Server -> up to where it claimed the origin when it was read once more, of those that had more by then."""
+        later = ((one.replica.server, one.replica.later.get(origin)) for one in self.holders)
+        return {server: self.system.show(position) for server, position in later if position}
 
     def _waits_below(self, server: Holder, origin: str) -> Pair:
         """Up to where it can wait for changes: what it made since with its present data it has, though it was read before."""
