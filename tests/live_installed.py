@@ -60,6 +60,9 @@ suffix = {suffix}
 """
 
 
+_LENT = ("etc/dirsrv/slapd-{}", "var/lib/dirsrv/slapd-{}", "var/log/dirsrv/slapd-{}", "run/slapd-{}.socket")
+
+
 @dataclass(frozen=True)
 class Installed:
     """One installation of Directory Server: the folder of the system that it is part of, and where new instances keep data.
@@ -89,6 +92,16 @@ class Installed:
         """A command of the installation."""
         # In a session of its own, because a server that it starts must outlive it.
         return [*(["setsid", "--wait", "chroot", str(self.root)] if self.apart else []), *map(str, words)]
+
+    def lend(self, instance: str) -> None:
+        """Have an instance look like one of this machine, to whatever looks for instances there."""
+        for path in _LENT if self.apart else ():
+            Path("/", path.format(instance)).symlink_to(self.place(path.format(instance)))
+
+    def take_back(self, instance: str) -> None:
+        """Undo that."""
+        for path in _LENT if self.apart else ():
+            Path("/", path.format(instance)).unlink(missing_ok=True)
 
     def link_root(self) -> None:
         """Have the root's own path mean the same inside."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from conftest import ROOT, need
-from live_installed import DEFAULTS, SUFFIX, absent, current, free_ports, until
+from live_installed import BERKELEY, DEFAULTS, SUFFIX, absent, current, free_ports, until
 
 KINDS = ("bdb", "current", "mdb")
 REPLICA = r"cn=replica,cn=dc\3Dexample\2Cdc\3Dcom,cn=mapping tree,cn=config"
@@ -41,15 +41,6 @@ sample_entries = no
 create_suffix_entry = True
 suffix = {suffix}
 """
-_LINKED = ("etc/dirsrv/slapd-{}", "var/lib/dirsrv/slapd-{}", "var/log/dirsrv/slapd-{}", "run/slapd-{}.socket")
-
-
-def current_folder() -> Path:
-    """Where the current server is installed; a named skip where it was not built."""
-    at = current()
-    need(f"the current 389 Directory Server ({ROOT / '.ci' / 'current-ds389'} builds it)", at)
-    assert at is not None
-    return at.root
 
 
 class Lone:
@@ -58,7 +49,10 @@ class Lone:
     def __init__(self, folder: Path, kind: str) -> None:
         self.folder, self.kind = folder, kind
         self.instance = f"wb{os.getpid()}l{kind}"
-        self.root = current_folder() if kind == "current" else Path("/")
+        at = current() if kind == "current" else BERKELEY
+        need(f"the current 389 Directory Server ({ROOT / '.ci' / 'current-ds389'} builds it)", at)
+        assert at is not None
+        self.at, self.root = at, at.root
         self.port, self.secure_port = free_ports(2)
         self.exports = Path(f"/var/lib/dirsrv/slapd-{self.instance}/ldif")
         self.database = Path(f"/var/lib/dirsrv/slapd-{self.instance}/db")
@@ -80,9 +74,7 @@ class Lone:
         )
         self._tool("dscreate", "from-file", f"/tmp/{about.name}")
         about.unlink()
-        if self.root != Path("/"):
-            for path in _LINKED:
-                Path("/", path.format(self.instance)).symlink_to(self.root / path.format(self.instance))
+        self.at.lend(self.instance)
         self.start()
         self._tool(
             *("dsconf", self.instance, "replication", "enable", "--suffix", SUFFIX, "--role", "supplier"),
@@ -152,9 +144,7 @@ class Lone:
     def remove(self) -> None:
         """End the server and remove what is its own."""
         self.kill()
-        if self.root != Path("/"):
-            for path in _LINKED:
-                Path("/", path.format(self.instance)).unlink(missing_ok=True)
+        self.at.take_back(self.instance)
         for place in ("etc", "var/lib", "var/log", "run", "run/lock"):
             for left in (self.root / place / "dirsrv").glob(f"slapd-{self.instance}*"):
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)

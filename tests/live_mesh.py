@@ -150,6 +150,7 @@ class Mesh:
         python = self.at.place(program).read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!").split()
         self._tool(*python, "-c", OFTEN, program, "from-file", about, seconds=150)
         about.unlink()
+        self.at.lend(self.instance(name))
         self.modify_config(name, "nsslapd-accesslog-logbuffering", "off")
 
     def _enable(self, name: str) -> None:
@@ -203,6 +204,7 @@ class Mesh:
             shutil.rmtree(AUTHORITY, ignore_errors=True)
 
     def _remove(self, name: str) -> None:
+        self.at.take_back(self.instance(name))
         if self.configuration(name).exists():
             with suppress(AssertionError, subprocess.TimeoutExpired):
                 self._tool("dsctl", self.instance(name), "remove", "--do-it")
@@ -345,6 +347,10 @@ class Mesh:
             self._forget(name)
             self._tool("ns-slapd", "-D", self.configuration(name), "-i", self._pid_file(name))
         until(f"{name} answers", lambda: self._answers(name))
+        for feed in self.feeds if self.at.apart else ():
+            if feed[0] == name:
+                # 3.1.2 was seen to read the passwords of its agreements wrongly at a start: 49, until they are set again.
+                self.modify(name, self._agreement(*feed), "nsDS5ReplicaCredentials", MANAGER_PASSWORD)
 
     def kill(self, name: str) -> None:
         """End a server at once, as a crash does."""

@@ -15,8 +15,6 @@ from live_installed import BERKELEY, absent, current
 from live_mesh import Mesh
 from live_writers import writing
 
-from workbench.systems.ds389.live import instances, reached
-
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 ROLES = {"a": "supplier", "b": "supplier", "c": "supplier", "h": "hub", "r": "consumer"}
@@ -27,15 +25,12 @@ COLLECTIONS = 20
 
 @pytest.mark.parametrize("version", ["2.3", "3.1"])
 def test_nothing_is_missing_and_nothing_is_wrong(
-    version: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    version: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     need(f"389 Directory Server and root (there is no {absent()})", not absent())
     at = BERKELEY if version == "2.3" else current()
     need("Debian 13's Directory Server in a folder of its own (.ci/current-ds389 builds it)", at)
     assert at is not None
-    if at.apart:
-        find = instances.instance_named
-        monkeypatch.setattr(reached, "instance_named", lambda name, *_: find(name, at.place("/etc/dirsrv")))
     mesh = Mesh(tmp_path_factory.mktemp(f"w{version[0]}"), ROLES, FEEDS, at=at)
     try:
         mesh.build()

@@ -15,7 +15,6 @@ from live_mesh import Mesh, person
 
 from workbench.cli import main
 from workbench.collected.files import inspect_file
-from workbench.systems.ds389.live import instances, reached
 
 pytestmark = pytest.mark.live
 
@@ -43,14 +42,6 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mesh]:
     yield from built(tmp_path_factory.mktemp("newer"), ROLES, FEEDS, at)
 
 
-@pytest.fixture
-def its_instances(newer: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`collect` looks for instances where the newer installation has them."""
-    folder = newer.at.place("/etc/dirsrv")
-    find = instances.instance_named
-    monkeypatch.setattr(reached, "instance_named", lambda name, *_: find(name, folder))
-
-
 def diagnosed(folder: Path, tmp_path: Path) -> tuple[int, dict[str, Any]]:
     """The exit code of `workbench diagnose`, and what it found."""
     out = tmp_path / "found.json"
@@ -69,7 +60,6 @@ def write_some(mesh: Mesh, label: str) -> None:
         mesh.write(name, f"dn: uid={label}-{name}-1,ou=people,dc=example,dc=com\nchangetype: delete\n")
 
 
-@pytest.mark.usefixtures("its_instances")
 def test_a_healthy_mesh_of_the_newer_version_misses_nothing(newer: Mesh, tmp_path: Path) -> None:
     assert "/3." in newer.read("s1", "", ["vendorVersion"])["vendorVersion"][0]
     write_some(newer, "text")
@@ -80,7 +70,6 @@ def test_a_healthy_mesh_of_the_newer_version_misses_nothing(newer: Mesh, tmp_pat
     assert code == 0
 
 
-@pytest.mark.usefixtures("its_instances")
 def test_an_access_log_that_changes_its_form_in_the_middle_is_read_whole(newer: Mesh, tmp_path: Path) -> None:
     write_some(newer, "before")
     for name in newer.roles:
