@@ -223,8 +223,11 @@ def test_a_folder_that_was_packed_after_it_was_collected_loads(pack: str, tmp_pa
 
 def test_a_log_that_went_silent_says_from_when_on_it_tells_again() -> None:
     off = f'{STAMP} conn=9 op=1 MOD dn="cn=config"'
+    meanwhile = NEW_RESULT.replace("14:42:07", "14:42:08")  # of another thread, before the change takes effect
     later = NEW_RESULT.replace("14:42:07", "14:50:00") + f" csn={CSN}"
     for size in (1 << 20, 20):
-        _, parsed = read(ACCESS_LOG, f"{OPEN}\n{off}\n{later}\n", size)
-        assert parsed.facts["silent_until"] == ["2026-11-20T14:50:00.217971Z"]
-    assert "silent_until" not in read(ACCESS_LOG, f"{OPEN}\n{later}\n")[1].facts
+        _, parsed = read(ACCESS_LOG, f"{OPEN}\n{off}\n{meanwhile}\n{later}\n", size)
+        spans = [one.split("/") for one in parsed.facts["silent"]]
+        assert {since for since, _ in spans} == {spans[0][0]}
+        assert max(until for _, until in spans) == "2026-11-20T14:50:00.217971Z"
+    assert "silent" not in read(ACCESS_LOG, f"{OPEN}\n{later}\n")[1].facts

@@ -370,7 +370,10 @@ class Proofs:
 
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
         lacking = np.zeros(len(some), bool)
-        resumed = [datetime.fromisoformat(at).astimezone(UTC) for at in one.facts.get("silent_until", ())]
+        silent = [
+            tuple(datetime.fromisoformat(end).astimezone(UTC) for end in span.split("/"))
+            for span in one.facts.get("silent", ())
+        ]
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
         named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
@@ -402,7 +405,7 @@ class Proofs:
                 # A clock that is ahead makes positions of a later time than the change was made.
                 ahead = max(timedelta(0), made - at)
                 # After a change of settings the log may have been off, or of a form that tells nothing, until it went on.
-                whole = max([began, *(end for end in resumed if end <= at)])
+                whole = max([began, *(until for since, until in silent if since <= at)])
                 covered = some.hi[mine] >= self.system.instant(whole + ahead + timedelta(seconds=1))
                 lacking[mine[(after == number) & covered]] = True
         return lacking

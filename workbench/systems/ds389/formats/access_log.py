@@ -75,7 +75,7 @@ class AccessLogReader:
         self._objects = Objects()
         self._room = Room()
         self._internal: dict[str, tuple[str, str | None]] = {}
-        self._changed = False
+        self._changed: list[int] = []
 
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
@@ -90,21 +90,27 @@ class AccessLogReader:
         self._acknowledged.judge(batch, times)
         applied, facts = self._connections.settle(batch, piece.ended)
         self._acknowledged.seen(facts["by_origin"])
-        if silent := self._silent_until(sorted([*batch.settings, *_settings(lines)]), times):
-            facts = {**facts, "silent_until": silent}
+        if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
+            facts = {**facts, "silent": silent}
         tables = {"applied": applied} if applied.num_rows else {}
         return Parsed(len(lines), lines.rejects, tables, {**facts, **time_facts(times)})
 
-    def _silent_until(self, changed: list[int], times: Column) -> list[str]:
-        """When the log went on after each change of the server's settings: what was done in between may be in no line."""
+    def _silent(self, changed: list[int], times: Column) -> list[str]:
+        """From each change of the server's settings to where the log went on: what was done in between may be in no line.
+
+        Not to the next line: other threads go on writing until a change takes effect.
+        """
         known = np.sort(times[times != NO_TIME])
-        ends = [int(known[0])] if self._changed and len(known) else []
-        self._changed = self._changed and not len(known)
-        for at in changed:
-            after = known[np.searchsorted(known, at, "right") :]
-            self._changed |= not len(after)
-            ends += [int(after[0])] if len(after) else []
-        return [time_facts(np.array([end]))["time"]["min"] for end in ends]
+        found, still = [(at, at + _TAKES_EFFECT) for at in changed], []
+        for at in [*self._changed, *changed]:
+            after = known[np.searchsorted(known, at + _TAKES_EFFECT) :]
+            if len(after):
+                found.append((at, int(after[0])))
+            else:
+                still.append(at)
+        self._changed = still
+        spans = (time_facts(np.array(ends))["time"] for ends in found)
+        return [f"{span['min']}/{span['max']}" for span in spans]
 
     def _read_text(self, lines: Lines) -> tuple[Batch, Column]:
         if lines.unfinished and lines.usable[-1] and _misleads(lines.raw(len(lines) - 1)):
@@ -247,6 +253,9 @@ class AccessLogReader:
         batch.digits = nibbles(batch.csn)
         return batch, np.array(times, np.int64)
 
+
+_TAKES_EFFECT = 2_000_000
+"""Microseconds: until a change of the settings takes effect, other threads go on writing lines."""
 
 _SETTING = b' MOD dn="cn=config"'
 
