@@ -165,12 +165,15 @@ def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
 # --- a server that was killed has a change, and its log lost it: what its entries show can be written once more
 
 
-def kept_by_entries(*, added: bool = False) -> dict[str, str | bytes]:
-    """s2 answered LOST and was killed: its entries have it, its log does not, and the next change hides it from s1."""
+def kept_by_entries(*, added: bool = False, removed: str = "") -> dict[str, str | bytes]:
+    """s2 answered LOST and was killed: its entries have it, its log does not, and the next change hides it from s1.
+
+    removed  a line of s1's entry that the change took away, without a trace
+    """
     step = f"{LOST[:16]}0002"
     other = entry("uid=base18", 18, f"description;adcsn-{csn(50, 2)};vucsn-{csn(50, 2)}: x")
     mine = entry("uid=base17", 17, f"description;adcsn-{step};vucsn-{step}: new")
-    theirs = entry("uid=base17", 17, f"description;adcsn-{csn(2, 1)};vucsn-{csn(2, 1)}: old")
+    theirs = entry("uid=base17", 17, f"description;adcsn-{csn(2, 1)};vucsn-{csn(2, 1)}: old", *filter(None, [removed]))
     access = answered(5, "uid=base18", csn(5, 2)) + answered(10, "uid=base17", LOST)
     if added:
         mine = entry("uid=base17", 17).replace(csn(1, 1), LOST)
@@ -194,6 +197,11 @@ def test_a_change_that_only_entries_keep_is_written_once_more_from_them(tmp_path
     (step,) = planned.steps
     assert (step.repair, step.server, planned.unmended) == ("rewrite", "s2", 0)
     assert step.sends == f"dn: uid=base17,{SUFFIX}\nchangetype: modify\nreplace: description\ndescription: new\n-\n"
+
+
+def test_what_it_removed_is_removed_too(tmp_path: Path) -> None:
+    (step,) = plan(case_of(tmp_path, kept_by_entries(removed="mail: old@example.com"))).steps
+    assert step.sends.count("replace: ") == 2 and "replace: mail\n-\n" in step.sends
 
 
 def test_an_addition_that_only_entries_keep_can_be_made_anew_from_them(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import BEGAN, Finding, findings, of, plain_line, stamp
+from detector_samples import BEGAN, Finding, findings, of, plain_line, stamp, with_status, zulu
 from mesh_samples import (
     SUFFIX,
+    agreement,
     case_of,
     changelog,
     claims,
@@ -217,6 +218,19 @@ def test_under_an_origin_of_two_servers_nothing_is_counted_by_position(tmp_path:
     counted = [each["code"] for each in found["findings"] if each["severity"] == "error" and not each["overruled_by"]]
     assert counted == ["DUPLICATE_ORIGIN"]
     assert headline(found).startswith("Servers s1 and s3 make changes as one origin, 1:")
+
+
+def test_a_plan_that_leaves_the_decision_names_the_links_that_fail(tmp_path: Path) -> None:
+    """To fill s3 from s2, as a choice says, would go over one of them."""
+    files = used_twice()
+    said = "Error (49) Problem connecting to replica - LDAP error: Invalid credentials (connection error)"
+    told = f"nsds5replicaLastUpdateStart: {zulu(9)}\nnsds5replicaLastUpdateEnd: {zulu(9)}\nnsds5replicaLastUpdateStatus: {said}\n"
+    files["s2.agreements.ldif"] = with_status(agreement("s2-to-s3", 38903), told)
+    for name in ("s1", "s3"):
+        files[f"{name}.agreements.ldif"] = agreement(f"{name}-to-s2", 38902)
+    planned = plan(case_of(tmp_path, files))
+    assert "the plan takes no step here" in planned.open[0]
+    assert any("mend the link s2-to-s3 (invalid credentials) first" in one for one in planned.open)
 
 
 def test_a_change_of_such_an_origin_is_unknown_wherever_it_stands(tmp_path: Path) -> None:

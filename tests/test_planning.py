@@ -357,6 +357,15 @@ def test_what_is_overruled_is_not_left_and_equal_findings_are_one_line() -> None
     assert line == "CLOCK_AHEAD s1, s2: no step of this plan mends it; what to do: set it right"
 
 
+def test_a_step_in_one_suffix_mends_nothing_in_another() -> None:
+    shown = situation_of(loaded(PLANS["cleaned"].source))[0].topology
+    found = [Finding("ENTRIES_DIFFER", "error", "", server="s1", suffix=suffix) for suffix in ("dc=one", "dc=two")]
+    way = (Need("REINIT_REQUIRED", "dc=one", "s1"), "initialise-from-s2")
+    taken = Taken((way,), (), (), (), {}, {}, {"initialise": ("ENTRIES_DIFFER",)})
+    assert not_mended(found[:1], shown, taken) == []
+    assert len(not_mended(found, shown, taken)) == 1
+
+
 def test_a_script_ends_before_it_adds_an_entry_without_what_no_file_may_hold(tmp_path: Path) -> None:
     plan = recreate().plan
     (step,) = (step for step in plan.steps if step.repair == "add")

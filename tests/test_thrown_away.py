@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, of, zulu
-from entry_samples import answered
-from mesh_samples import agreement, changelog, claims, csn, elements, replica
+from detector_samples import findings, of, plain_line, zulu
+from entry_samples import answered, entry, export
+from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, replica
+
+from workbench import Case, diagnose
 
 LOST = [csn(second, 1) for second in (10, 11)]
 LATER = csn(40, 1)
@@ -72,3 +74,47 @@ def test_a_server_of_which_nothing_is_known_may_have_them(tmp_path: Path) -> Non
     found = findings(tmp_path, folder(20, third=True))
     assert of("MISSED_CHANGE", found)
     assert not of("CHANGES_THROWN_AWAY", found)
+
+
+def test_what_its_maker_still_shows_is_not_thrown_away(tmp_path: Path) -> None:
+    """s1 was filled from a file that had them: its entries carry what s2 lacks."""
+    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
+    files = folder(20)
+    shown = f"description;adcsn-{LOST[0]};vucsn-{LOST[0]}: a\nmail;vucsn-{LOST[1][:16]}0001: a@example.com"
+    files["s1.entries.ldif"] = export(ruv, [entry("uid=u,ou=people", 17, shown)])
+    files["s2.entries.ldif"] = export(ruv, [entry("uid=u,ou=people", 17)])
+    found = findings(tmp_path, files)
+    assert not of("CHANGES_THROWN_AWAY", found)
+    (missed,) = of("MISSED_CHANGE", found)
+    assert "CHANGES_THROWN_AWAY" not in str(missed["fix"])
+
+
+def test_nobody_knows_what_a_source_had_that_was_not_collected(tmp_path: Path) -> None:
+    files = folder(None)
+    begun = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is going offline"
+    ended = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+    files["s1.errors.log"] = plain_line(20, f"{begun}; disabling replication") + plain_line(21, ended)
+    assert not of("CHANGES_THROWN_AWAY", findings(tmp_path, files))
+
+
+def test_each_suffix_has_its_own_makers(tmp_path: Path) -> None:
+    """The replica ID 1 is of s1 in one suffix and of s2 in the other; changes of both were thrown away."""
+    first = folder(20)
+    other = {
+        name.replace("s1.", "x.").replace("s2.", "s1.").replace("x.", "s2."): text for name, text in folder(20).items()
+    }
+    case = tmp_path / "both"
+    case.mkdir()
+    about = []
+    for number, (suffix, files) in enumerate((("dc=example,dc=com", first), ("o=two", other))):
+        for name, text in files.items():
+            path = f"{number}-{name}"
+            (case / path).write_text(
+                text.replace("dc=example,dc=com", suffix).replace(r"dc\3Dexample\2Cdc\3Dcom", r"o\3Dtwo")
+            )
+            about.append(f"- name: {name.partition('.')[0]}\n  suffix: {suffix}\n  files: [{path}]\n")
+    (case / "case.yaml").write_text(f"system: ds389\nservers:\n{''.join(about)}")
+    made = Case.create(tmp_path / "case")
+    made.load([case])
+    thrown = [one for one in diagnose(made)["findings"] if one["code"] == "CHANGES_THROWN_AWAY"]
+    assert {(one["server"], one["suffix"]) for one in thrown} == {("s1", "dc=example,dc=com"), ("s2", "o=two")}

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
-from workbench.diagnosing.thrown_away import is_thrown_away
+from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -203,7 +203,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
 
 def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:
     """The same of changes that went with the old data of their maker."""
-    (maker,) = {one.maker.server for one in situation.thrown_away if one.changes[0]["origin"] == rows[0]["origin"]}
+    maker = named_in(situation.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
     return (
         "its vector covers them",
         f"do what CHANGES_THROWN_AWAY of {maker} says",

@@ -43,7 +43,7 @@ class Precedence:
 
 
 PRECEDENCE = (
-    Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN", "VECTOR_AHEAD_OF_LOG"), ("suffix", "server")),
+    Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
 )

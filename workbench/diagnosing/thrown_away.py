@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.proofs import initialisations
+from workbench.engine.positions import of_keys
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL, Reset
@@ -31,7 +32,7 @@ class ThrownAway:
 
     maker    the server that made them
     reset    what replaced its data afterwards
-    source   the server that its present data came from; None: not known
+    source   the server that its present data came from whole; None: from a backup or a file
     changes  one row of the missing changes for each of them, in the order of their positions
     """
 
@@ -59,14 +60,31 @@ def thrown_away(situation: Situation) -> list[ThrownAway]:
                 lacking.setdefault(row["position"], set()).add(row["server"])
                 rows.setdefault(row["position"], row)
         of_reset: dict[Reset, list[Row]] = {}
-        for position in sorted(rows):
+        kept = _kept_by_entries(situation, maker, rows)
+        for position in sorted(rows.keys() - kept):
             made = situation.topology.system.moment(position)
             reset = next((one for one in resets if made and made < one.began), None)
-            if reset and _nowhere(situation, maker, position, lacking[position]):
+            if reset and _nowhere(situation, maker, reset, position, lacking[position]):
                 of_reset.setdefault(reset, []).append(rows[position])
         for reset, some in of_reset.items():
             found.append(ThrownAway(maker, reset, _source(situation, maker, reset), some))
     return found
+
+
+def _kept_by_entries(situation: Situation, maker: Replica, positions: Iterable[str]) -> set[str]:
+    """The changes that an entry of their maker still carries."""
+    system, kept = situation.topology.system, set[str]()
+    for contents in situation.verdicts.contents:
+        evidence = contents.evidence
+        if maker not in contents.alike.replicas or maker.origin not in evidence.numbers:
+            continue
+        keys = sorted(filter(None, map(system.typed, positions)))
+        if not keys:
+            continue
+        where = evidence.between(of_keys(system, keys, evidence.numbers))
+        rows = evidence.told("entry_states", ["position"], where, maker.server)
+        kept |= {system.show(system.change_of(one)) for one in rows["position"].to_pylist()} if len(rows) else set()
+    return kept
 
 
 def is_thrown_away(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
@@ -75,15 +93,21 @@ def is_thrown_away(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> b
     return all((row["suffix"], row["position"]) in gone for row in rows)
 
 
-def named_in(some: Iterable[ThrownAway]) -> set[tuple[str | None, str]]:
+def named_in(some: Iterable[ThrownAway]) -> dict[tuple[str | None, str], ThrownAway]:
     """Suffix and position of each of these changes."""
-    return {(row["suffix"], row["position"]) for one in some for row in one.changes}
+    return {(row["suffix"], row["position"]): one for one in some for row in one.changes}
 
 
-def _nowhere(situation: Situation, maker: Replica, position: str, lacking: set[str]) -> bool:
-    """True if each server lacks the change, or waits for it, but for its maker, whose data were replaced."""
+def _nowhere(situation: Situation, maker: Replica, reset: Reset, position: str, lacking: set[str]) -> bool:
+    """True if each server lacks the change, or waits for it, and its maker cannot have it either.
+
+    The maker lacks it by the verdicts, or its data came whole from a server that lacks it.
+    """
     system = situation.topology.system
     key, origin = system.typed(position) or position, maker.origin or ""
+    source = _source(situation, maker, reset)
+    if maker.server not in lacking and (source is None or source not in lacking):
+        return False
     return all(
         one is maker or one.server in lacking or key > (last(one.seen(), origin) or "")
         for one in situation.topology.replicas
@@ -122,10 +146,11 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
             evidence=first_few({key: row[key] for key in ("position", "operation", "target")} for row in one.changes),
             fix=(
                 step(
-                    f"make {'this change' if count == 1 else 'these changes'} again on any supplier; the list of missing changes "
-                    "names operation and entry of each",
+                    f"make {'this change' if count == 1 else 'these changes'} again on a supplier, if nothing newer replaced "
+                    f"{them} since; the list of missing changes names operation and entry of each",
                     "no session and no initialisation brings what no server holds",
-                    f"no collected file has their values: ask whoever made {them}, or look into an older backup of {name}",
+                    f"ask whoever made {them} for the values, or look into an older backup of {name}; a log that was collected "
+                    "earlier may show them",
                 ),
             ),
             root=f"no collected server holds {cut}{counted(count)} of {name} any more",
@@ -135,7 +160,7 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
 def _replaced(one: ThrownAway) -> str:
     if one.reset.kind == REPLACED:
         return "its data were replaced"
-    return f"{one.source} initialised it" if one.source else "it was initialised"
+    return f"{one.source} initialised it"
 
 
 def _time(moment: datetime) -> str:

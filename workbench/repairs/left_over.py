@@ -88,6 +88,8 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     links = [link for link in links if one.suffix in (None, link.suffix)]
     about: set[str | None] = {link.consumer for link in links if link.consumer} or {one.server}
     for need, way in taken.chosen:
+        if one.suffix not in (None, need.suffix):
+            continue
         if _same(need, one) or (need.code == one.code and need.server in about):
             return True
         if one.code in taken.mends.get(way.split("-from-")[0], ()) and need.server in about:

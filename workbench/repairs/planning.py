@@ -9,7 +9,7 @@ Planning reads a case and nothing else. It has no way to write to a server.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -137,6 +137,7 @@ class _Planned:
         if undecided := choices(self.situation, self.findings, suffix):
             self.open += undecided
             self.unmended += 1
+            self._say_what_fails(suffix, self._failing(suffix), {})
             return
         view = self.view_of(suffix)
         model = view.model
@@ -155,7 +156,7 @@ class _Planned:
             if _bare(need) in passed:
                 self.unmended += 1
                 count = view.model.changes(need.lacks)
-                lacking = f"{counted(count)} still lacking" if count else "it stays as it is"
+                lacking = f"this plan does not bring {counted(count)}" if count else "this plan changes nothing in it"
                 self.open.append(f"{self._called(need)}: no proven way was found, {lacking}")
             elif not _wanted(need, only):
                 self.open.append(f"{self._called(need)}: not planned for, as you asked")
@@ -169,7 +170,7 @@ class _Planned:
             self.open.append(f"{cut['missing']:,} changes are missing and the list is cut: see what is left afterwards")
         if unknown := sum(one["suffix"] == suffix for one in self.situation.verdicts.unknown):
             self.open.append(
-                f"of {counted(unknown, 'stretch', 'stretches')} nobody can say what is missing: the plan does not speak of it"
+                f"{counted(unknown, 'stretch', 'stretches')} of changes cannot be judged, and this plan does nothing about that"
             )
 
     def _left(self) -> tuple[str, ...]:
@@ -252,7 +253,10 @@ class _Planned:
                     "load both snapshots and plan anew"
                 )
 
-        self._say_what_fails(model, suffix, failing, (model.pending() & later.held()) - running.held())
+        behind: dict[str, list[Lack]] = {}
+        for lack in (model.pending() & later.held()) - running.held() if failing else ():
+            behind.setdefault(lack.server, []).append(lack)
+        self._say_what_fails(suffix, failing, {name: model.changes(mine) for name, mine in sorted(behind.items())})
 
     def _passed_over(self, model: Model) -> frozenset[Lack]:
         """What servers wait for and no log holds any more, so that the next session would go past it: nothing is missing yet.
@@ -302,12 +306,11 @@ class _Planned:
 
     def _say_what_fails(
         self,
-        model: Model,
         suffix: str | None,
         failing: Mapping[tuple[str, str | None], Sequence[str]],
-        behind: Collection[Lack],
+        behind: Mapping[str, int],
     ) -> None:
-        """Say which links no plan mends, and what waits until somebody has mended them."""
+        """Say which links no plan mends, and how many changes wait behind them on each server."""
         told = {one.link for one in self.findings if one.code == LINK_FAILING}
         names = [says for mine in failing.values() for says in mine if says.rpartition(" (")[0] in told]
         links = [link for link in self.situation.topology.links if link.suffix == suffix and link.blocked]
@@ -315,11 +318,7 @@ class _Planned:
         names = [says for says in names if says not in itself]
         others = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.name in told]
         others = sorted({*others} - {*names})
-        waits: dict[str, list[Lack]] = {}
-        for lack in behind if failing else ():
-            waits.setdefault(lack.server, []).append(lack)
-        for name, mine in sorted(waits.items()):
-            count = model.changes(mine)
+        for name, count in behind.items():
             has = "change has" if count == 1 else "changes have"
             self.open.append(f"{count:,} {has} not arrived at {name}, and no link that runs brings them")
         if names:
@@ -346,9 +345,7 @@ class _Planned:
                 model.servers[lack.server].holds.add(lack.lot)
             if healed:
                 count = model.changes(healed)
-                self.open.append(
-                    f"{self._called(need)}: {counted(count)} without need of repair, a later change brought the same"
-                )
+                self.open.append(f"{self._called(need)}: a later change already brought what {counted(count)} would")
         return view
 
     def _called(self, need: Need) -> str:

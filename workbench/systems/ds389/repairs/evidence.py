@@ -74,7 +74,8 @@ def missed_by_entry(view: View, lots: Iterable[int]) -> dict[str, Missed] | None
 def _shown_by_entries(view: View, wanted: Mapping[str, int], found: dict[str, Missed]) -> set[str]:
     """Add what entries show of changes that no log holds any more: a log that was lost in a crash, or trimmed. Which these are.
 
-    Of a modification they show the attributes that it still marks; others were changed later, by changes of their own.
+    Of a modification they show the attributes that it still marks. Values that it removed may have left no mark: every attribute
+    counts as changed in which the collected entries differ.
     """
     situation, system = view.situation, view.situation.topology.system
     told = {
@@ -98,10 +99,19 @@ def _shown_by_entries(view: View, wanted: Mapping[str, int], found: dict[str, Mi
         (entry,) = entries
         one = found.setdefault(entry, Missed(entry, mine[0]["target"]))
         one.operations.add(operation)
-        one.attributes |= {name.lower(): name for name in names if operation == "modify"}
+        if operation == "modify":
+            one.attributes |= {name.lower(): name for name in {*names, *_unlike(view, entry)}}
         one.numbers.append(wanted[position])
         shown.add(position)
     return shown
+
+
+def _unlike(view: View, entry: str) -> set[str]:
+    """The attributes in which an entry is not the same on all servers that show it."""
+    every = [present_on(view, one.name, [entry]) for one in view.model.servers.values()]
+    shown = [there[entry] for there in every if there and entry in there]
+    names = {name for one in shown for name in one.values} | {name for one in shown for name in one.hidden}
+    return {name for name in names if any(not shown[0].like(one, [name]) for one in shown[1:])}
 
 
 @dataclass
