@@ -23,6 +23,7 @@ from workbench.diagnosing.by_entry import judged_by_entry, pulls
 from workbench.diagnosing.by_stream import REFUSED, judged_by_stream
 from workbench.diagnosing.causes import name_causes
 from workbench.diagnosing.detectors import detected
+from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.precedence import in_precedence
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
@@ -103,7 +104,7 @@ def diagnose(
         "not_collected": not_collected(shown),
         "pairs": pairs,
         **{name: rows[:limit] for name, rows in lists.items()},
-        "findings": [_finding(one) for one in findings],
+        "findings": with_servers([_finding(one) for one in findings]),
         "floors": situation.floors.floors,
         "tombstones": situation.floors.tombstones,
         "streams": judged.streams.streams() if judged.streams else [],

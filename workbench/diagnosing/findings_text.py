@@ -84,6 +84,22 @@ def together(findings: Sequence[Row]) -> Iterator[Row]:
         yield {**first, "server": listed, "summary": summary, "fix": fixes}
 
 
+def with_servers(findings: Sequence[Row]) -> list[dict[str, Any]]:
+    """The findings, each with `servers`: its own, and those of equal ones.
+
+    >>> rows = [{"code": "LAG", "severity": "info", "server": name, "link": None, "origin": "1", "suffix": None,
+    ...          "summary": f"{name} waits", "fix": []} for name in ("s1", "s2")]
+    >>> [one["servers"] for one in with_servers(rows)]
+    [['s1', 's2'], ['s1', 's2']]
+    """
+    alike: dict[tuple[Any, ...], list[str]] = {}
+    for one in findings:
+        servers = alike.setdefault(_but_for_server(one), [])
+        if one["server"] and one["server"] not in servers:
+            servers.append(one["server"])
+    return [{**one, "servers": alike[_but_for_server(one)]} for one in findings]
+
+
 def _but_for_server(one: Row) -> tuple[Any, ...]:
     """What two findings must have in common to be one."""
     name = one["server"]

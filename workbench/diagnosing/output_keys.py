@@ -137,6 +137,7 @@ KEYS: Mapping[str, str] = {
     "findings[].severity": "info, warning or error",
     "findings[].summary": "one sentence; it may hold names that others chose",
     "findings[].server": "server it is about; null: several, or none",
+    "findings[].servers": "that server, and those of findings that are equal but for the server: for a person they are one",
     "findings[].link": "link it is about",
     "findings[].origin": "origin it is about",
     "findings[].suffix": "suffix or domain",
