@@ -250,6 +250,16 @@ def test_one_change_again_and_again(name: str, line: Any, times: int, second: in
     assert [(one["severity"], one["server"], one["items"]) for one in found] == [("error", "s2", [csn(5, 1)])] * loops
 
 
+def test_a_loop_on_a_change_of_a_replica_that_was_cleaned_is_over(tmp_path: Path) -> None:
+    """s1 and s2 forgot the replica ID 3, so nobody sends its change any more."""
+    lines = "".join(refused(10 + number, csn(5, 3)) for number in range(4))
+    files = pair_of_servers(9, 4) | {"s2.access.log": lines}
+    assert not of("APPLY_RETRY_LOOP", findings(tmp_path / "cleaned", files))
+    known = "\n".join(f"nsds50ruv: {value}" for value in elements(claims(r3=(1, 5)), None)) + "\n\n"
+    files["s1.replica.ldif"] = files["s1.replica.ldif"].rstrip("\n") + "\n" + known
+    assert of("APPLY_RETRY_LOOP", findings(tmp_path / "known", files))
+
+
 def exported(*marks: str) -> str:
     entries = [f"dn: {SUFFIX}\nobjectClass: top\nnsUniqueId: 1-1-1-1\nentryid: 1\n"]
     for number, mark in enumerate(marks):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from workbench.diagnosing.thrown_away import CHANGES_THROWN_AWAY, named_in
+from workbench.diagnosing.thrown_away import named_in
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def name_causes(situation: Situation) -> None:
     gone = named_in(situation.thrown_away)
     for row in situation.verdicts.missing:
         if (row["suffix"], row["position"]) in gone:
-            row["cause"] = CHANGES_THROWN_AWAY
+            row["cause"] = "CHANGES_THROWN_AWAY"
             row["reasons"] = ["no collected server holds it, and the data of the server that made it were replaced"]
 
 

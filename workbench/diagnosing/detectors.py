@@ -249,7 +249,8 @@ def dead_origin(situation: Situation) -> Iterator[Finding]:
         for origin, rows in sorted(claimed.items()):
             servers = sorted({row["server"] for row in rows})
             changes = sum(one.log.facts.get("by_origin", {}).get(origin, {}).get("count", 0) for one in mine if one.log)
-            left = "" if shown.pulling else f"; {counted(changes)} of it are left in a log"
+            held = f"logs still hold {counted(changes)} of it" if changes else "no log holds a change of it"
+            left = "" if shown.pulling else f"; {held}"
             yield Finding(
                 "DEAD_ORIGIN",
                 "info" if shown.pulling else "warning",

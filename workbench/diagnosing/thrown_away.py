@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-CHANGES_THROWN_AWAY = "CHANGES_THROWN_AWAY"
-
 
 @dataclass(frozen=True)
 class ThrownAway:
@@ -135,7 +133,7 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
         name, count = one.maker.server, len(one.changes)
         them = "it" if count == 1 else "them"
         yield Finding(
-            CHANGES_THROWN_AWAY,
+            "CHANGES_THROWN_AWAY",
             "error",
             f"no collected server holds {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
             f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at {_time(one.reset.began)}",

@@ -195,9 +195,10 @@ class _Planned:
         single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         done.go_on()
-        open_ = self.unjudged & done.missing()
         for row in standing_of(done, suffix, model.gone()):
-            row["missing"] -= done.changes(lack for lack in open_ if lack.server == row["server"])
+            open_ = {lack for lack in self.unjudged if lack.server == row["server"]}
+            row["missing"] -= done.changes(open_ & done.missing())
+            row["pending"] -= done.changes(open_ & done.pending())
             row["pending"] += self.never.get((row["server"], row["suffix"]), 0)
             self.after.append(row)
 
@@ -220,12 +221,14 @@ class _Planned:
         return rows
 
     def _unjudged(self, model: Model, suffix: str | None) -> frozenset[Lack]:
-        """What the model takes for missing and the diagnosis leaves open: it is counted neither now nor afterwards."""
+        """What the model takes for lacking and the diagnosis does not: it is counted neither now nor afterwards."""
         found = self.situation.verdicts
         if not found.known or found.cut():
             return frozenset()
         told = {(one["server"], self.system.typed(one["position"])) for one in found.missing if one["suffix"] == suffix}
-        return frozenset(x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told)
+        waits = {(one["server"], one["origin"]) for one in found.pending if one["suffix"] == suffix}
+        missing = (x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told)
+        return frozenset(missing) | {x for x in model.pending() if (x.server, model.lots[x.lot].origin) not in waits}
 
     def _on_the_way(self, model: Model, suffix: str | None) -> None:
         """Say what needs no repair because links that run will bring it."""

@@ -175,9 +175,20 @@ def _end_of_loop(server: str, suffix: str | None, result: int | None, reason: st
 
 
 def _lacking(situation: Situation, server: str | None, suffix: str | None, csn: str | None) -> bool:
-    """True if the server's vector was collected and does not cover the change."""
+    """True if the server's vector was collected and does not cover the change, and somebody might still send it."""
     one = situation.replica(server, suffix)
-    return bool(csn and one and one.claims and not covers(one.vector, origin_of(csn), csn))
+    if not (csn and one and one.claims) or covers(one.vector, origin_of(csn), csn):
+        return False
+    sent = _sent_to(situation, one)
+    return sent is None or origin_of(csn) in sent
+
+
+def _sent_to(situation: Situation, one: Replica) -> set[str] | None:
+    """The replica IDs that the suppliers of a server know: changes of one that was cleaned come no more. None: not known."""
+    links = [link for link in situation.topology.links if (link.consumer, link.suffix) == (one.server, one.suffix)]
+    feeding = {link.supplier for link in links}
+    others = [x for x in situation.topology.replicas if x.suffix == one.suffix and x.server in feeding and x.claims]
+    return {origin for x in others for origin in x.vector} if others and len(others) == len(feeding) else None
 
 
 def _of_these_data(situation: Situation, server: str, suffix: str | None, at: datetime | None) -> bool:
@@ -221,6 +232,8 @@ def _refused(situation: Situation) -> _Attempts:
         if not one.claims:
             continue
         where = (pc.field("outcome") == "refused") & _above(one)
+        if (sent := _sent_to(situation, one)) is not None:
+            where &= pc.field("origin").isin(pa.array(sorted(sent), pa.string()))
         of = {"snapshot": situation.topology.snapshot, "server": one.server, "suffix": one.suffix}
         for batch in situation.rows("applied", columns, where, **of):
             for row in batch.to_pylist():
