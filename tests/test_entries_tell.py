@@ -52,6 +52,51 @@ def test_it_is_missing_as_the_log_says_where_entries_differ_or_nothing_is_later(
         assert ("s1", LOST, "log_lacks") in {(row["server"], row["position"], row["rule"]) for row in found["missing"]}
 
 
+def more(files: dict[str, str | bytes], lines: str, *servers: str) -> dict[str, str | bytes]:
+    """The same with other attributes of the entry base17, on these servers or all."""
+    for name in servers or ("s1", "s2"):
+        text = str(files[f"{name}.entries.ldif"])
+        files[f"{name}.entries.ldif"] = text.replace("nsUniqueId: 2-2-2-17\n", f"nsUniqueId: 2-2-2-17\n{lines}")
+    return files
+
+
+def verdict(tmp_path: Path, files: dict[str, str | bytes], position: str = LOST) -> tuple[str, str | None]:
+    (told,) = (one for one in story(case_of(tmp_path, files), position)["servers"] if one["server"] == "s1")
+    return told["verdict"], told["rule"]
+
+
+def test_what_changed_elsewhere_in_the_entry_replaced_nothing(tmp_path: Path) -> None:
+    """A result names no attribute: what an attribute that nobody replaced since shows may be the old value everywhere."""
+    for number, line in enumerate(("mail: old@example.com", f"mail;vucsn-{csn(1, 1)}: old@example.com")):
+        assert verdict(tmp_path / str(number), more(crashed(), f"{line}\n")) == ("missing", "log_lacks")
+    added = crashed()
+    for name in ("s1", "s2"):
+        added[f"{name}.entries.ldif"] = str(added[f"{name}.entries.ldif"]).replace(f"adcsn-{LATER};", "")
+    assert verdict(tmp_path / "added", added) == ("missing", "log_lacks"), "another value replaced none"
+    all_later = more(crashed(), f"mail;adcsn-{LATER};vucsn-{LATER}: new@example.com\nmemberOf: cn=g,{SUFFIX}\n")
+    assert verdict(tmp_path / "later", all_later) == ("present", "entries_show")
+
+
+def test_what_a_killed_server_lost_from_its_log_alone_is_in_its_data(tmp_path: Path) -> None:
+    """Its entries carry a later change that the same hole of its log lost: then they had the earlier one, too."""
+    mail = f"mail;vucsn-{csn(1, 1)}: old@example.com\n"
+    found = []
+    for number, (kept, logged_before) in enumerate(((11, True), (None, True), (9, True), (45, True), (11, False))):
+        files = more(crashed(), mail)
+        if logged_before:
+            body = "replace: sn\nsn: x\n-\n"
+            for name in ("s1", "s2"):
+                files[f"{name}.changelog.ldif"] = logged(csn(5, 2), 18, "uid=base18", body) + str(
+                    files[f"{name}.changelog.ldif"]
+                )
+        if kept:
+            other = entry("uid=base19", 19, f"sn;adcsn-{csn(kept, 2)};vucsn-{csn(kept, 2)}: kept")
+            for name in ("s1", "s2"):
+                files[f"{name}.entries.ldif"] = str(files[f"{name}.entries.ldif"]) + other
+        found.append(verdict(tmp_path / str(number), files)[0])
+    assert found == ["present", "missing", "missing", "missing", "missing"]
+
+
 def test_a_change_whose_attributes_were_all_replaced_since_is_overwritten(tmp_path: Path) -> None:
     """The entries still differ: the next change is on its way. An attribute that only got another value proves nothing."""
     early, later, newest = csn(10, 1), csn(20, 2), csn(60, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from detector_samples import findings, of, zulu
-from entry_samples import answered
+from entry_samples import answered, entry, export
 from mesh_samples import agreement, changelog, claims, csn, elements, replica
 
 LOST = [csn(second, 1) for second in (10, 11)]
@@ -72,3 +72,13 @@ def test_a_server_of_which_nothing_is_known_may_have_them(tmp_path: Path) -> Non
     found = findings(tmp_path, folder(20, third=True))
     assert of("MISSED_CHANGE", found)
     assert not of("CHANGES_THROWN_AWAY", found)
+
+
+def test_equal_entries_show_nothing_of_changes_that_went_with_the_old_data(tmp_path: Path) -> None:
+    """The data of the maker were replaced since: that they are like the others', and changed later, is no trace of it."""
+    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
+    for number, old in enumerate(("description: old\n", "")):
+        shown = export(ruv, [entry("uid=u,ou=people", 1, f"{old}telephoneNumber;adcsn-{LATER};vucsn-{LATER}: 117")])
+        files = folder(20) | {f"{name}.entries.ldif": shown for name in ("s1", "s2")}
+        (one,) = of("CHANGES_THROWN_AWAY", findings(tmp_path / str(number), files))
+        assert one["items"] == LOST
