@@ -10,11 +10,12 @@ removed are kept for a while only: an older absence is no loss where most server
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from workbench.rules.spelling import spelt_as
 
 MADE, REMOVED, CLEARED = "made", "removed", "cleared"
 """What a mark says of its position: it made the value, it removed the value, it removed all values of the attribute."""
@@ -105,7 +106,7 @@ class Compared:
 
 
 def spelt_alike(one: Held, other: Held, attribute: str, value: str) -> bool:
-    """True if a value that one of the two has stands on the other under the same position, with other letters or spaces.
+    """True if a value that one of the two has stands on the other under the same position, in another spelling.
 
     Two servers that get equal values in another order may each keep the spelling that came first:
 
@@ -117,18 +118,8 @@ def spelt_alike(one: Held, other: Held, attribute: str, value: str) -> bool:
     position = has.get(value)
     if position is None or attribute in one.secret | other.secret:
         return False
-    return any(made == position and folded(mine) == folded(value) for mine, made in lacks.items())
-
-
-def folded(value: str) -> str:
-    """A value without what matching rules pass over: case, spaces, the hyphens of a number. Binary values stay as they are."""
-    if value.startswith("base64:"):
-        return value
-    plain = "".join(value.lower().split())
-    return plain.replace("-", "") if _NUMBER.fullmatch(plain) else plain
-
-
-_NUMBER = re.compile(r"[-+()./0-9]+")
+    meant = spelt_as(attribute, value)
+    return any(made == position and spelt_as(attribute, mine) == meant for mine, made in lacks.items())
 
 
 Expected = Callable[[str, str], bool]
