@@ -143,6 +143,20 @@ def test_a_secret_that_a_server_hashed_anew_by_itself_is_no_loss() -> None:
     assert judged(ALL, {"anna": anna, "bert": with_password("", None, "0010-1")}) == Compared((), ())
     lost = judged(ALL, {"anna": anna, "bert": with_password("", None, "0009-1")})
     assert lost.lacks == (Lack("bert", "0010-1", "userPassword"),)
+    # What came later touched the secret no more than any other attribute: nobody can tell.
+    later = {"anna": anna, "bert": with_password("", None, "0011-1")}
+    assert judged(ALL, later) == Compared((), (Unlike(("anna", "bert"), "userPassword"),))
+    assert judged(ALL, later | {"carl": anna}) == Compared((), (Unlike(("bert",), "userPassword"),))
+    anna.cleared["userPassword"] = "0010-1"
+    assert judged(ALL, later | {"carl": anna}) == Compared((), (Unlike(("bert",), "userPassword"),))
+    behind = History([], {"anna": {"1": 11, "2": 11}, "bert": {"1": 9, "2": 11}})
+    assert judged(behind, {"anna": anna, "bert": with_password("", None, "0011-2")}) == Compared((), ())
+    # A step of the same change, or a later one of the same attribute.
+    steps = {"anna": anna, "bert": with_password("", None, "0010-1+2")}
+    assert compared(steps, ALL.expected, lambda *of: False, {}, True, lambda one: one[:6]) == Compared((), ())
+    again = with_password("", None, "0011-1")
+    again.cleared["userPassword"] = "0011-1"
+    assert judged(behind, {"anna": anna, "bert": again}) == Compared((), ())
 
 
 def test_a_later_position_explains_what_is_gone() -> None:

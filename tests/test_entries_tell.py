@@ -244,3 +244,26 @@ def test_a_change_that_only_entries_keep_is_written_once_more_from_them(tmp_path
 def test_an_addition_that_only_entries_keep_can_be_made_anew_from_them(tmp_path: Path) -> None:
     planned = plan(case_of(tmp_path, kept_by_entries(added=True)))
     assert {"initialise-from-s2", "recreate"} == {one.way for one in planned.courses if one.proven}
+
+
+# --- a password that one server lost
+
+
+def test_a_password_that_was_lost_is_told_although_the_entry_was_changed_later(tmp_path: Path) -> None:
+    """Each log has both changes. The data of s2 was edited: its password carries no change, its number carries the later one."""
+    changed, later = csn(20, 1), csn(25, 1)
+    number = f"telephoneNumber;adcsn-{later};vucsn-{later}: 117"
+    secret = f"userPassword;adcsn-{changed};vucsn-{changed}: {{SSHA}}new"
+    log = logged(changed, 17, "uid=base17", "replace: userPassword\nuserPassword: x\n-\n")
+    log += logged(later, 17, "uid=base17", "replace: telephoneNumber\ntelephoneNumber: 117\n-\n")
+    for about, more_there in (
+        ("lost", []),
+        ("hashed anew", [f"passwordExpirationTime;vucsn-{changed}: 20301231000000Z"]),
+    ):
+        right = [entry("uid=base17", 17, number, *more_there, secret)]
+        wrong = [entry("uid=base17", 17, number, *more_there, "userPassword: {SSHA}old")]
+        files = mesh({"r1": (1, 25)}, {"s1": right, "s2": wrong, "s3": right}, dict.fromkeys(("s1", "s2", "s3"), log))
+        found = diagnose(case_of(tmp_path / about, files))
+        told = [(one["server"], one["severity"]) for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"]
+        assert told == ([("s2", "warning")] if about == "lost" else []), about
+        assert found["missing"] == []
