@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from entry_samples import answered, entry, logged, mesh
-from mesh_samples import SUFFIX, case_of, changelog, csn
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
+from workbench import Case
 from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.engine.entries import differing
 from workbench.repairs.planning import plan
@@ -267,3 +268,36 @@ def test_a_password_that_was_lost_is_told_although_the_entry_was_changed_later(t
         told = [(one["server"], one["severity"]) for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"]
         assert told == ([("s2", "warning")] if about == "lost" else []), about
         assert found["missing"] == []
+
+
+# --- a link that leaves an attribute out, to a server that no file tells
+
+FRACTIONAL = "nsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE mail\n\n"
+
+
+def left_out() -> dict[str, str | bytes]:
+    """s2 and a read-only server lost a mail. s1 leaves it out over a link to nowhere known, and has another to a far server."""
+    right, wrong = [entry("uid=anna", 1, "mail: anna@example.com")], [entry("uid=anna", 1)]
+    spans = {"r1": (1, 2), "r2": (5, 5), "r3": (1, 1)}
+    files = mesh(spans, {"s1": right, "s2": wrong, "s3": right, "s4": wrong}, {})
+    del files["s4.agreements.ldif"]
+    files["s4.replica.ldif"] = replica(65535, elements(claims(**spans)), flags=0)
+    links = [agreement("two", 38902), agreement("far", 636, host="far"), agreement("dead", 636, host="gone")]
+    files["s1.agreements.ldif"] = "".join(links).rstrip("\n") + f"\n{FRACTIONAL}"
+    for name, port in (("s2", 38903), ("s3", 38901)):
+        files[f"{name}.agreements.ldif"] = agreement("next", port)
+    return files
+
+
+def test_a_link_to_nowhere_known_excuses_no_server_that_makes_changes(tmp_path: Path) -> None:
+    """It may lead to the read-only server, unless the supplier reaches that over another link."""
+    case = case_of(tmp_path, left_out())
+    for far, excused, alone in (("", {"s4"}, ["s2"]), ("s4", set(), [None])):
+        if far:
+            about = case.folder / "case.yaml"
+            about.write_text(about.read_text().replace("address: far:636", "address: far:636\n  consumer: s4"))
+            case = Case.open(case.folder)
+        (contents,) = situation_of(case)[0].verdicts.contents
+        assert {name for name, without in contents.excluded.items() if without} == excused
+        told = [one["server"] for one in diagnose(case)["findings"] if one["code"] == "ENTRIES_DIFFER"]
+        assert told == alone, "two against two: nobody can tell"

@@ -24,7 +24,7 @@ from workbench.engine.positions import Positions, of_keys
 from workbench.engine.reading import Part
 from workbench.engine.rows import rows_at, rows_where
 from workbench.fleet.told import Evidence
-from workbench.fleet.topology import Replica, Topology
+from workbench.fleet.topology import Link, Replica, Topology
 from workbench.rules.contents import (
     ABSENT,
     CLEARED,
@@ -156,14 +156,13 @@ class Contents:
     @cached_property
     def excluded(self) -> dict[str, frozenset[str]]:
         """Server -> the attributes that a link on the way to it leaves out."""
-        leads = {(link.supplier, link.suffix, link.name): link.consumer for link in self._shown.links}
+        leads = {(link.supplier, link.suffix, link.name): self._led_to(link) for link in self._shown.links}
         out: dict[str, set[str]] = {server: set() for server in {one.server for one in self.alike.replicas}}
         flows = [(link.supplier, link.consumer) for link in self._shown.links if link.suffix == self.suffix]
         for row in self.evidence.rows("links"):
             if row["snapshot"] != self._shown.snapshot or not row["excluded"] or row["suffix"] != self.suffix:
                 continue
-            consumer = leads.get((row["server"], row["suffix"], row["name"]))
-            for server in out if consumer is None else [consumer]:
+            for server in leads.get((row["server"], row["suffix"], row["name"]), ()):
                 out.setdefault(server, set()).update(row["excluded"].lower().split())
         moved = True
         while moved:  # what a supplier was not sent, it does not pass on
@@ -173,6 +172,18 @@ class Contents:
                     out[to] |= out[supplier]
                     moved = True
         return {server: frozenset(names) for server, names in out.items()}
+
+    def _led_to(self, link: Link) -> set[str]:
+        """The servers that a link may lead to.
+
+        Where no file tells its consumer, that is none which makes changes itself, or which the supplier reaches otherwise.
+        """
+        if link.consumer is not None:
+            return {link.consumer}
+        of_supplier = (one for one in self._shown.links if (one.supplier, one.suffix) == (link.supplier, link.suffix))
+        reached = {link.supplier, *(one.consumer for one in of_supplier)}
+        passive = {one.server for one in self.alike.replicas if one.origin is None}
+        return passive - reached - link.unlike
 
     def no_effect(self, server: str, about: Mapping[str, Mapping[str, Any]]) -> set[str]:
         """Of changes (position -> operation, body), those that change only what the server need not have."""
