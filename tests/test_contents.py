@@ -84,11 +84,47 @@ def test_a_value_without_a_position_proves_that_it_is_there() -> None:
     assert judged(ALL, more) == Compared((), (Unlike(("bert",), "mail"),))
 
 
+def two_values(attribute: str, one: str, other: str) -> dict[str, Held]:
+    return {
+        name: Held(LIVE, "uid=anna", present={attribute: {value: "0010-1"}})
+        for name, value in (("anna", one), ("bert", other))
+    }
+
+
+@pytest.mark.parametrize(
+    ("attribute", "one", "other"),
+    [
+        ("shadowMax", "-1", "1"),
+        ("homeDirectory", "/home/Anna", "/home/anna"),
+        ("cn", "Anna Lee", "Annalee"),
+        ("cn", "Anna-Lee", "AnnaLee"),
+        ("description", "2026-11-25", "20261125"),
+        ("accountExpires", "2026-11-25", "20261125"),
+        ("homePhone", "+49 123", "+49 124"),
+        ("manager", "uid=b,ou=p q", "uid=b,ou=pq"),
+        ("seeAlso", r"cn=lee\, a,ou=p", r"cn=lee\,a,ou=p"),
+        ("x-own", "A", "a"),
+    ],
+)
+def test_what_the_rule_of_an_attribute_does_not_pass_over_is_another_value(
+    attribute: str, one: str, other: str
+) -> None:
+    held = two_values(attribute, one, other)
+    assert judged(ALL, held) == Compared((), (Unlike(("anna", "bert"), attribute),))
+    assert not held["anna"].like(held["bert"], frozenset())
+
+
 def test_a_value_that_the_same_change_made_in_another_spelling_is_no_loss() -> None:
     """Equal by its matching rule, and each server keeps what came first. Another change, or other letters: a difference."""
-    spelt = Compared((), (), (Unlike(("anna", "bert"), "mail"),))
-    for one, other in (("foo@x.com", "FOO@x.com"), ("+4912345", "+49 123-45"), ("uid=b,ou=p", "UID=b, ou=P")):
-        assert judged(ALL, {"anna": shown({one: "0010-1"}), "bert": shown({other: "0010-1"})}) == spelt
+    for attribute, one, other in (
+        ("mail", "foo@x.com", "FOO@x.com"),
+        ("telephoneNumber", "+4912345", "+49 123-45"),
+        ("manager", "uid=b,ou=p", "UID=b, ou = P"),
+        ("cn;lang-en", "Anna Lee", " anna  lee"),
+    ):
+        assert judged(ALL, two_values(attribute, one, other)) == Compared(
+            (), (), (Unlike(("anna", "bert"), attribute),)
+        ), (one, other)
     assert not judged(ALL, {"anna": shown({"a@x": "0010-1"}), "bert": shown({"A@X": "0011-1"})}).spelt
     assert not judged(ALL, {"anna": shown({"base64:YQ==": "0010-1"}), "bert": shown({"base64:yq==": "0010-1"})}).spelt
     assert shown({"a@x": "0010-1"}).like(shown({"A@X": "0010-1"}), frozenset())
@@ -107,6 +143,20 @@ def test_a_secret_that_a_server_hashed_anew_by_itself_is_no_loss() -> None:
     assert judged(ALL, {"anna": anna, "bert": with_password("", None, "0010-1")}) == Compared((), ())
     lost = judged(ALL, {"anna": anna, "bert": with_password("", None, "0009-1")})
     assert lost.lacks == (Lack("bert", "0010-1", "userPassword"),)
+    # What came later touched the secret no more than any other attribute: nobody can tell.
+    later = {"anna": anna, "bert": with_password("", None, "0011-1")}
+    assert judged(ALL, later) == Compared((), (Unlike(("anna", "bert"), "userPassword"),))
+    assert judged(ALL, later | {"carl": anna}) == Compared((), (Unlike(("bert",), "userPassword"),))
+    anna.cleared["userPassword"] = "0010-1"
+    assert judged(ALL, later | {"carl": anna}) == Compared((), (Unlike(("bert",), "userPassword"),))
+    behind = History([], {"anna": {"1": 11, "2": 11}, "bert": {"1": 9, "2": 11}})
+    assert judged(behind, {"anna": anna, "bert": with_password("", None, "0011-2")}) == Compared((), ())
+    # A step of the same change, or a later one of the same attribute.
+    steps = {"anna": anna, "bert": with_password("", None, "0010-1+2")}
+    assert compared(steps, ALL.expected, lambda *of: False, {}, True, lambda one: one[:6]) == Compared((), ())
+    again = with_password("", None, "0011-1")
+    again.cleared["userPassword"] = "0011-1"
+    assert judged(behind, {"anna": anna, "bert": again}) == Compared((), ())
 
 
 def test_a_later_position_explains_what_is_gone() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from entry_samples import answered, entry, logged, mesh
-from mesh_samples import SUFFIX, case_of, changelog, csn
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
+from workbench import Case
 from workbench.diagnosing.change_story import story
-from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.engine.entries import differing
 from workbench.repairs.planning import plan
@@ -50,6 +51,51 @@ def test_it_is_missing_as_the_log_says_where_entries_differ_or_nothing_is_later(
     for number, files in enumerate((crashed(here="t 3"), crashed(overwritten=False))):
         found = diagnose(case_of(tmp_path / str(number), files))
         assert ("s1", LOST, "log_lacks") in {(row["server"], row["position"], row["rule"]) for row in found["missing"]}
+
+
+def more(files: dict[str, str | bytes], lines: str, *servers: str) -> dict[str, str | bytes]:
+    """The same with other attributes of the entry base17, on these servers or all."""
+    for name in servers or ("s1", "s2"):
+        text = str(files[f"{name}.entries.ldif"])
+        files[f"{name}.entries.ldif"] = text.replace("nsUniqueId: 2-2-2-17\n", f"nsUniqueId: 2-2-2-17\n{lines}")
+    return files
+
+
+def verdict(tmp_path: Path, files: dict[str, str | bytes], position: str = LOST) -> tuple[str, str | None]:
+    (told,) = (one for one in story(case_of(tmp_path, files), position)["servers"] if one["server"] == "s1")
+    return told["verdict"], told["rule"]
+
+
+def test_what_changed_elsewhere_in_the_entry_replaced_nothing(tmp_path: Path) -> None:
+    """A result names no attribute: what an attribute that nobody replaced since shows may be the old value everywhere."""
+    for number, line in enumerate(("mail: old@example.com", f"mail;vucsn-{csn(1, 1)}: old@example.com")):
+        assert verdict(tmp_path / str(number), more(crashed(), f"{line}\n")) == ("missing", "log_lacks")
+    added = crashed()
+    for name in ("s1", "s2"):
+        added[f"{name}.entries.ldif"] = str(added[f"{name}.entries.ldif"]).replace(f"adcsn-{LATER};", "")
+    assert verdict(tmp_path / "added", added) == ("missing", "log_lacks"), "another value replaced none"
+    all_later = more(crashed(), f"mail;adcsn-{LATER};vucsn-{LATER}: new@example.com\nmemberOf: cn=g,{SUFFIX}\n")
+    assert verdict(tmp_path / "later", all_later) == ("present", "entries_show")
+
+
+def test_what_a_killed_server_lost_from_its_log_alone_is_in_its_data(tmp_path: Path) -> None:
+    """Its entries carry a later change that the same hole of its log lost: then they had the earlier one, too."""
+    mail = f"mail;vucsn-{csn(1, 1)}: old@example.com\n"
+    found = []
+    for number, (kept, logged_before) in enumerate(((11, True), (None, True), (9, True), (45, True), (11, False))):
+        files = more(crashed(), mail)
+        if logged_before:
+            body = "replace: sn\nsn: x\n-\n"
+            for name in ("s1", "s2"):
+                files[f"{name}.changelog.ldif"] = logged(csn(5, 2), 18, "uid=base18", body) + str(
+                    files[f"{name}.changelog.ldif"]
+                )
+        if kept:
+            other = entry("uid=base19", 19, f"sn;adcsn-{csn(kept, 2)};vucsn-{csn(kept, 2)}: kept")
+            for name in ("s1", "s2"):
+                files[f"{name}.entries.ldif"] = str(files[f"{name}.entries.ldif"]) + other
+        found.append(verdict(tmp_path / str(number), files)[0])
+    assert found == ["present", "missing", "missing", "missing", "missing"]
 
 
 def test_a_change_whose_attributes_were_all_replaced_since_is_overwritten(tmp_path: Path) -> None:
@@ -207,3 +253,59 @@ def test_what_it_removed_is_removed_too(tmp_path: Path) -> None:
 def test_an_addition_that_only_entries_keep_can_be_made_anew_from_them(tmp_path: Path) -> None:
     planned = plan(case_of(tmp_path, kept_by_entries(added=True)))
     assert {"initialise-from-s2", "recreate"} == {one.way for one in planned.courses if one.proven}
+
+
+# --- a password that one server lost
+
+
+def test_a_password_that_was_lost_is_told_although_the_entry_was_changed_later(tmp_path: Path) -> None:
+    """Each log has both changes. The data of s2 was edited: its password carries no change, its number carries the later one."""
+    changed, later = csn(20, 1), csn(25, 1)
+    number = f"telephoneNumber;adcsn-{later};vucsn-{later}: 117"
+    secret = f"userPassword;adcsn-{changed};vucsn-{changed}: {{SSHA}}new"
+    log = logged(changed, 17, "uid=base17", "replace: userPassword\nuserPassword: x\n-\n")
+    log += logged(later, 17, "uid=base17", "replace: telephoneNumber\ntelephoneNumber: 117\n-\n")
+    for about, more_there in (
+        ("lost", []),
+        ("hashed anew", [f"passwordExpirationTime;vucsn-{changed}: 20301231000000Z"]),
+    ):
+        right = [entry("uid=base17", 17, number, *more_there, secret)]
+        wrong = [entry("uid=base17", 17, number, *more_there, "userPassword: {SSHA}old")]
+        files = mesh({"r1": (1, 25)}, {"s1": right, "s2": wrong, "s3": right}, dict.fromkeys(("s1", "s2", "s3"), log))
+        found = diagnose(case_of(tmp_path / about, files))
+        told = [(one["server"], one["severity"]) for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"]
+        assert told == ([("s2", "warning")] if about == "lost" else []), about
+        assert found["missing"] == []
+
+
+# --- a link that leaves an attribute out, to a server that no file tells
+
+FRACTIONAL = "nsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE mail\n\n"
+
+
+def left_out() -> dict[str, str | bytes]:
+    """s2 and a read-only server lost a mail. s1 leaves it out over a link to nowhere known, and has another to a far server."""
+    right, wrong = [entry("uid=anna", 1, "mail: anna@example.com")], [entry("uid=anna", 1)]
+    spans = {"r1": (1, 2), "r2": (5, 5), "r3": (1, 1)}
+    files = mesh(spans, {"s1": right, "s2": wrong, "s3": right, "s4": wrong}, {})
+    del files["s4.agreements.ldif"]
+    files["s4.replica.ldif"] = replica(65535, elements(claims(**spans)), flags=0)
+    links = [agreement("two", 38902), agreement("far", 636, host="far"), agreement("dead", 636, host="gone")]
+    files["s1.agreements.ldif"] = "".join(links).rstrip("\n") + f"\n{FRACTIONAL}"
+    for name, port in (("s2", 38903), ("s3", 38901)):
+        files[f"{name}.agreements.ldif"] = agreement("next", port)
+    return files
+
+
+def test_a_link_to_nowhere_known_excuses_no_server_that_makes_changes(tmp_path: Path) -> None:
+    """It may lead to the read-only server, unless the supplier reaches that over another link."""
+    case = case_of(tmp_path, left_out())
+    for far, excused, alone in (("", {"s4"}, ["s2"]), ("s4", set(), [None])):
+        if far:
+            about = case.folder / "case.yaml"
+            about.write_text(about.read_text().replace("address: far:636", "address: far:636\n  consumer: s4"))
+            case = Case.open(case.folder)
+        (contents,) = situation_of(case)[0].verdicts.contents
+        assert {name for name, without in contents.excluded.items() if without} == excused
+        told = [one["server"] for one in diagnose(case)["findings"] if one["code"] == "ENTRIES_DIFFER"]
+        assert told == alone, "two against two: nobody can tell"

@@ -118,3 +118,13 @@ def test_each_suffix_has_its_own_makers(tmp_path: Path) -> None:
     made.load([case])
     thrown = [one for one in diagnose(made)["findings"] if one["code"] == "CHANGES_THROWN_AWAY"]
     assert {(one["server"], one["suffix"]) for one in thrown} == {("s1", "dc=example,dc=com"), ("s2", "o=two")}
+
+
+def test_equal_entries_show_nothing_of_changes_that_went_with_the_old_data(tmp_path: Path) -> None:
+    """The data of the maker were replaced since: that they are like the others', and changed later, is no trace of it."""
+    ruv = elements(claims(r1=(1, 40), r2=(1, 2)))
+    for number, old in enumerate(("description: old\n", "")):
+        shown = export(ruv, [entry("uid=u,ou=people", 1, f"{old}telephoneNumber;adcsn-{LATER};vucsn-{LATER}: 117")])
+        files = folder(20) | {f"{name}.entries.ldif": shown for name in ("s1", "s2")}
+        (one,) = of("CHANGES_THROWN_AWAY", findings(tmp_path / str(number), files))
+        assert one["items"] == LOST

@@ -6,6 +6,7 @@ by value (`workbench.rules.contents`); of more than a few thousand the first one
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,8 +24,20 @@ from workbench.engine.positions import Positions, of_keys
 from workbench.engine.reading import Part
 from workbench.engine.rows import rows_at, rows_where
 from workbench.fleet.told import Evidence
-from workbench.fleet.topology import Replica, Topology
-from workbench.rules.contents import ABSENT, DELETED, LIVE, MADE, REMOVED, Held, Lack, Unlike, compared, name_of
+from workbench.fleet.topology import Link, Replica, Topology
+from workbench.rules.contents import (
+    ABSENT,
+    CLEARED,
+    DELETED,
+    LIVE,
+    MADE,
+    REMOVED,
+    Held,
+    Lack,
+    Unlike,
+    compared,
+    name_of,
+)
 from workbench.rules.verdicts import LOG_REPLACED, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
@@ -143,14 +156,13 @@ class Contents:
     @cached_property
     def excluded(self) -> dict[str, frozenset[str]]:
         """Server -> the attributes that a link on the way to it leaves out."""
-        leads = {(link.supplier, link.suffix, link.name): link.consumer for link in self._shown.links}
+        leads = {(link.supplier, link.suffix, link.name): self._led_to(link) for link in self._shown.links}
         out: dict[str, set[str]] = {server: set() for server in {one.server for one in self.alike.replicas}}
         flows = [(link.supplier, link.consumer) for link in self._shown.links if link.suffix == self.suffix]
         for row in self.evidence.rows("links"):
             if row["snapshot"] != self._shown.snapshot or not row["excluded"] or row["suffix"] != self.suffix:
                 continue
-            consumer = leads.get((row["server"], row["suffix"], row["name"]))
-            for server in out if consumer is None else [consumer]:
+            for server in leads.get((row["server"], row["suffix"], row["name"]), ()):
                 out.setdefault(server, set()).update(row["excluded"].lower().split())
         moved = True
         while moved:  # what a supplier was not sent, it does not pass on
@@ -160,6 +172,18 @@ class Contents:
                     out[to] |= out[supplier]
                     moved = True
         return {server: frozenset(names) for server, names in out.items()}
+
+    def _led_to(self, link: Link) -> set[str]:
+        """The servers that a link may lead to.
+
+        Where no file tells its consumer, that is none which makes changes itself, or which the supplier reaches otherwise.
+        """
+        if link.consumer is not None:
+            return {link.consumer}
+        of_supplier = (one for one in self._shown.links if (one.supplier, one.suffix) == (link.supplier, link.suffix))
+        reached = {link.supplier, *(one.consumer for one in of_supplier)}
+        passive = {one.server for one in self.alike.replicas if one.origin is None}
+        return passive - reached - link.unlike
 
     def no_effect(self, server: str, about: Mapping[str, Mapping[str, Any]]) -> set[str]:
         """Of changes (position -> operation, body), those that change only what the server need not have."""
@@ -242,7 +266,7 @@ class Contents:
         names = same and not any(one.later for one in self.alike.replicas)
         found: list[Difference] = []
         for entry, held in self.held.items():
-            made = compared(held, self._expected, self._forgotten, self.left_out, names)
+            made = compared(held, self._expected, self._forgotten, self.left_out, names, self.evidence.system.change_of)
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}
             for lack in made.lacks:
@@ -392,49 +416,105 @@ class Contents:
         return all(first.like(other, every) for other in others)
 
     def _written_over(self, some: Positions) -> set[str]:
-        """Of changes that only results of operations name, those of an entry that is the same on all servers, and changed since.
+        """Of changes that only results of operations name, those whose effect nothing can lack any more.
 
-        A server that was killed after its answer may have lost the change from its log: its data has it, or what replaced it.
+        Their entry is the same on all servers. Nobody tells which attributes the change touched: so all that a client may have
+        changed in the entry was replaced since. Of a server that was killed after its answer, and whose log alone lost it,
+        it is enough that something was: its data had the change, and no trace of it but what replaced it.
         """
         where = self.evidence.between(some) & (pc.field("operation") == "modify") & pc.field("target").is_valid()
         asked: dict[str, dict[str, str]] = {}
         wanted, makers = {*some.keys(self.evidence.system, self.evidence.names)}, self._makers
         for row in self.evidence.told("applied", ["position", "target"], where).to_pylist():
             key = self.evidence.system.change_of(row["position"])
-            maker = makers.get(self.evidence.system.origin_of(key), "")
-            if key in wanted and maker in self.exports and self._covers(maker, key):
-                asked.setdefault(maker, {})[key] = name_of(row["target"])
+            maker = makers.get(self.evidence.system.origin_of(key))
+            covered = maker is not None and maker.server in self.exports and self._covers(maker.server, key)
+            if key in wanted and maker and covered and not self._replaced_since(maker, key):
+                asked.setdefault(maker.origin or "", {})[key] = name_of(row["target"])
         found: set[str] = set()
-        for maker, names in asked.items():
-            changed = self._changed_at(maker, {*names.values()})
+        for origin, names in asked.items():
+            bearing = self._bearing(makers[origin].server, {*names.values()})
+            replaced = self._replaced({entry for entry, _ in bearing.values()})
+            some_of: set[str] = set()
             for key, name in names.items():
-                entry, named, last = changed.get(name, ("", None, ""))
-                if entry and self._same(entry) and (named is None or named <= key) and last > key:
-                    found.add(key)
+                entry, named = bearing.get(name, ("", None))
+                if not entry or not self._same(entry) or (named or "") > key:
+                    continue
+                naming = {part.partition("=")[0].strip() for part in name.split(",")[0].split("+")}
+                later = [mark > key for attribute, mark in replaced[entry].items() if _plain(attribute) not in naming]
+                if any(later):
+                    (found if all(later) else some_of).add(key)
+            found |= self._kept(makers[origin], some_of)
         return found
 
     @cached_property
-    def _makers(self) -> dict[str, str]:
-        return {one.origin: one.server for one in self.alike.replicas if one.origin}
+    def _makers(self) -> dict[str, Replica]:
+        return {one.origin: one for one in self.alike.replicas if one.origin}
 
-    def _changed_at(self, server: str, names: set[str]) -> dict[str, tuple[str, str | None, str]]:
-        """Name -> the entry that bears it on a server, since which change, and the last change that its values tell of."""
+    def _replaced_since(self, maker: Replica, key: str) -> bool:
+        """True if other data may have come in the place of those that the change was made in."""
+        resets = [one for one in self.resets.get((maker.server, maker.suffix), ()) if one.kind != LOG_REPLACED]
+        made = self.evidence.system.moment(key)
+        return any(made is None or made <= reset.ended for reset in resets)
+
+    def _bearing(self, server: str, names: set[str]) -> dict[str, tuple[str, str | None]]:
+        """Name -> the one entry that bears it on a server, and since which change."""
         plain = pc.replace_substring_regex(pc.utf8_lower(pc.field("target")), r"\s*,\s*", ",")
         where = plain.isin(pa.array(sorted(names), pa.string())) & (pc.field("state") != "tombstone")
-        found: dict[str, tuple[str, str | None, str]] = {}
+        found: dict[str, tuple[str, str | None]] = {}
         doubtful: set[str] = set()
         for row in rows_where(self.exports[server].parts, _READ, where & pc.field("entry").is_valid()).to_pylist():
-            name, attribute = name_of(row["target"]), (row["attribute"] or "").lower().partition(";")[0]
-            position = self.evidence.system.change_of(row["position"]) if row["position"] else ""
-            entry, named, last = found.get(name, (row["entry"], None, ""))
+            name = name_of(row["target"])
+            entry, named = found.get(name, (row["entry"], None))
             if entry != row["entry"]:
                 doubtful.add(name)
-            if row["state"] == PRESENT and position and name.partition("=")[0] == attribute:
-                named = max(position, named or "")
-            if attribute not in self._proving.not_compared:
-                last = max(position, last)
-            found[name] = entry, named, last
+            if row["state"] == PRESENT and row["position"] and name.partition("=")[0] == _plain(row["attribute"] or ""):
+                named = max(self.evidence.system.change_of(row["position"]), named or "")
+            found[name] = entry, named
         return {name: told for name, told in found.items() if name not in doubtful}
+
+    def _replaced(self, entries: set[str]) -> dict[str, dict[str, str]]:
+        """Entry -> attribute that a client may change -> the change that replaced all its values; empty: none tells so.
+
+        Not the class of the entry: nobody changes that alone.
+        """
+        never = self._proving.not_compared | {self._proving.grave[0]}
+        found: dict[str, dict[str, str]] = {entry: {} for entry in entries}
+        wanted = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("attribute").is_valid()
+        for export in self.exports.values() if entries else ():
+            for row in rows_where(export.parts, _READ, wanted).to_pylist():
+                attribute = row["attribute"].lower()
+                if _plain(attribute) in never:
+                    continue
+                cleared = row["position"] and self._proving.marks.get(row["mark"] or "") == CLEARED
+                mark = self.evidence.system.change_of(row["position"]) if cleared else ""
+                found[row["entry"]][attribute] = max(mark, found[row["entry"]].get(attribute, ""))
+        return found
+
+    def _kept(self, maker: Replica, some: set[str]) -> set[str]:
+        """Of changes that the log of their maker lost, those that its data had all the same.
+
+        Its entries carry a later one out of the same hole in its log: whoever keeps the later change has the earlier one.
+        """
+        shown = maker.log.facts.get("by_origin", {}).get(maker.origin) if maker.log else None
+        some = {key for key in some if shown and shown["min"] < key}
+        if not some or not maker.log:
+            return set()
+        system, first = self.evidence.system, min(some)
+        where = (pc.field("kind") == "change") & (pc.field("origin") == maker.origin)
+        where &= pc.field("hi") >= system.halves(first)[0]
+        parts = self.evidence.case.parts("changes", maker.log)
+        rows = rows_where(parts, ["origin", "hi", "lo"], where).to_pylist()
+        logged = sorted({system.order_key(row["origin"], row["hi"], row["lo"]) for row in rows})
+        mine = (pc.field("origin") == maker.origin) & (pc.field("position") > first)
+        carried = rows_where(self.exports[maker.server].parts, ["position"], mine)["position"]
+        kept = sorted({system.change_of(position) for position in pc.unique(carried).to_pylist()} - {*logged})
+        found: set[str] = set()
+        for key in some:
+            at, behind = bisect_right(kept, key), bisect_right(logged, key)
+            if at < len(kept) and (behind == len(logged) or kept[at] < logged[behind]):
+                found.add(key)
+        return found
 
     def _changes(self, some: Positions, log: Input) -> Iterator[tuple[str, dict[str, Any]]]:
         parts = self.evidence.case.parts("changes", log)
@@ -489,3 +569,8 @@ def _apart(one: Held, other: Held, attribute: str) -> bool:
     if attribute not in {*one.present, *other.present}:
         return True  # its name, or what no value shows
     return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}
+
+
+def _plain(attribute: str) -> str:
+    """The name of an attribute in small letters, without options."""
+    return attribute.partition(";")[0].lower()

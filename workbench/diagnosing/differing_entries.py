@@ -162,7 +162,14 @@ def _lost(contents: Contents, server: str, one: Difference) -> bool:
         return True
     held = contents.held[one.entry]
     mine = held[server].present.get(one.attribute, {})
-    others = (value for other in held if other != server for value in held[other].present.get(one.attribute, {}))
+    if one.attribute in held[server].secret and "" in mine:
+        return False  # without a position: lost, or made anew by the server itself
+    others = (
+        value
+        for name, there in held.items()
+        for value in there.present.get(one.attribute, {})
+        if name != server and (value or one.attribute not in there.secret)
+    )
     return any(value not in mine for value in others)
 
 

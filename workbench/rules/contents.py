@@ -10,11 +10,12 @@ removed are kept for a while only: an older absence is no loss where most server
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from workbench.rules.spelling import spelt_as
 
 MADE, REMOVED, CLEARED = "made", "removed", "cleared"
 """What a mark says of its position: it made the value, it removed the value, it removed all values of the attribute."""
@@ -105,7 +106,7 @@ class Compared:
 
 
 def spelt_alike(one: Held, other: Held, attribute: str, value: str) -> bool:
-    """True if a value that one of the two has stands on the other under the same position, with other letters or spaces.
+    """True if a value that one of the two has stands on the other under the same position, in another spelling.
 
     Two servers that get equal values in another order may each keep the spelling that came first:
 
@@ -117,19 +118,12 @@ def spelt_alike(one: Held, other: Held, attribute: str, value: str) -> bool:
     position = has.get(value)
     if position is None or attribute in one.secret | other.secret:
         return False
-    return any(made == position and folded(mine) == folded(value) for mine, made in lacks.items())
+    meant = spelt_as(attribute, value)
+    return any(made == position and spelt_as(attribute, mine) == meant for mine, made in lacks.items())
 
 
-def folded(value: str) -> str:
-    """A value without what matching rules pass over: case, spaces, the hyphens of a number. Binary values stay as they are."""
-    if value.startswith("base64:"):
-        return value
-    plain = "".join(value.lower().split())
-    return plain.replace("-", "") if _NUMBER.fullmatch(plain) else plain
-
-
-_NUMBER = re.compile(r"[-+()./0-9]+")
-
+ChangeOf = Callable[[str], str]
+"""position -> that of the whole change of which it may be a step."""
 
 Expected = Callable[[str, str], bool]
 """(server, position) -> True if the export of the server's entries has to show what the change did."""
@@ -141,6 +135,7 @@ def compared(
     forgotten: Callable[[str, str], bool],
     left_out: Mapping[str, frozenset[str]],
     names: bool,
+    change_of: ChangeOf = str,
 ) -> Compared:
     """What the servers lack of one entry, and in what else they differ.
 
@@ -158,7 +153,7 @@ def compared(
     for attribute in attributes:
         mine = [server for server in live if _plain(attribute) not in left_out.get(server, frozenset())]
         if len(mine) > 1:
-            _values(held, mine, attribute, expected, forgotten, lacks, unlike, spelt)
+            _values(held, mine, attribute, expected, forgotten, lacks, unlike, spelt, change_of)
     if names and len({name_of(held[server].target) for server in live}) > 1 and not lacks:
         unlike.add(Unlike(_few({server: name_of(held[server].target) for server in live}), "dn"))
     return Compared(tuple(sorted(lacks)), tuple(sorted(unlike)), tuple(sorted(spelt)))
@@ -204,6 +199,7 @@ def _values(
     lacks: set[Lack],
     unlike: set[Unlike],
     spelt: set[Unlike],
+    change_of: ChangeOf,
 ) -> None:
     shown = {server: frozenset(held[server].present.get(attribute, {})) for server in live}
     if len(set(shown.values())) < 2:
@@ -218,8 +214,14 @@ def _values(
         if spelt_alike(one, other, attribute, value):
             otherwise = True
             continue
-        if _hashed_anew(one, other, attribute, position):
-            continue
+        if made := _made_elsewhere(one, other, attribute, position):
+            # A hash of its own shows nothing of the change: other values that it made do, later changes of others do not.
+            holder = witness if position is None else server
+            if all(_came(held[holder], attribute, change, change_of) for change in made):
+                continue
+            if all(expected(holder, change) and max(held[holder].changes, default="") > change for change in made):
+                open_ |= {server, witness}
+                continue
         gone = _removed(one, attribute, value)
         if gone and (position is None or gone > position):
             if expected(witness, gone):
@@ -252,18 +254,25 @@ def _values(
         spelt.add(Unlike(_few(shown), attribute))
 
 
-def _hashed_anew(one: Held, other: Held, attribute: str, position: str | None) -> bool:
-    """True if one of the two servers made a secret anew by itself, as at a login of which it sends nothing to others.
+def _made_elsewhere(one: Held, other: Held, attribute: str, position: str | None) -> set[str]:
+    """Where one of the two servers has a secret without a position: the changes that made the secret of the other one.
 
-    Its own carries no position then. That the change came shows in what else of the entry the change, or a later one, made.
+    A server makes a secret anew by itself, as at a login, and sends nothing of that to others. `position`: of the secret that
+    `other` has and `one` has not.
     """
     if attribute not in one.secret | other.secret:
-        return False
-    if position is None:  # the other one has a secret of its own
-        mine = {made for made in one.present.get(attribute, {}).values() if made}
-        return bool(mine) and all(any(made <= change for change in other.changes) for made in mine)
-    own = None in one.present.get(attribute, {}).values()
-    return own and any(position <= change for change in one.changes)
+        return set()
+    mine = one.present.get(attribute, {}).values()
+    if position is None:
+        return {*filter(None, mine)}
+    return {position} if None in mine else set()
+
+
+def _came(one: Held, attribute: str, position: str, change_of: ChangeOf) -> bool:
+    """True if the attribute shows the change or a later one, or anything else in the entry shows that very change."""
+    return any(mark >= position for mark in one.positions(attribute)) or change_of(position) in map(
+        change_of, one.changes
+    )
 
 
 def _not_there(shown: Mapping[str, frozenset[str]]) -> Iterator[tuple[str, str, str]]:

@@ -1,0 +1,59 @@
+"""What the matching rules of attributes pass over: two spellings of one value.
+
+    mail             Anna@example.com   anna@example.com    one value
+    homeDirectory    /home/Anna         /home/anna          two values
+    telephoneNumber  +49 123-45         +4912345            one value
+
+Only attributes of the standard schemas, whose matching rule is known, have more than one spelling.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def spelt_as(attribute: str, value: str) -> str:
+    """The value in the one spelling in which it is compared. Binary values, and those of other attributes, stay as they are."""
+    name = attribute.partition(";")[0].lower()
+    if value.startswith("base64:"):
+        return value
+    if name in _NUMBERS:
+        return re.sub(r"[\s-]", "", value.lower())
+    plain = " ".join(value.lower().split())
+    if name in _NAMES:
+        return ",".join(_EQUALS.sub("=", part.strip(), count=1) for part in _COMMA.split(plain))
+    return plain if name in _WORDS else value
+
+
+_COMMA = re.compile(r"(?<!\\),")
+_EQUALS = re.compile(r" ?= ?")
+
+_NUMBERS = frozenset(
+    {
+        *("telephonenumber", "facsimiletelephonenumber", "fax", "homephone", "hometelephonenumber", "mobile"),
+        *("mobiletelephonenumber", "pager", "pagertelephonenumber"),
+    }
+)
+"""Without spaces and hyphens (telephoneNumberMatch)."""
+
+_NAMES = frozenset(
+    {
+        *("member", "uniquemember", "owner", "manager", "seealso", "secretary", "roleoccupant", "aliasedobjectname"),
+        *("distinguishedname", "documentauthor", "associatedname", "ditredirect"),
+    }
+)
+"""Names of entries (distinguishedNameMatch)."""
+
+_WORDS = frozenset(
+    {
+        *("cn", "commonname", "sn", "surname", "givenname", "initials", "generationqualifier", "displayname", "name"),
+        *("ou", "organizationalunitname", "o", "organizationname", "l", "locality", "localityname", "st"),
+        *("stateorprovincename", "street", "streetaddress", "c", "countryname", "co", "friendlycountryname", "dc"),
+        *("domaincomponent", "title", "description", "businesscategory", "postaladdress", "registeredaddress"),
+        *("homepostaladdress", "postalcode", "postofficebox", "physicaldeliveryofficename", "destinationindicator"),
+        *("dnqualifier", "houseidentifier", "knowledgeinformation", "serialnumber", "uid", "userid", "mail"),
+        *("rfc822mailbox", "employeenumber", "employeetype", "departmentnumber", "carlicense", "roomnumber"),
+        *("preferredlanguage", "info", "host", "associateddomain", "objectclass"),
+    }
+)
+"""Without case, and several spaces as one (caseIgnoreMatch, caseIgnoreIA5Match, caseIgnoreListMatch, names of classes)."""
