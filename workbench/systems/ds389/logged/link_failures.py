@@ -327,10 +327,13 @@ class _Addresses:
         for link in shown.links:
             if link.consumer and link.address:
                 self.of.setdefault(link.consumer, Counter())[link.address] += 1
-        mine = {(one.suffix, one.origin): one.server for one in shown.replicas if one.origin}
-        for row in case.arrow("vectors").select(["snapshot", "suffix", "origin", "url", "kind"]).to_pylist():
-            server = mine.get((row["suffix"], row["origin"]))
-            if server and row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]:
+        used = Counter((one.suffix, one.origin) for one in shown.replicas)
+        # Of an origin that two replicas use the address is that of either, also in the vectors of both.
+        own = {(x.server, x.suffix, x.origin) for x in shown.replicas if x.origin and used[x.suffix, x.origin] == 1}
+        for row in case.arrow("vectors").select(["snapshot", "server", "suffix", "origin", "url", "kind"]).to_pylist():
+            server = row["server"]
+            told = row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]
+            if told and (server, row["suffix"], row["origin"]) in own:
                 self.of.setdefault(server, Counter())[row["url"].partition("://")[2].strip("/").lower()] += 1
         for one in case.inputs:
             if one.server in shown.down:
@@ -394,7 +397,7 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
-    itself = places.is_at(link.supplier, link.address)
+    itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
     there = places.listening(link) if link.consumer is None and not silent else None
     if itself:
         says = f"the agreement {link.name} leads to {link.supplier} itself (code {cause.code})"
