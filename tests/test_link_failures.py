@@ -250,6 +250,7 @@ def test_a_read_only_consumer(tmp_path: Path) -> None:
         assert "53 (unwilling to perform)" in finding["summary"]
         assert "dsconf INSTANCE backend suffix set --disable-readonly dc=example,dc=com" in finding["fix"][0]["repair"]
     assert "errors logs of its suppliers" in loop["summary"]
+    assert one["fix"] == loop["fix"]
 
 
 def test_one_change_that_is_refused_does_not_prove_that_all_are(tmp_path: Path) -> None:
@@ -259,6 +260,7 @@ def test_one_change_that_is_refused_does_not_prove_that_all_are(tmp_path: Path) 
     assert one["reason"] == "refused" and "53 (unwilling to perform); its own log says why" in one["summary"]
     assert "errors log of s2" in one["fix"][0]["repair"] and "nsslapd-readonly" in one["fix"][0]["repair"]
     assert "read-only" not in loop["summary"] + loop["fix"][0]["repair"]
+    assert one["fix"] == loop["fix"]
 
 
 def test_another_result_that_is_tried_again_is_named(tmp_path: Path) -> None:
