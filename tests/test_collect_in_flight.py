@@ -13,9 +13,10 @@ import pytest
 from conftest import ROOT
 from test_collect import Acted
 
-from workbench.collected.collecting import Wanted, collect
+from workbench.collected.collecting import Access, Address, Wanted, collect
 from workbench.collected.in_flight import FlightJournal
 from workbench.model import Problem
+from workbench.systems.ds389.live.servers import DirectoryServers
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -89,6 +90,25 @@ def test_a_line_that_was_cut_was_not_done_yet(state: Path) -> None:
     (dead,) = FlightJournal.of_dead_runs()
     assert [one.what for one in dead.unsettled()] == ["task", "level"]
     dead.close()
+
+
+def test_a_journal_that_is_damaged_is_told_of_and_stays(tmp_path: Path, state: Path) -> None:
+    """What was left behind cannot be told from it: a person has to look, also if the server is down that is asked first."""
+    killed(NOTING)
+    (path,) = state.iterdir()
+    path.write_bytes(path.read_bytes().replace(b'"n": 3', b'"n": 7'))
+    mesh = DirectoryServers([Address("s1", url="ldap://127.0.0.1:1")], Access())
+    with pytest.raises(Problem):
+        mesh.survey("s1")
+    gathered = mesh.left_behind("s1", tmp_path, "s1", Wanted())
+    mesh.close()
+    (note,) = gathered.failed
+    assert (
+        "what an earlier run left behind is not known: " in note
+        and f"{path}:" in note
+        and "put the journal aside" in note
+    )
+    assert path.exists()
 
 
 def test_ctrl_c_in_the_middle_of_a_record_does_not_keep_the_rest_from_being_crossed_out(

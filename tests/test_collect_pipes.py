@@ -9,7 +9,8 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 
@@ -18,9 +19,11 @@ from conftest import ROOT
 from live_installed import until
 
 from workbench.collected import in_flight
+from workbench.collected.collecting import Access
 from workbench.collected.in_flight import FlightJournal
 from workbench.model import Problem
-from workbench.systems.ds389.live import pipes
+from workbench.systems.ds389.live import exports, pipes
+from workbench.systems.ds389.live.connection import NoAnswer, Place
 from workbench.systems.ds389.live.undo import FILE, put_back_on_disk
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -102,7 +105,7 @@ def test_a_pipe_that_nobody_opens_is_given_up_at_once(tmp_path: Path) -> None:
     journal.close()
 
 
-@pytest.mark.parametrize("when", ["opened", "opened a moment later", "never opened"])
+@pytest.mark.parametrize("when", ["opened", "opened a moment later", "opened much later", "never opened", "not asked"])
 @pytest.mark.parametrize("drain", [True, False])
 def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: bool) -> None:
     opened = when == "opened"
@@ -115,8 +118,10 @@ def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: 
     from workbench.collected.in_flight import FlightJournal
     from workbench.systems.ds389.live.pipes import pipe_at
     owner = (os.geteuid(), os.getegid())
-    made = pipe_at(Path({str(path)!r}), owner, "it", None, 60, lambda: False, FlightJournal(), {drain})
+    seconds = {3 if when == "never opened" else 60}
+    made = pipe_at(Path({str(path)!r}), owner, "it", None, seconds, lambda: False, FlightJournal(), {drain})
     tap = made.__enter__()
+    {"tap.asked()" if when != "not asked" else ""}
     print("made", flush=True)
     {"tap.read()" if opened else ""}
     print("ready", flush=True)
@@ -132,13 +137,19 @@ def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: 
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGKILL)
     process.wait()
-    if when == "opened a moment later":
-        time.sleep(0.5)
+    if when.endswith("later"):
+        time.sleep(0.5 if "moment" in when else 7)
+        (journal,) = FlightJournal.of_dead_runs()
+        with pytest.raises(Problem, match="a pipe still waits for the server to open it"):
+            put_back_on_disk(journal.unsettled()[0])
+        journal.close()
         thread.start()
+    if when == "not asked":
+        until("nobody waits", lambda: guards(path) == [], 2)
     until("the name is as before", lambda: path.is_file() and path.read_text() == "earlier", 10)
     until("nothing else is there", lambda: [one.name for one in tmp_path.iterdir()] == ["cl.ldif"], 10)
     until("the guard has ended, too", lambda: guards(path) == [], 10)
-    if when != "never opened":
+    if when.startswith("opened"):
         thread.join(10)
         assert done == (["whole"] if drain else [BrokenPipeError]), "an export of entries is read into nothing"
 
@@ -172,3 +183,87 @@ def test_an_export_that_was_left_goes_and_a_file_that_is_not_ours_stays(tmp_path
         assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("cl.ldif", "earlier")] * (
             aside is not None
         )
+
+
+@pytest.mark.parametrize("name", ["cl.ldif", "workbench-0123456789ab.ldif"])
+def test_an_export_that_went_into_a_file_instead_of_the_pipe_goes_and_an_earlier_one_stays(
+    tmp_path: Path, name: str
+) -> None:
+    """Its guard was killed, too, or had waited long enough. What a person had the server write before comes back."""
+    path, aside = tmp_path / name, tmp_path / f".{name}.1"
+    since = datetime.now(UTC)
+    about = {"aside": str(aside), "made": str(tmp_path / f".{name}.1.pipe")}
+    one = in_flight.InFlight(1, pipes.PIPE, str(path), about, since.isoformat(timespec="milliseconds"))
+    aside.write_text("earlier")
+    os.utime(aside, (since.timestamp() - 60,) * 2)
+    path.write_text("userPassword: {PBKDF2}")
+    os.utime(path, (since.timestamp() + 60,) * 2)
+    assert "written its export into a file instead of the pipe" in str(put_back_on_disk(one))
+    assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [(name, "earlier")]
+    if name == "cl.ldif":
+        assert put_back_on_disk(one) == f"the pipe {path} is gone"
+        assert path.read_text() == "earlier"
+
+
+def test_a_pipe_that_was_opened_is_not_in_flight_any_more(tmp_path: Path) -> None:
+    """What is written under its name from then on is not ours to remove, not even if this run is killed."""
+    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
+    thread = writer(path, 40, done)
+    with pipes.pipe_at(path, (os.geteuid(), os.getegid()), "it", None, 20, lambda: bool(done), journal) as tap:
+        thread.start()
+        assert len(journal.unsettled()) == 1
+        assert tap.read()
+        assert journal.unsettled() == []
+        while tap.read():
+            pass
+    thread.join(10)
+    journal.close()
+
+
+def test_an_interrupted_run_leaves_a_pipe_that_is_not_open_to_its_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipes, "_GRACE", 0.2)
+    path, owner, journal = tmp_path / "cl.ldif", (os.geteuid(), os.getegid()), FlightJournal()
+    with pytest.raises(KeyboardInterrupt), pipes.pipe_at(path, owner, "it", None, 2, lambda: False, journal) as tap:
+        tap.asked()
+        raise KeyboardInterrupt
+    (one,) = journal.unsettled()
+    with pytest.raises(Problem, match="a pipe still waits for the server to open it"):
+        put_back_on_disk(one)
+    until("the guard has ended", lambda: guards(path) == [] or not path.exists(), 10)
+    until("the pipe is gone", lambda: put_back_on_disk(one) == f"the pipe {path} is gone", 10)
+    assert list(tmp_path.iterdir()) == []
+    journal.settle(one.number)
+    journal.close()
+
+
+@pytest.mark.parametrize(("error", "asked"), [(Problem("refused"), True), (KeyboardInterrupt(), False)])
+def test_a_pipe_that_the_server_will_not_open_is_left_to_nobody(
+    tmp_path: Path, error: BaseException, asked: bool
+) -> None:
+    path, owner, journal = tmp_path / "cl.ldif", (os.geteuid(), os.getegid()), FlightJournal()
+    with pytest.raises(type(error)), pipes.pipe_at(path, owner, "it", None, 60, lambda: True, journal) as tap:
+        if asked:
+            tap.asked()
+        raise error
+    assert (guards(path), list(tmp_path.iterdir())) == ([], [])
+    journal.close()
+
+
+@pytest.mark.parametrize(("error", "ended"), [(NoAnswer("no answer"), False), (Problem("refused"), True), (None, True)])
+def test_a_server_that_has_not_answered_in_time_may_still_open_the_pipe(
+    monkeypatch: pytest.MonkeyPatch, error: Problem | None, ended: bool
+) -> None:
+    class Answering:
+        def replace(self, *_: object) -> None:
+            if error:
+                raise error
+
+    monkeypatch.setattr(exports, "connected", lambda *_: nullcontext(Answering()))
+    told: list[str] = []
+    asked = exports._Asked(Place("ldap://s1:389"), Access(), "cn=replica")
+    assert not asked.ended()
+    asked.start(lambda: told.append("asked"))
+    asked.join(5)
+    assert (asked.ended(), told) == (ended, ["asked"])

@@ -198,6 +198,39 @@ def test_a_port_that_answers_without_encryption_coming_about(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("network", "says"),
+    [
+        ("101 (Network is unreachable", "no route to its network"),
+        ("110 (Connection timed out", "the connection timed out"),
+        ("112 (Host is down", "its host is down"),
+        ("113 (No route to host", "no route to its host"),
+        ("115 (Operation now in progress", "(network error 115)"),
+    ],
+)
+def test_an_encrypted_link_on_which_nothing_is_reached(network: str, says: str, tmp_path: Path) -> None:
+    """What kept it from connecting tells nothing of encryption, and the port did not accept anything."""
+    log = not_connected(9, "localhost:38902", network)
+    files = mesh(NO_CONNECTION, log, "nsDS5ReplicaTransportInfo: LDAPS\n")
+    one = failing(tmp_path / "up", files)
+    assert one["reason"] == "unreachable" and says in one["summary"]
+    assert "accepts" not in one["summary"] and "encrypted" not in one["summary"]
+    assert "see that s2 runs, and that s1 reaches localhost:38902" in one["fix"][0]["repair"]
+    down = failing(tmp_path / "down", files | {"s2.DOWN": ""})
+    assert (down["reason"], "s2 did not answer" in down["summary"]) == ("unreachable", True)
+
+
+def test_an_encrypted_link_of_which_no_line_tells_more(tmp_path: Path) -> None:
+    """That a server runs is known of one that was read live; files that a person put together may be of one that ended since."""
+    files = mesh(NO_CONNECTION, more="nsDS5ReplicaTransportInfo: LDAPS\n")
+    one = failing(tmp_path / "by hand", files)
+    assert one["reason"] == "tls" and "the files of s2 were collected" in one["summary"]
+    assert "s2 runs" not in one["summary"]
+    times = "from: '2024-03-24T10:30:00Z', until: '2024-03-24T10:30:01Z'"
+    files["case.yaml"] = f"collected: [{{server: s1, {times}}}, {{server: s2, {times}}}]\n"
+    assert "and s2 runs" in failing(tmp_path / "live", files)["summary"]
+
+
 def test_no_permission(tmp_path: Path) -> None:
     one = failing(tmp_path, mesh(NO_PERMISSION))
     assert one["reason"] == "permission" and one["waiting"] == 5
@@ -217,6 +250,7 @@ def test_a_read_only_consumer(tmp_path: Path) -> None:
         assert "53 (unwilling to perform)" in finding["summary"]
         assert "dsconf INSTANCE backend suffix set --disable-readonly dc=example,dc=com" in finding["fix"][0]["repair"]
     assert "errors logs of its suppliers" in loop["summary"]
+    assert one["fix"] == loop["fix"]
 
 
 def test_one_change_that_is_refused_does_not_prove_that_all_are(tmp_path: Path) -> None:
@@ -226,6 +260,7 @@ def test_one_change_that_is_refused_does_not_prove_that_all_are(tmp_path: Path) 
     assert one["reason"] == "refused" and "53 (unwilling to perform); its own log says why" in one["summary"]
     assert "errors log of s2" in one["fix"][0]["repair"] and "nsslapd-readonly" in one["fix"][0]["repair"]
     assert "read-only" not in loop["summary"] + loop["fix"][0]["repair"]
+    assert one["fix"] == loop["fix"]
 
 
 def test_another_result_that_is_tried_again_is_named(tmp_path: Path) -> None:
@@ -441,3 +476,21 @@ def test_lines_of_one_name_are_of_the_agreement_whose_status_says_the_same(tmp_p
     files["s1.agreements.ldif"] = with_status(entry, skewed) + "\n" + with_status(twin, told(FINE))
     found = of("LINK_FAILING", findings(tmp_path, files))
     assert [one["suffix"] for one in found] == [SUFFIX]
+
+
+def test_a_stop_is_said_of_no_agreement_whose_name_another_suffix_has(tmp_path: Path) -> None:
+    """Two have stopped, and of one of these names there is another one, which failed: nobody knows which of the two stopped."""
+
+    def stopped(name: str) -> str:
+        lines = _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run")
+        return lines.replace("to-s2", name)
+
+    def entry(name: str, sentence: str, suffix: str = SUFFIX) -> str:
+        return with_status(agreement(name, 38902, suffix=suffix), told(sentence, ended=None))
+
+    names = [entry("m1", NEVER_YET), entry("m2", NEVER_YET), entry("m2", BUSY, "o=second")]
+    files = mesh(FINE, stopped("m1") + stopped("m2")) | {"s1.agreements.ldif": "\n".join(names)}
+    said = {one["summary"] for one in of("LINK_FAILING", findings(tmp_path / "failing", files))}
+    assert ["m1" in one for one in said if "has stopped" in one] == [True]
+    files["s1.agreements.ldif"] = entry("m2", NEVER_YET) + "\n" + entry("m2", NEVER_YET, "o=second")
+    assert not of("LINK_FAILING", findings(tmp_path / "quiet", files))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from detector_samples import BEGAN, findings, of, with_status
-from mesh_samples import SUFFIX, agreement, case_of, csn, pair_of_servers
+from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
 from test_link_failures import (
     BROKEN_OFF,
     FINE,
@@ -175,6 +175,38 @@ def test_an_agreement_that_leads_to_its_own_server(tmp_path: Path) -> None:
     assert "not collected" not in headline(found)
     said = plan_text(plan(case))
     assert "s1-to-self (leads to its own server)" in said and "What waits behind" not in said
+
+
+def _beside_s3(rid: int, ruv: list[str], address: int) -> Files:
+    """Three servers in step; s3 has this replica ID, and refuses, or is refused, as one that has the ID of the other."""
+    files: Files = pair_of_servers(4, 4)
+    files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
+    files["s3.replica.ldif"] = replica(rid, ruv)
+    files["s3.agreements.ldif"] = with_status(agreement("s3-to-s1", address), told(_SAME_ID))
+    return files
+
+
+def test_an_agreement_between_two_servers_of_one_id_does_not_lead_to_its_own(tmp_path: Path) -> None:
+    """Both take one element for their own, and it names the address of one of them: that is nobody's for certain."""
+    ruv = elements(claims(r1=(0, 4), r2=(1, 2)))
+    other = [line.replace(":38901", ":38903") for line in ruv]
+    for name, its in ("own", other), ("copied", ruv):
+        found = findings(tmp_path / name, _beside_s3(1, its, 38901))
+        (one,) = of("LINK_FAILING", found)
+        assert of("DUPLICATE_ORIGIN", found)
+        assert "itself" not in one["summary"] and "replica ID" in one["summary"]
+        assert "another replica ID" in one["fix"][0]["repair"]
+        assert not any("delete" in fix["repair"] for fix in one["fix"])
+
+
+def test_an_agreement_that_is_known_to_lead_elsewhere_does_not_lead_to_its_own_server(tmp_path: Path) -> None:
+    """An element for its own ID that was copied names another server's address, to which the agreement does lead."""
+    ruv = elements(claims(r3=(0, 0), r1=(0, 4), r2=(1, 2)))
+    files = _beside_s3(3, ruv, 38901)
+    copied = [line.replace(":38903", ":38901") for line in ruv]
+    files["s3.replica.ldif"] = replica(3, copied, sends_to=[f"s3-to-s1;localhost;38901;1;{csn(0, 3)}"])
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert "itself" not in one["summary"]
 
 
 def _second_login(second: float) -> str:

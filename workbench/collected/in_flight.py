@@ -129,15 +129,23 @@ class FlightJournal:
         self._path, self._held = path, held
 
     @classmethod
-    def of_dead_runs(cls) -> list[FlightJournal]:
-        """The journals of runs that were killed, locked until they are closed."""
+    def of_dead_runs(cls, unread: list[Problem] | None = None) -> list[FlightJournal]:
+        """The journals of runs that were killed, locked until they are closed.
+
+        unread  gets what keeps journals from being read: a person has to look at them
+        """
         found = []
         with suppress(OSError, Problem):
             for path in sorted(state_folder().glob(f"*{_ENDING}")):
                 one = cls(path)
-                with suppress(OSError, Problem):  # alive, gone meanwhile, or damaged: then a person has to look
+                try:
                     one._take(path, 0)
                     found.append(one)
+                except Problem as problem:
+                    if unread is not None:
+                        unread.append(problem)
+                except OSError:
+                    pass  # alive, or gone meanwhile
         return found
 
 

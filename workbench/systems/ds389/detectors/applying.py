@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -20,6 +19,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.logged.link_fixes import take_the_change, writable_again
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
     NOT_SAID,
@@ -96,6 +96,11 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         answer = f" with {in_words(result)}" if result is not None else ""
         changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
         it = "it" if len(keys) == 1 else "them"
+        ends = (
+            writable_again(server, suffix or "SUFFIX")
+            if why == READ_ONLY
+            else take_the_change(server, suffix or "SUFFIX", result)
+        )
         yield Finding(
             "APPLY_RETRY_LOOP",
             "error",
@@ -106,7 +111,7 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
             suffix=suffix,
             items=tuple(csn for _, _, csn in keys)[:ITEMS_SHOWN],
             evidence=first_few(told.rows[most], told.counts[most]),
-            fix=(_end_of_loop(server, suffix, result, why),),
+            fix=(ends,),
         )
 
 
@@ -151,27 +156,6 @@ def login_notes_refused(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
-
-
-def _end_of_loop(server: str, suffix: str | None, result: int | None, reason: str) -> dict[str, str | None]:
-    """What ends the refusals, by their result, and by the reason for it where it is 53."""
-    why = "the supplier sends the same change first in every session until the consumer takes it"
-    never = "do not skip it by editing a RUV: it would be missing for good"
-    if result == REFUSES_ALL and reason == READ_ONLY:
-        command = f"dsconf INSTANCE backend suffix set --disable-readonly {shlex.quote(suffix or 'SUFFIX')}"
-        return step(
-            f"see whether the backend of {server} is read-only (nsslapd-readonly: on), and make it writable, on {server}: "
-            f"`{command}`",
-            f"a read-only backend answers every change with {in_words(result)}; {why}",
-            "find out first why it was set; if it is off, see nsslapd-readonly in cn=config",
-        )
-    where = f"RESULT err={result}" if result is not None else "the lines about this change"
-    return step(
-        f"find the cause on {server} ({where} in its access log, and what its errors log says at those times) and mend it "
-        "there; the next session sends the change again",
-        why,
-        never,
-    )
 
 
 def _lacking(situation: Situation, server: str | None, suffix: str | None, csn: str | None) -> bool:

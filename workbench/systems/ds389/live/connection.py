@@ -121,6 +121,10 @@ class Connection:
         return Problem(text, self.place.url, do)
 
 
+class NoAnswer(Problem):
+    """The server has not answered yet: it may still do what it was asked for."""
+
+
 @contextmanager
 def connected(place: Place, access: Access, timeout: float | None = None) -> Iterator[Connection]:
     """A connection to the server, as the user of `access`, or as the user of this process over its socket.
@@ -205,7 +209,8 @@ def _problem(place: Place, error: BaseException, access: Access | None, untold: 
     if isinstance(error, LDAPSSLConfigurationError):
         return Problem("the file of --ca cannot be used", str(access.ca_file if access else ""), "give one in PEM")
     if isinstance(error, TimeoutError | LDAPSocketReceiveError) or "timed out" in lower:
-        return Problem("no answer within the time-out", place.url, "give it more with --timeout, or look at the server")
+        kind = NoAnswer if isinstance(error, TimeoutError) or "timed out" in lower else Problem
+        return kind("no answer within the time-out", place.url, "give it more with --timeout, or look at the server")
     if "certificate" in lower and "match" in lower:
         do = "give the URL with the name that the certificate has"
         return Problem("its certificate is that of another host", place.url, do)

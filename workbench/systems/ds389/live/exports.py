@@ -23,7 +23,7 @@ from workbench.collected.in_flight import FlightJournal
 from workbench.collected.room import Limits
 from workbench.model import Problem
 from workbench.systems.ds389.live import scrubbed
-from workbench.systems.ds389.live.connection import Connection, Place, connected
+from workbench.systems.ds389.live.connection import Connection, NoAnswer, Place, connected
 from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
 from workbench.systems.ds389.live.dumping import dumped
 from workbench.systems.ds389.live.pipes import Tap, pipe_at
@@ -81,7 +81,7 @@ class Exporter:
         asked = _Asked(self.place, self.access, replica)
         with _spool(self.limits, to, estimate, what, scrubbed.changelog) as spool:
             with self._pipe(file, what, estimate, asked.ended) as tap:
-                asked.start()
+                asked.start(tap.asked)
                 spool.fill(tap)
             asked.join(self.access.timeout)
             if asked.problem and tap.size:
@@ -106,7 +106,10 @@ class Exporter:
             _spool(self.limits, to, estimate, what, scrubbed.entries) as spool,
         ):
             ended = _SeldomAsked(lambda: exit_code(server, _task(label)) is not None)
-            with self._pipe(file, what, estimate, ended, drain=True) as tap, self._task(server, label, database, file):
+            with (
+                self._pipe(file, what, estimate, ended, drain=True) as tap,
+                self._task(server, label, database, file, tap.asked),
+            ):
                 spool.fill(tap)
                 self._until(what, ended)
                 code = exit_code(server, _task(label))
@@ -166,13 +169,16 @@ class Exporter:
         return pipe_at(file, self.owner, what, bound, self.access.patience, ended, self.journal, drain)
 
     @contextmanager
-    def _task(self, server: Connection, label: str, database: Database, file: Path) -> Iterator[None]:
-        """An export of entries is begun, and cancelled if the block fails."""
+    def _task(
+        self, server: Connection, label: str, database: Database, file: Path, asking: Callable[[], None] = lambda: None
+    ) -> Iterator[None]:
+        """An export of entries is begun, and cancelled if the block fails. `asking` is called right before that."""
         task = _task(label)
         wanted = {"nsInstance": database.backend, "nsFilename": str(file), "nsExportReplica": "true", "ttl": _KEPT}
         values = {"objectClass": ["top", "extensibleObject"], **{name: [one] for name, one in wanted.items()}}
         with self.journal.noted(TASK, self.server, task=task):
             try:
+                asking()
                 server.send(add(task, values))
                 yield
             except BaseException:
@@ -257,15 +263,19 @@ class _Asked:
     def __init__(self, place: Place, access: Access, replica: str) -> None:
         self._place, self._access, self._replica = place, access, replica
         self.problem: Problem | None = None
+        self._asking: Callable[[], None] = lambda: None
+        self._is_asked = False
         self._thread = Thread(target=self._ask, daemon=True)
 
-    def start(self) -> None:
-        """Ask, and go on."""
+    def start(self, asking: Callable[[], None] = lambda: None) -> None:
+        """Ask, and go on. `asking` is called right before the server is asked, when it is reached."""
+        self._asking = asking
         self._thread.start()
 
     def ended(self) -> bool:
-        """True when the server has answered."""
-        return self._thread.ident is not None and not self._thread.is_alive()
+        """True when the server has answered, or was not reached; one that has not answered in time may still begin."""
+        over = self._thread.ident is not None and not self._thread.is_alive()
+        return over and not (self._is_asked and isinstance(self.problem, NoAnswer))
 
     def join(self, seconds: float) -> None:
         """Wait for the answer."""
@@ -274,6 +284,8 @@ class _Asked:
     def _ask(self) -> None:
         try:
             with connected(self._place, self._access, self._access.patience) as server:
+                self._asking()
+                self._is_asked = True
                 server.replace(self._replica, "nsds5Task", "CL2LDIF")
         except Problem as problem:
             self.problem = problem

@@ -8,7 +8,8 @@ with LMDB, where the export never ends: it stopped within milliseconds; the serv
 The pipe must never be left behind: a later export into the same name would wait in `open` for a reader for ever. Its name goes
 as soon as the server has opened it, and not before: a server that was asked already would make a file of that name, with every
 password hash in it. Until then a guard, a small process of its own that a Ctrl-C does not reach, has the pipe open, too. When
-this process ends, by whatever signal, the guard waits until the server has opened the pipe, and takes the name away.
+this process ends, by whatever signal, the guard takes the name away: at once if the server was not asked yet, else when it has
+opened the pipe, or would have had to end the export. As long as it waits a lock is held on the pipe: nobody else takes it away.
 
 An export of entries does not stop at a failing write; it goes on to the end of the database, on some versions with a line in
 the errors log for every entry. So the guard reads the rest of it, up to the bound, into nothing.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import select
 import signal
@@ -27,6 +29,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 from workbench.collected.in_flight import FlightJournal
@@ -35,13 +38,15 @@ from workbench.model import Problem
 
 PIPE = "pipe"
 _GUARD = """\
-import os, select, stat, sys, time
+import os, select, sys, time
 path, aside, made, drained, grace = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])
-os.read(0, 1)
+asked = False
+while os.read(0, 1):
+    asked = True
 
 def named(name):
     try:
-        return stat.S_ISFIFO(os.lstat(name).st_mode)
+        return os.path.samestat(os.lstat(name), os.fstat(2))
     except OSError:
         return False
 
@@ -51,9 +56,9 @@ def opened():
     except BlockingIOError:
         return True
 
-end = time.monotonic() + grace
-while named(path) and not opened() and time.monotonic() < end:
-    time.sleep(0.005)
+began = time.monotonic()
+while asked and named(path) and not opened() and time.monotonic() < began + grace:
+    time.sleep(0.005 if time.monotonic() < began + 5 else 0.1)
 for name in (path, made):
     if named(name):
         os.unlink(name)
@@ -69,12 +74,14 @@ while drained > 0:
         break
     drained -= len(data)
 """
-"""Its standard input ends when this process does; the pipe is its standard error.
+"""Its standard input ends when this process does, and carries a byte when the server is asked; the pipe is its standard error.
 
 It reads before it waits: of a pipe that nobody ever opened, `select` never tells an end."""
 
 _GRACE = 5
-"""Seconds that a server is given to open the pipe that it was told of."""
+"""Seconds that this process waits at its end for a server to open the pipe; then it leaves it to the guard."""
+_OURS = re.compile(r"workbench-[0-9a-f]{12}\.ldif")
+"""Names that nobody else gives."""
 _LOOK = 0.05
 _LARGE = 1 << 20
 _DRAINED = 1 << 40
@@ -92,10 +99,17 @@ class Tap:
         seconds: float,
         ended: Callable[[], bool],
         opened: Callable[[], None],
+        guard: int | None = None,
     ) -> None:
         self._pipe, self._what, self._bound, self._ended, self._opened = pipe, what, bound, ended, opened
-        self._seconds, self._until = seconds, time.monotonic() + seconds
+        self._seconds, self._until, self._guard = seconds, time.monotonic() + seconds, guard
         self.size = 0
+
+    def asked(self) -> None:
+        """Call it right before the server is asked for the export: from then on it may open the pipe."""
+        if self._guard is not None:
+            with suppress(OSError):
+                os.write(self._guard, b"a")
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes; none at the end of the export."""
@@ -150,7 +164,17 @@ def pipe_at(
     """
     aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     made = aside.with_name(f"{aside.name}.pipe")
-    with journal.noted(PIPE, str(path), aside=str(aside), made=str(made)), _not_suspended():
+    number = journal.note(PIPE, str(path), aside=str(aside), made=str(made))
+    tap: Tap | None = None
+
+    def opened() -> None:
+        put_back_pipe(path, aside, made)
+        if not any(map(os.path.lexists, (made, aside))):
+            # Nothing is left of it, and what is written there from now on is somebody else's.
+            with suppress(Problem):
+                journal.settle(number)
+
+    with _not_suspended():
         guard: subprocess.Popen[bytes] | None = None
         pipe, over = -1, False
         try:
@@ -159,7 +183,8 @@ def pipe_at(
                 if os.geteuid() == 0:
                     os.chown(made, *owner)
                 pipe = os.open(made, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-                guard = _guarded(path, aside, made, pipe, (bound or _DRAINED) if drain else 0)
+                fcntl.flock(pipe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                guard = _guarded(path, aside, made, pipe, (bound or _DRAINED) if drain else 0, seconds)
                 with suppress(OSError, AttributeError):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LARGE)
                 if os.path.lexists(path):
@@ -168,8 +193,16 @@ def pipe_at(
             except OSError as error:
                 do = "start as root, or as the user of the server"
                 raise Problem(f"{what}: no pipe can be made: {error.strerror}", str(path), do) from None
-            yield Tap(pipe, what, bound, seconds, ended, lambda: put_back_pipe(path, aside, made))
+            assert guard.stdin
+            tap = Tap(pipe, what, bound, seconds, ended, opened, guard.stdin.fileno())
+            yield tap
             over = True
+        except Problem:
+            with suppress(
+                Problem
+            ):  # the export may have ended, or may have been refused: then nobody opens it any more
+                over = not (tap and tap.size) and ended()
+            raise
         finally:
             if over or guard is None:
                 put_back_pipe(path, aside, made)
@@ -177,25 +210,58 @@ def pipe_at(
                 os.close(pipe)
             if guard:
                 _left_to(guard, path, drain and not over)
-                put_back_pipe(path, aside, made)
+                if over or not is_guarded(path):
+                    put_back_pipe(path, aside, made)
+    journal.settle(number)
 
 
-def put_back_pipe(path: Path, aside: Path, made: Path) -> None:
-    """Take the names of a pipe away; a server that waits for its reader goes on. What had the name before gets it back."""
+def put_back_pipe(path: Path, aside: Path, made: Path, since: datetime | None = None) -> bool:
+    """Take the names of a pipe away; a server that waits for its reader goes on. What had the name before gets it back.
+
+    since   when the pipe was noted: a file of its name that was written later is the export, for the server was asked for it.
+            True if there was one, which is removed
+    """
     for name in (path, made):
         with suppress(OSError):
             if _is_pipe(name):
                 reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
                 name.unlink()
                 os.close(reader)
+    written = False
     with suppress(OSError):
-        if not os.path.lexists(path):
+        found = path.lstat()
+        late = since is not None and (found.st_mtime > since.timestamp() or bool(_OURS.fullmatch(path.name)))
+        if late and stat.S_ISREG(found.st_mode):
+            path.unlink()
+            written = True
+    with suppress(OSError):
+        if _is_pipe(aside):  # of another run: nothing comes out of it
+            aside.unlink()
+        elif not os.path.lexists(path):
             os.rename(aside, path)
+    return written
 
 
-def _guarded(path: Path, aside: Path, made: Path, pipe: int, drained: int) -> subprocess.Popen[bytes]:
+def is_guarded(path: Path) -> bool:
+    """True for a pipe of which the guard, or the run that made it, is alive."""
+    try:
+        if not _is_pipe(path):
+            return False
+        pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(pipe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(pipe)
+    return False
+
+
+def _guarded(path: Path, aside: Path, made: Path, pipe: int, drained: int, seconds: float) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _GUARD, path, aside, made, str(drained), str(_GRACE)],
+        [sys.executable, "-I", "-S", "-c", _GUARD, path, aside, made, str(drained), str(seconds)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=pipe,
@@ -205,10 +271,13 @@ def _guarded(path: Path, aside: Path, made: Path, pipe: int, drained: int) -> su
 
 
 def _left_to(guard: subprocess.Popen[bytes], path: Path, drains: bool) -> None:
-    """Let the guard do its work: until it has ended, or only until it has taken the name away if it reads the rest."""
+    """Let the guard do its work: until it has ended, or only until it has taken the name away if it reads the rest.
+
+    If the server does not open the pipe soon, the guard goes on waiting alone.
+    """
     assert guard.stdin
     guard.stdin.close()
-    end = time.monotonic() + 2 * _GRACE
+    end = time.monotonic() + _GRACE
     while guard.poll() is None and (_is_pipe(path) or not drains) and time.monotonic() < end:
         time.sleep(_LOOK / 10)
 

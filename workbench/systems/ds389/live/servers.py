@@ -76,8 +76,7 @@ class DirectoryServers:
         server, gathered = self._servers[name], Gathered()
         if wanted.records:
             gathered.without.append("records: its changelog is no physical log")
-        gathered.mended += self._mended.get(name, [])
-        gathered.failed += self._not_mended.get(name, [])
+        self._tell_of_earlier(name, gathered)
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
             (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, server.of_kind(kind))))
             gathered.files[f"{prefix}.{ending}"] = None
@@ -97,6 +96,7 @@ class DirectoryServers:
     def left_behind(self, name: str, folder: Path, prefix: str, wanted: Wanted) -> Gathered:
         """The logs of an instance that does not answer: they may say why."""
         server, gathered = self._servers[name], Gathered()
+        self._tell_of_earlier(name, gathered)
         if server.instance:
             _logs(server.instance, folder, prefix, wanted, gathered)
         return gathered
@@ -126,7 +126,10 @@ class DirectoryServers:
         """Put back what an earlier run that was killed left on this machine and at this server."""
         with self._mending:
             first = self._earlier is None
-            self._earlier = FlightJournal.of_dead_runs() if self._earlier is None else self._earlier
+            unread: list[Problem] = []
+            self._earlier = FlightJournal.of_dead_runs(unread) if self._earlier is None else self._earlier
+            notes = [f"what an earlier run left behind is not known: {problem}" for problem in unread]
+            self._not_mended.setdefault(server.name, []).extend(notes)
             keys = {one.key for one in self._servers.values()}
             for journal in self._earlier:
                 for one in journal.unsettled():
@@ -144,6 +147,10 @@ class DirectoryServers:
                     elif first and one.what in (LEVEL, TASK) and one.where not in keys:
                         note = f"an earlier run left a {one.what} at {one.where}: collect from that server, which puts it back"
                         self._not_mended.setdefault(server.name, []).append(note)
+
+    def _tell_of_earlier(self, name: str, gathered: Gathered) -> None:
+        gathered.mended += self._mended.get(name, [])
+        gathered.failed += self._not_mended.get(name, [])
 
     def _read(self, server: Reached, connection: Connection) -> None:
         """The entries of the replicas and their agreements, and what they say."""

@@ -6,13 +6,14 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from workbench.collected.collecting import Access
 from workbench.collected.in_flight import InFlight
 from workbench.model import Problem
 from workbench.systems.ds389.live.connection import Connection, Place, connected
-from workbench.systems.ds389.live.pipes import PIPE, put_back_pipe
+from workbench.systems.ds389.live.pipes import PIPE, is_guarded, put_back_pipe
 from workbench.systems.ds389.native import modify
 
 LEVEL, TASK, FILE = "level", "task", "file"
@@ -23,15 +24,26 @@ _ENDS = 10
 
 
 def put_back_on_disk(one: InFlight) -> str | None:
-    """Take away what lies on a disk of this machine; what was done, or None for what is on a server."""
+    """Take away what lies on a disk of this machine; what was done, or None for what is on a server.
+
+    Raises Problem for a pipe that has to stay: without it, a server that opens it later would write a file.
+    """
     about = one.about
     if one.what == PIPE:
-        put_back_pipe(Path(one.where), Path(about["aside"]), Path(about["made"]))
-        return f"the pipe {one.where} is gone"
+        return _put_back_pipe(Path(one.where), about, datetime.fromisoformat(one.since))
     if one.what == FILE:
         put_back_file(Path(one.where), Path(about["aside"]) if about["aside"] else None)
         return f"the export {one.where} is gone"
     return None
+
+
+def _put_back_pipe(path: Path, about: Mapping[str, str], since: datetime) -> str:
+    if is_guarded(path):
+        do = "a process of its own takes it away when it is open, or when the export would have had to end; collect again then"
+        raise Problem("a pipe still waits for the server to open it", str(path), do)
+    if put_back_pipe(path, Path(about["aside"]), Path(about["made"]), since):
+        return f"the server had written its export into a file instead of the pipe {path}: it is removed"
+    return f"the pipe {path} is gone"
 
 
 def put_back_file(path: Path, aside: Path | None) -> None:

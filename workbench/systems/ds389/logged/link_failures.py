@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,9 @@ from workbench.systems.ds389.logged.refusals import LOGIN_NOTES, LOGIN_NOTES_SAY
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
+    CONNECTED,
     NO_TLS,
+    NO_WAY,
     NOTHING_LISTENS,
     REFUSED_SESSIONS,
     TIMEOUT,
@@ -105,20 +107,22 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
     if not failing and not stopped:
         return found
     logs = session_logs(case.until(shown.snapshot))
+    suffixes = Counter((link.supplier, link.name) for link in shown.links)
+    # Lines name no suffix: nobody knows which one has stopped of agreements of one name in two suffixes.
+    known = {name for name, count in suffixes.items() if count == 1}
     for log in (log for log in logs if log.server in stopped):
         # An agreement that was turned away at its first attempt stops, and its status goes on saying that it never tried.
         quiet = [
             (link, statuses.get((link.supplier, link.suffix, link.name), {}))
             for link in shown.links
-            if link.supplier == log.server and link.enabled is not False
+            if link.supplier == log.server and link.enabled is not False and (link.supplier, link.name) in known
             and (link.supplier, link.suffix, link.name) not in found
             and all(one.link is not link for one in failing.get(log.server, ()))
         ]  # fmt: skip
-        told = Counter(one.link.name for one in failing.get(log.server, ()))
-        failing.setdefault(log.server, []).extend(_stopped(log, quiet, told))
+        failing.setdefault(log.server, []).extend(_stopped(log, quiet))
     for log in logs:
         logins = {name: row.get("login") or "" for (server, _, name), row in statuses.items() if server == log.server}
-        _read(log, [one for one in failing.get(log.server, ()) if not one.counts], logins)
+        _read(log, [one for one in failing.get(log.server, ()) if not one.counts], logins, known)
     for one in (one for mine in failing.values() for one in mine):
         key = one.link.supplier, one.link.suffix, one.link.name
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
@@ -213,8 +217,11 @@ class _Failing:
         return None if self.shared else self.counts["connect_failed"] or sum(self.counts.values()) or None
 
 
-def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str]) -> None:
-    """Read the log of a supplier for its failing agreements. `logins`: with which name each of its agreements logs in."""
+def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], known: Container[tuple[str, str]]) -> None:
+    """Read the log of a supplier for its failing agreements.
+
+    logins: with which name each of its agreements logs in. known: servers and names of agreements that are in one suffix only.
+    """
     by_name = Counter(one.link.name for one in failing)
     # Lines about agreements of one name in two suffixes tell of neither.
     named = {one.link.name: one for one in failing if by_name[one.link.name] == 1}
@@ -240,7 +247,7 @@ def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str]) -> N
             one.switched = place.at if numbers.get("state") == "enabled" else None
             one.stopped = None
         elif code == _FATAL:
-            if one.is_new(place):
+            if one.is_new(place) and (log.server, one.link.name) in known:
                 one.stopped, one.healed = place.at, False
         elif code in _RUNS and one.cause.reason != BACKING_OFF:
             one.forget()
@@ -277,42 +284,33 @@ def _logging_in(
     return None
 
 
-def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]], told: Mapping[str, int]) -> Iterator[_Failing]:
-    """The agreements that have stopped for good by the log of their supplier, whatever their status says.
-
-    told: how many agreements of a name fail by their own status. Lines do not name the suffix: so many of them are about these.
-    """
+def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
+    """The agreements that have stopped for good by the log of their supplier, whatever their status says; no two of one name."""
     named = {link.name: (link, row) for link, row in quiet}
     before: dict[str, list[tuple[Row, Place]]] = {}
     stopped: dict[str, list[tuple[Row, Place]]] = {}
-    fatal: Counter[str] = Counter()
     for row, place in log.lines((*_ALL, _FATAL, "started"), WITH_TEXT):
         name, code = row["link"] or "", row["code"]
         if code == "started":  # all agreements of a server begin anew with it
             before.clear()
             stopped.clear()
-            fatal.clear()
         elif name not in named:
             continue
         elif code == _FATAL:
             stopped[name] = [*before.pop(name, [])[-1:], (row, place)]
-            fatal[name] += 1
         elif code in _RUNS or code == _SWITCHED or dict(row["numbers"] or ()).get("outcome") == "resumed":
             stopped.pop(name, None)
         else:
             before.setdefault(name, []).append((row, place))
             del before[name][:-1]
     for name, lines in sorted(stopped.items()):
-        if fatal[name] <= told.get(name, 0):
-            continue
         link, row = named[name]
         at, ended = lines[-1][1].at, row.get("ended_at")
         # Switched off and on again, or a session since: then the log is the older word.
         if "agreement disabled" in (row.get("status") or "") or at is None or (ended and ended >= at):
             continue
         one = _Failing(link, row, stopped_for(lines[0][0]["text"]), stopped=at)
-        for told, place in lines[:1]:
-            one.add(told, place)
+        one.add(*lines[0])
         yield one
 
 
@@ -327,10 +325,13 @@ class _Addresses:
         for link in shown.links:
             if link.consumer and link.address:
                 self.of.setdefault(link.consumer, Counter())[link.address] += 1
-        mine = {(one.suffix, one.origin): one.server for one in shown.replicas if one.origin}
-        for row in case.arrow("vectors").select(["snapshot", "suffix", "origin", "url", "kind"]).to_pylist():
-            server = mine.get((row["suffix"], row["origin"]))
-            if server and row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]:
+        used = Counter((one.suffix, one.origin) for one in shown.replicas)
+        # Of an origin that two replicas use the address is that of either, also in the vectors of both.
+        own = {(x.server, x.suffix, x.origin) for x in shown.replicas if x.origin and used[x.suffix, x.origin] == 1}
+        for row in case.arrow("vectors").select(["snapshot", "server", "suffix", "origin", "url", "kind"]).to_pylist():
+            server = row["server"]
+            told = row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]
+            if told and (server, row["suffix"], row["origin"]) in own:
                 self.of.setdefault(server, Counter())[row["url"].partition("://")[2].strip("/").lower()] += 1
         for one in case.inputs:
             if one.server in shown.down:
@@ -351,10 +352,10 @@ class _Addresses:
             return None
         known = []
         for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
-            others = [one for one in self.of.get(server, Counter()).most_common() if one[0] != link.address]
-            at = [address for address, _ in others if _one_machine(address.rpartition(":")[0], host)]
-            if at:
-                known.append((server, f"{host}:{at[0].rpartition(':')[2]}"))
+            found = [one.rpartition(":") for one, _ in self.of.get(server, Counter()).most_common()]
+            at = [f"{host}:{port}" for its, _, port in found if _one_machine(its, host)]
+            if others := [one for one in at if one != link.address]:
+                known.append((server, others[0]))
         named = [one for one in known if re.search(rf"(?:^|[^0-9A-Za-z]){re.escape(one[0])}$", link.name)]
         if len(named) == 1 or link.consumer:
             return next(iter(named or known), None)
@@ -394,7 +395,7 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
-    itself = places.is_at(link.supplier, link.address)
+    itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
     there = places.listening(link) if link.consumer is None and not silent else None
     if itself:
         says = f"the agreement {link.name} leads to {link.supplier} itself (code {cause.code})"
@@ -408,7 +409,8 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
         )
         cause = replace(cause, reason=PASSWORD_EXPIRED, says=says, short="password expired")
     elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
-        cause = _not_reached(one, silent or link.consumer if down else None)
+        live = any(x.server == link.consumer for x in shown.readings)
+        cause = _not_reached(one, silent or link.consumer if down else None, live)
         waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
         again = _started_again(one, logs) if waits else None
         if again:
@@ -456,22 +458,31 @@ def _status(row: Row) -> dict[str, Any]:
     return shown | {"ended_at": row["ended_at"].isoformat() if row.get("ended_at") else None}
 
 
-def _not_reached(one: _Failing, down: str | None) -> Cause:
-    """What kept the supplier from connecting, by the network error in its log. `down`: the consumer did not answer."""
-    address, code = one.link.address or "its address", one.cause.code
-    if one.network in NOTHING_LISTENS or down:
-        what = (
-            f"connection refused, nothing listens at {address}" if one.network in NOTHING_LISTENS else "no connection"
-        )
+def _not_reached(one: _Failing, down: str | None, live: bool) -> Cause:
+    """What kept the supplier from connecting, by the network error in its log.
+
+    down: the consumer did not answer. live: it did, when it was collected; else somebody put its files together.
+    """
+    address, code, network = one.link.address or "its address", one.cause.code, one.network
+    refused = network in NOTHING_LISTENS
+    way = NO_WAY.get(network or 0, "")
+    if refused or down:
+        what = f"connection refused, nothing listens at {address}" if refused else "no connection"
+        what = f"{what}, {way}" if way else what
         says = f"{what}{f'; {down} did not answer when it was collected' if down else ''}: {in_words(code)}"
         return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else "connection refused")
-    if encrypted(one.row.get("transport")) and one.network is not None:
+    if way:
+        says = f"no connection to {address}, {way} (network error {network}): {in_words(code)}"
+        return Cause(UNREACHABLE, code, says, way)
+    if encrypted(one.row.get("transport")) and network in CONNECTED:
         says = f"{address} accepts connections, and no encrypted connection comes about: {in_words(code)}"
         return Cause(TLS, code, says, "TLS fails")
-    if encrypted(one.row.get("transport")) and one.link.consumer:
-        says = f"no encrypted connection to {address} comes about, and {one.link.consumer} runs: {in_words(code)}"
+    if encrypted(one.row.get("transport")) and one.link.consumer and network is None:
+        runs = f"{one.link.consumer} runs" if live else f"the files of {one.link.consumer} were collected"
+        says = f"no encrypted connection to {address} comes about, and {runs}: {in_words(code)}"
         return Cause(TLS, code, says, "TLS fails")
-    return Cause(UNREACHABLE, code, f"no connection to {address}: {in_words(code)}", "no connection")
+    says = f"no connection to {address}{f' (network error {network})' if network else ''}: {in_words(code)}"
+    return Cause(UNREACHABLE, code, says, "no connection")
 
 
 def _started_again(one: _Failing, logs: Iterable[Any]) -> datetime | None:

@@ -25,7 +25,7 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
 )
-from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL
+from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 
 Fix = Mapping[str, str | None]
 DUPLICATE_ID = 11
@@ -313,31 +313,44 @@ def _initialise(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _read_only(link: Agreement) -> tuple[Fix, ...]:
-    return (
-        step(
-            f"make the data of {link.consumer} writable again, "
-            + _run(link.consumer, "backend", "suffix", "set", "--disable-readonly", link.suffix),
-            "a backend with nsslapd-readonly: on refuses changes from suppliers, too; the supplier sends them again by itself "
-            "once it is off",
-            "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
-            "cn=config",
-        ),
-    )
+    return (writable_again(link.consumer, link.suffix),)
 
 
 def _refused_change(link: Agreement) -> tuple[Fix, ...]:
-    """A change is refused, and the collected files do not say why."""
-    readonly = ""
-    if link.refused == REFUSES_ALL:
-        command = _run(link.consumer, "backend", "suffix", "set", "--disable-readonly", link.suffix)
-        readonly = f"; if it says nothing, see whether nsslapd-readonly is on, and make the data writable, {command}"
-    return (
-        step(
-            f"read what the errors log of {link.consumer} says at the times of the attempts, and mend that there{readonly}",
-            "the supplier sends the same change first in every session until the consumer takes it",
-            "do not skip it by editing a RUV: it would be missing for good",
-        ),
+    return (take_the_change(link.consumer, link.suffix, link.refused),)
+
+
+_FIRST_AGAIN = "the supplier sends the same change first in every session until the consumer takes it"
+
+
+def writable_again(server: str, suffix: str) -> dict[str, str | None]:
+    """What mends a server that refuses all changes as one with a read-only backend does."""
+    return step(
+        f"see whether the backend of {server} is read-only (nsslapd-readonly: on), and make it writable, "
+        + _writable(server, suffix),
+        f"a read-only backend answers every change with {in_words(REFUSES_ALL)}, those of suppliers, too; {_FIRST_AGAIN}",
+        "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
+        "cn=config",
     )
+
+
+def take_the_change(server: str, suffix: str, result: int | None) -> dict[str, str | None]:
+    """What mends a server that refuses a change with this result, where the collected files do not say why."""
+    where = f"RESULT err={result}" if result is not None else "the lines about this change"
+    readonly = ""
+    if result == REFUSES_ALL:
+        command = _writable(server, suffix)
+        readonly = f". If they say nothing, see whether nsslapd-readonly is on, and make the data writable, {command}"
+    return step(
+        f"find the cause in the errors log of {server} at the times of the attempts ({where} in its access log), and mend it "
+        f"there; the next session sends the change again{readonly}",
+        _FIRST_AGAIN,
+        "do not skip it by editing a RUV: it would be missing for good",
+    )
+
+
+def _writable(server: str, suffix: str) -> str:
+    return _run(server, "backend", "suffix", "set", "--disable-readonly", suffix)
 
 
 def _clocks(link: Agreement) -> tuple[Fix, ...]:

@@ -50,6 +50,17 @@ TIMEOUT = "timeout"
 NOTHING_LISTENS = frozenset({107, 111})
 """Network errors of an attempt to connect to a port that nothing listens at, as the errors log of the supplier names them."""
 
+NO_WAY: Mapping[int, str] = {
+    101: "no route to its network",
+    110: "the connection timed out",
+    112: "its host is down",
+    113: "no route to its host",
+}
+"""Network errors with which nothing was reached, whether or not the connection was to be encrypted."""
+
+CONNECTED = frozenset({0, 11, 32, 104})
+"""Those of an attempt that reached the port: no error, no answer to the greeting of TLS, and an end of the connection."""
+
 _LOGIN = {
     49: "invalid credentials",
     48: "inappropriate authentication",
