@@ -81,21 +81,23 @@ def test_what_changed_elsewhere_in_the_entry_replaced_nothing(tmp_path: Path) ->
 def test_what_a_killed_server_lost_from_its_log_alone_is_in_its_data(tmp_path: Path) -> None:
     """Its entries carry a later change that the same hole of its log lost: then they had the earlier one, too."""
     mail = f"mail;vucsn-{csn(1, 1)}: old@example.com\n"
-    found = []
-    for number, (kept, logged_before) in enumerate(((11, True), (None, True), (9, True), (45, True), (11, False))):
+    before = logged(csn(5, 2), 18, "uid=base18", "replace: sn\nsn: x\n-\n")
+    tried = (
+        ("of the same hole", 11, before, True, "present"),
+        ("nothing", None, before, True, "missing"),
+        ("an earlier one", 9, before, True, "missing"),
+        ("one behind the hole", 45, before, True, "missing"),
+        ("the log begins later", 11, "", True, "missing"),
+        ("the log ends before", 11, before, False, "missing"),
+    )
+    for number, (about, kept, log, goes_on, expected) in enumerate(tried):
         files = more(crashed(), mail)
-        if logged_before:
-            body = "replace: sn\nsn: x\n-\n"
-            for name in ("s1", "s2"):
-                files[f"{name}.changelog.ldif"] = logged(csn(5, 2), 18, "uid=base18", body) + str(
-                    files[f"{name}.changelog.ldif"]
-                )
-        if kept:
-            other = entry("uid=base19", 19, f"sn;adcsn-{csn(kept, 2)};vucsn-{csn(kept, 2)}: kept")
-            for name in ("s1", "s2"):
+        for name in ("s1", "s2"):
+            files[f"{name}.changelog.ldif"] = log + (str(files[f"{name}.changelog.ldif"]) if goes_on else "")
+            if kept:
+                other = entry("uid=base19", 19, f"sn;adcsn-{csn(kept, 2)};vucsn-{csn(kept, 2)}: kept")
                 files[f"{name}.entries.ldif"] = str(files[f"{name}.entries.ldif"]) + other
-        found.append(verdict(tmp_path / str(number), files)[0])
-    assert found == ["present", "missing", "missing", "missing", "missing"]
+        assert verdict(tmp_path / str(number), files)[0] == expected, about
 
 
 def test_a_change_whose_attributes_were_all_replaced_since_is_overwritten(tmp_path: Path) -> None:

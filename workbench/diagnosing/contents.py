@@ -494,7 +494,8 @@ class Contents:
     def _kept(self, maker: Replica, some: set[str]) -> set[str]:
         """Of changes that the log of their maker lost, those that its data had all the same.
 
-        Its entries carry a later one out of the same hole in its log: whoever keeps the later change has the earlier one.
+        Its entries carry a later one out of the same hole in its log: whoever keeps the later change has the earlier one. Behind
+        the end of the log is no hole: what was made there may be younger than the log that was collected.
         """
         shown = maker.log.facts.get("by_origin", {}).get(maker.origin) if maker.log else None
         some = {key for key in some if shown and shown["min"] < key}
@@ -512,7 +513,7 @@ class Contents:
         found: set[str] = set()
         for key in some:
             at, behind = bisect_right(kept, key), bisect_right(logged, key)
-            if at < len(kept) and (behind == len(logged) or kept[at] < logged[behind]):
+            if at < len(kept) and behind < len(logged) and kept[at] < logged[behind]:
                 found.add(key)
         return found
 
