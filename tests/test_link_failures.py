@@ -18,6 +18,7 @@ from workbench.diagnosing.matrix_text import matrix_text
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.planning import plan
 from workbench.systems import system_named
+from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
 from workbench.systems.ds389.rules.link_reasons import cause_of, opens_at
 from workbench.views.mesh_text import link_says
 
@@ -453,7 +454,11 @@ def zulu_text(second: float) -> str:
 def test_a_session_that_the_consumer_refused_is_not_blamed_on_the_address(tmp_path: Path) -> None:
     status = "Error (11) Replication error acquiring replica: Unable to acquire replica: the replica has the same Replica ID as "
     one = failing(tmp_path, mesh(f"{status}this one. Replication is aborting. (duplicate replica ID detected)"))
-    assert "another replica ID" in one["fix"][0]["repair"]
+    # Both were collected, and have two IDs.
+    assert "its own entry shows another one" in one["summary"]
+    assert "look into the errors log of s2" in one["fix"][0]["repair"]
+    (fix, *_) = fixes_of("refused", Agreement("x", "s1", "s2", SUFFIX, "s2:389", answered=11))
+    assert "another replica ID" in str(fix["repair"])
     assert not any("--host" in fix["repair"] for fix in one["fix"])
 
 

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import Input
 from workbench.diagnosing.comparable import Comparable
+from workbench.diagnosing.fractional import Fractional
 from workbench.engine.entries import COMPARED_HERE, PRESENT, Unequal, unequal
 from workbench.engine.positions import Positions, of_keys
 from workbench.engine.reading import Part
 from workbench.engine.rows import rows_at, rows_where
 from workbench.fleet.told import Evidence
-from workbench.fleet.topology import Link, Replica, Topology
+from workbench.fleet.topology import Replica, Topology
 from workbench.rules.contents import (
     ABSENT,
     CLEARED,
@@ -154,36 +155,15 @@ class Contents:
         return {server: names | self._proving.not_compared for server, names in self.excluded.items()}
 
     @cached_property
+    def fractional(self) -> Fractional:
+        """What links leave out."""
+        rows = [row for row in self.evidence.rows("links") if row["snapshot"] == self._shown.snapshot]
+        return Fractional(self.alike.replicas, [x for x in self._shown.links if x.suffix == self.suffix], rows)
+
+    @property
     def excluded(self) -> dict[str, frozenset[str]]:
-        """Server -> the attributes that a link on the way to it leaves out."""
-        leads = {(link.supplier, link.suffix, link.name): self._led_to(link) for link in self._shown.links}
-        out: dict[str, set[str]] = {server: set() for server in {one.server for one in self.alike.replicas}}
-        flows = [(link.supplier, link.consumer) for link in self._shown.links if link.suffix == self.suffix]
-        for row in self.evidence.rows("links"):
-            if row["snapshot"] != self._shown.snapshot or not row["excluded"] or row["suffix"] != self.suffix:
-                continue
-            for server in leads.get((row["server"], row["suffix"], row["name"]), ()):
-                out.setdefault(server, set()).update(row["excluded"].lower().split())
-        moved = True
-        while moved:  # what a supplier was not sent, it does not pass on
-            moved = False
-            for supplier, to in flows:
-                if to in out and not out.get(supplier, set()) <= out[to]:
-                    out[to] |= out[supplier]
-                    moved = True
-        return {server: frozenset(names) for server, names in out.items()}
-
-    def _led_to(self, link: Link) -> set[str]:
-        """The servers that a link may lead to.
-
-        Where no file tells its consumer, that is none which makes changes itself, or which the supplier reaches otherwise.
-        """
-        if link.consumer is not None:
-            return {link.consumer}
-        of_supplier = (one for one in self._shown.links if (one.supplier, one.suffix) == (link.supplier, link.suffix))
-        reached = {link.supplier, *(one.consumer for one in of_supplier)}
-        passive = {one.server for one in self.alike.replicas if one.origin is None}
-        return passive - reached - link.unlike
+        """Server -> the attributes that no way to it lets through."""
+        return self.fractional.need_not
 
     def no_effect(self, server: str, about: Mapping[str, Mapping[str, Any]]) -> set[str]:
         """Of changes (position -> operation, body), those that change only what the server need not have."""
@@ -301,9 +281,9 @@ class Contents:
         position: str | None,
     ) -> Difference:
         others = tuple(sorted(server for server in held if server not in servers))
-        if position is None:  # whoever is like one of these does not differ from it
-            unlike = (other for other in others if all(_apart(held[other], held[one], attribute) for one in servers))
-            others = tuple(unlike) or others
+        # Whoever is like one of these does not differ from it.
+        unlike = (other for other in others if all(_apart(held[other], held[one], attribute) for one in servers))
+        others = tuple(unlike) or others
         change = self.evidence.system.change_of(position) if position else None
         return Difference(entry, target, attribute, tuple(sorted(servers)), others, change)
 

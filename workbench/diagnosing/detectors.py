@@ -65,6 +65,9 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
             generations = {
                 name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
             }
+            if situation.has_no_entries(server, suffix):
+                yield _not_filled(situation, server, suffix, generations)
+                continue
             yield Finding(
                 "UNRELATED_DATA",
                 "error",
@@ -90,6 +93,35 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def _not_filled(
+    situation: Situation, server: str, suffix: str | None, generations: Mapping[str, str | None]
+) -> Finding:
+    """A server without entries has no data of its own to lose, whatever beginning it claims."""
+    refill = situation.topology.system.refill
+    links = [link for link in situation.topology.links if (link.consumer, link.suffix) == (server, suffix)]
+    source = " or ".join(sorted({link.supplier for link in links})) or "the server with the most complete data"
+    others = [name for name in generations if name != server]
+    return Finding(
+        "UNRELATED_DATA",
+        "error",
+        f"{server} has no entries, and its data have another beginning ({shown_as(generations[server])}) than those of "
+        f"{_listed(others)}: it was never filled, or an initialisation ended before it was whole; no session fills it",
+        server=server,
+        suffix=suffix,
+        evidence=first_few(
+            {
+                "server": server,
+                "generation": generations[server],
+                "other": other,
+                "other_generation": generations[other],
+            }
+            for other in others
+        ),
+        root=f"server {server} has no entries: it has to be filled",
+        fix=(step(f"{refill} {server} from {source}", "nothing is lost by it: the collected entries show none there"),),
+    )
 
 
 def shown_as(generation: str | None) -> str:

@@ -78,6 +78,7 @@ def summed(found: Row) -> dict[str, Any]:
     failing = failing_rows(found)
     return {
         **counted,
+        "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
         "failing": failing,
         "stuck_behind_failing": all_behind(
@@ -92,6 +93,28 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
+
+
+_IN_FIRST_LINE = frozenset(
+    {
+        *("MISSED_CHANGE", "OWN_CHANGES_HIDDEN", "STRANDED_CHANGE", "PENDING_CHANGES", "REINIT_REQUIRED"),
+        *("LINK_FAILING", "STALLED_BUT_GREEN"),
+    }
+)
+"""Codes of what the counts of the first line tell."""
+
+
+def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
+    """The codes of errors that the first line neither counts nor names: a link that fails tells why it does."""
+    return sorted(
+        {
+            one["code"]
+            for one in findings
+            if one["severity"] == "error" and not one.get("overruled_by") and not one.get("root")
+        }
+        - _IN_FIRST_LINE
+        - ({"APPLY_RETRY_LOOP"} if failing else set())
+    )
 
 
 def which_change(row: Row) -> tuple[str | None, ...]:
@@ -232,7 +255,8 @@ def verdict_line(told: Row) -> str:
         )
     elif not missing["count"]:
         said.insert(first, "no change is known to be missing" if open_ or roots else "no change is missing")
-    line = one_cell("; ".join([*roots, *said, *open_]) + ".")
+    also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
+    line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
     return line[0].upper() + line[1:]
 
 

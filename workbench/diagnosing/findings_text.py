@@ -11,6 +11,7 @@ from workbench.plain import one_cell
 
 Row = Mapping[str, Any]
 
+_WORDS = frozenset({"a", "i"})
 _ABOUT = ("server", "link", "origin", "suffix")
 
 
@@ -111,5 +112,10 @@ def _but_for_server(one: Row) -> tuple[Any, ...]:
 
 
 def _masked(text: str, name: str, by: str) -> str:
-    """The text with another word in place of the name, where it stands as a word of its own."""
+    """The text with another word in place of the name, where it stands as a word of its own.
+
+    A server that is called like a word of the language, as `a`, is only looked for at the beginning.
+    """
+    if name.lower() in _WORDS:
+        return by + text[len(name) :] if text.startswith(f"{name} ") else text
     return re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", lambda _: by, text)

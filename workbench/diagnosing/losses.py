@@ -309,12 +309,14 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
         coming = row["suppliers"] or row.get("through")
+        unfed = not coming and not _fed(situation, row)
         failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
         who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(failing)
+        who = f"no link leads to {row['server']}" if unfed else who
         gone = f"; {counted(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
-            "warning" if lacking else "info",
+            "warning" if lacking or unfed else "info",
             f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
             origin=row["origin"],
@@ -322,13 +324,42 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             items=(row["first"], row["last"]),
             evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
             fix=(
-                mend_first(situation, row, failing)
+                _to_be_fed(row["server"])
+                if unfed
+                else mend_first(situation, row, failing)
                 if not coming
                 else _NEXT_LOOK
                 if situation.topology.system.streaming or situation.topology.system.tiering
                 else _NEXT_SESSION,
             ),
         )
+
+
+def _fed(situation: Situation, row: Mapping[str, Any]) -> bool:
+    """False if the links of all servers are known, and none leads to this one."""
+    shown, suffix = situation.topology, row["suffix"]
+    if (
+        shown.pulling
+        or shown.system.streaming
+        or shown.system.tiering
+        or shown.down
+        or _not_collected(situation, suffix)
+    ):
+        return True
+    mine = [one for one in shown.replicas if one.suffix == suffix]
+    links = [link for link in shown.links if link.suffix == suffix]
+    sending, makers = {link.supplier for link in links}, {one.origin for one in mine}
+    told = all(one.server in sending for one in mine if one.keeps_log and one.server != row["server"])
+    alone = all(origin in makers for one in mine for origin in one.vector)
+    return not (told and alone) or any(link.consumer in (None, row["server"]) for link in links)
+
+
+def _to_be_fed(server: str) -> Mapping[str, Any]:
+    return step(
+        f"make an agreement to {server} on a server that has them, if {server} is still meant to take part",
+        "as long as no link leads there, nothing arrives, however long one waits",
+        f"a server that was taken out on purpose should not send either: delete the links that lead away from {server}",
+    )
 
 
 def _waiting(row: Mapping[str, Any]) -> str:

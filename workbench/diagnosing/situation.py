@@ -21,6 +21,7 @@ from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
 from workbench.fleet.told import newest_times
 from workbench.fleet.topology import Replica, Row, Topology, topology
+from workbench.systems import format_with
 
 LinkKey = tuple[str, str | None, str]
 """Supplier, suffix and name: one link."""
@@ -115,6 +116,16 @@ class Situation:
     def replica(self, server: str | None, suffix: str | None) -> Replica | None:
         """One suffix of one server in the last snapshot."""
         return replica_in(self.topology, server, suffix)
+
+    def has_no_entries(self, server: str, suffix: str | None) -> bool:
+        """True if the entries of a server were collected, and there are none: it was never filled, or not to the end."""
+        exports = [
+            one
+            for one in self.inputs
+            if one.server == server and one.suffix in (None, suffix) and format_with(one.kind).evidence == "entry_state"
+        ]
+        whole = exports and not any(one.rejected or one.why for one in exports)
+        return bool(whole) and not any(self.case.parts("entry_states", one) for one in exports)
 
     def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
         """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""

@@ -39,7 +39,11 @@ def choices(situation: Situation, findings: Sequence[Finding], suffix: str | Non
     mine = [one for one in findings if one.suffix == suffix and one.root and one.code in DECIDED_BY_A_PERSON]
     if not mine:
         return []
-    said = [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
+    empty = [one for one in mine if one.server and situation.has_no_entries(one.server, suffix)]
+    said = [f"{one.root}: {one.fix[0]['repair']}; {one.fix[0]['why']}" for one in empty]
+    if not (mine := [one for one in mine if one not in empty]):
+        return said
+    said += [f"{one.root}: only a person can tell which data is right, so the plan takes no step here" for one in mine]
     for choice in _choices(situation, suffix, mine):
         said.append(_told(choice, situation.topology.system.refill))
     return said
@@ -53,6 +57,8 @@ def _choices(situation: Situation, suffix: str | None, findings: Sequence[Findin
     ]
     if len(groups) > 1:
         for kept in groups:
+            if all(situation.has_no_entries(name, suffix) for name in kept):
+                continue  # there is nothing to keep
             filled = tuple(name for group in groups if group is not kept for name in group)
             yield Choice(kept, filled, {name: _only_there(situation, suffix, kept, name) for name in filled})
         return

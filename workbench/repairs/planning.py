@@ -363,7 +363,7 @@ class _Planned:
         found: dict[tuple[str, bool], set[Lack]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
             for lack in lacks:
-                if hidden and lack in self.passed_over:
+                if lack in self.unjudged or (hidden and lack in self.passed_over):
                     continue
                 if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
                     found.setdefault((lack.server, hidden), set()).add(lack)

@@ -196,7 +196,18 @@ class _FromLogs(_Filling):
         begin, upto = (self.system.order_key(origin, *one) for one in (first, end))
         self.lots.append(Lot(origin, begin, upto, count))
         tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
-        self.holders.append({name for name, top in tops.items() if top >= span.high})
+        self.holders.append({name for name, top in tops.items() if top >= span.high} | self._forgot(origin))
+
+    def _forgot(self, origin: str) -> set[str]:
+        """The servers that know nothing of an origin and wait for nothing of it, as after a cleaning: they lack nothing.
+
+        Where the list of what waits was cut, nobody is taken for one.
+        """
+        found = self.situation.verdicts
+        if "pending" in found.cut():
+            return set()
+        waits = {one["server"] for one in found.pending if (one["suffix"], one["origin"]) == (self.suffix, origin)}
+        return {one.server for one in self.replicas if origin not in one.seen()} - waits
 
     def _place(self, position: str | None) -> Pair:
         return self.system.halves(position) if position else LOWEST

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -100,7 +100,8 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             fix=_repairs(row, others),
             root=""
             if moment or others
-            else f"{row['supplier']} can send nothing to {row['consumer']}: the record to begin at {_why(row)} its changelog",
+            else f"nothing goes from {row['supplier']} to {row['consumer']}: the record to begin at {_why(row)} the changelog of "
+            f"{row['supplier']}",
         )
 
 
@@ -188,6 +189,7 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
             if (row["supplier"], row["suffix"]) == (one.server, one.suffix)
             and row["link"]
             and row["decision"] == ANCHOR_NOT_FOUND
+            and (marked or _older(situation, row["anchor"], lines))
         )
         how = "has a changelog that holds only the marks of a new beginning"
         how = how if marked else "recreated its changelog (its errors log says so)"
@@ -210,6 +212,14 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
             if stuck
             else (),
         )
+
+
+def _older(situation: Situation, anchor: str | None, lines: Sequence[Mapping[str, Any]]) -> bool:
+    """True if a change may have been in the changelog that was there before: what is younger was lost in another way."""
+    system = situation.topology.system
+    made = system.moment(system.typed(anchor) or "") if anchor else None
+    times = [datetime.fromisoformat(line["at"]) for line in lines if line.get("at")]
+    return made is None or not times or made <= max(times)
 
 
 def _counted(one: Replica) -> dict[str, int]:

@@ -376,7 +376,8 @@ def _conflicts(
                 "compare the entries with those of the other servers, and resolve the conflicts on a supplier: `dsconf INSTANCE "
                 f"repl-conflict list {suffix or 'SUFFIX'}`",
                 "servers with equal RUVs may hold different entries, and the marks stay when the cause is gone",
-                "on a hub or a read-only consumer nothing can be resolved: there an initialisation from its supplier is the way",
+                "what is resolved on a supplier reaches hubs and consumers by replication; only a mark that no supplier has "
+                "needs an initialisation there",
             )
         )
     return Finding(

@@ -83,6 +83,9 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
             continue  # it is one server: LINK_FAILING says so
         if code == _DUPLICATE_ID and replica and origins[suffix, replica.origin or ""] > 1:
             continue  # both were collected: what they have in common is told of them
+        consumer = situation.replica(consumers.get((server, suffix, name)), suffix)
+        if code == _DUPLICATE_ID and replica and consumer and replica.origin != consumer.origin:
+            continue  # it was so at the last attempt; their own entries show two IDs now
         about: Any = {key: row.get(key) for key in ("file", "offset", "name", "status_code", "status")}
         told: Any = {"server": server, "link": name, "suffix": suffix, "evidence": (about,)}
         if code == _DUPLICATE_ID:

@@ -39,7 +39,7 @@ from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
-from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
+from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.refusals import LOGIN_NOTES, LOGIN_NOTES_SAY, NOT_SAID, READ_ONLY, reason_for_53
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
@@ -429,6 +429,14 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
         reason = UNKNOWN if cause.reason in TRANSIENT else cause.reason
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
         cause = replace(cause, reason=reason, says=says)
+    supplier = next((x for x in shown.replicas if (x.server, x.suffix) == (link.supplier, link.suffix)), None)
+    if cause.code == DUPLICATE_ID and supplier and consumer and supplier.origin != consumer.origin:
+        says = f"the consumer said that it has the supplier's replica ID (code {cause.code}), and its own entry shows another"
+        cause = replace(cause, code=0, says=f"{says} one; it may have been changed since")
+    reads_only = supplier is not None and not supplier.keeps_log
+    if reads_only:
+        says = f"{link.supplier} is a read-only consumer now, and sends nothing (code {cause.code})"
+        cause = replace(cause, says=says, short="its supplier is a read-only consumer")
     means = silent or there or (meant[0] if meant and meant[0] != link.consumer else None)
     if meant and cause.reason == TLS:
         meant = None  # the encrypted port is another one, so the address may be right
@@ -444,7 +452,7 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
         cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
         cause.code if cause.reason == REFUSED and one.refusals else None, bool(one.stopped), itself,
-        not encrypted(one.row.get("transport")), cause.short == TIMEOUT,
+        not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

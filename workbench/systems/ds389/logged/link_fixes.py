@@ -39,6 +39,7 @@ class Agreement:
     meant       the address at which the agreement should reach its consumer, where that is another one
     down        the consumer did not answer when it was collected
     silent      it takes connections, and does not answer in time
+    reads_only  the supplier is a read-only consumer: it keeps no changelog
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
     refused     the result with which it refuses a change; None: it refuses none
@@ -62,6 +63,7 @@ class Agreement:
     itself: bool = False
     plain: bool = False
     silent: bool = False
+    reads_only: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -85,6 +87,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
     }.get(reason, _look)
     if link.itself:
         return _to_itself(link)
+    if link.reads_only:
+        return _of_consumer(link)
     if link.refused is not None and reason == REFUSED:
         return _refused_change(link)
     if link.plain and reason == TLS:
@@ -115,6 +119,16 @@ def _restart(link: Agreement) -> Fix:
     return step(
         f"start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
         "it has stopped and tries no more by itself, not even when its consumer starts anew; this switches it off and on again",
+    )
+
+
+def _of_consumer(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"delete the agreement, {_run(link.supplier, 'repl-agmt', 'delete', '--suffix', link.suffix, link.name)}",
+            "a read-only consumer keeps no changelog, so there is nothing that it could send",
+            f"if {link.supplier} should be a supplier or a hub, make it one again instead, with the replica ID that it had",
+        ),
     )
 
 
