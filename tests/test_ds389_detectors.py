@@ -99,6 +99,14 @@ def test_a_vector_that_was_read_before_its_changelog_asks_for_no_lost_anchor(tmp
     assert not of("ANCHOR_PURGED", findings(tmp_path, files))
 
 
+def test_a_changelog_made_anew_is_no_reason_for_what_was_trimmed_later(tmp_path: Path) -> None:
+    """The record that s2 needs is of second 4."""
+    for second, severity in ((2, "info"), (6, "warning")):
+        files = trimmed() | {"s1.errors.log": plain_line(second, f"replica_check_for_data_reload - {RECREATED}")}
+        (one,) = of("CHANGELOG_RECREATED", findings(tmp_path / severity, files))
+        assert (one["severity"], "it cannot serve s2" in one["summary"]) == (severity, severity == "warning")
+
+
 RECREATED = f"Data for replica {SUFFIX} does not match the data in the changelog. Recreating the changelog file."
 
 

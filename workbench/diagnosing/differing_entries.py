@@ -67,7 +67,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         evidence=first_few(_row(contents, one, server) for one in differences),
         root=root,
         fix=(
-            *_alike_first(contents, server),
+            *contents.fractional.alike_first(server),
             step(
                 f"{_again(contents, differences, server)} on {writer}, or {refill} {server} from {feeder}",
                 f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "
@@ -77,15 +77,6 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
             ),
         ),
     )
-
-
-def _alike_first(contents: Contents, server: str) -> Iterator[Mapping[str, str | None]]:
-    """The step that goes first where the links to a server do not leave out the same."""
-    if luck := contents.fractional.by_luck(server):
-        yield step(
-            f"first have all agreements to {server} leave out the same: {_listed(luck)} leaves out what another one sends",
-            "what the server gets depends on which of them comes first, also of what is written once more",
-        )
 
 
 def _again(contents: Contents, differences: Sequence[Difference], server: str) -> str:

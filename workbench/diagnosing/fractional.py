@@ -6,12 +6,13 @@ a-to-h leaves out mail, b-to-h sends it                               h should h
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from workbench.fleet.topology import Link, Replica
+from workbench.model import step
 
 _Ways = Mapping[str, Sequence[tuple[Link, frozenset[str]]]]
 
@@ -84,3 +85,12 @@ class Fractional:
         some = self._coming.get(server, ())
         need_not = self.need_not.get(server, frozenset())
         return [f"{link.name} ({', '.join(sorted(out - need_not))})" for link, out in some if out - need_not]
+
+    def alike_first(self, server: str) -> Iterator[Mapping[str, str | None]]:
+        """The step that goes before any other one where the links to a server do not leave out the same."""
+        if luck := self.by_luck(server):
+            leave = "leaves" if len(luck) == 1 else "leave"
+            yield step(
+                f"first have all agreements to {server} leave out the same: {', '.join(luck)} {leave} out what another one sends",
+                "what the server gets depends on which of them comes first, also of what is written once more",
+            )

@@ -197,8 +197,15 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             "error",
             f"{server} missed {counted(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
             **_of_changes(key, rows),
-            fix=(step(mend, never, by_hand or beware),),
+            fix=(*_links_alike_first(situation, server, key[1]), step(mend, never, by_hand or beware)),
         )
+
+
+def _links_alike_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
+    """The step that goes first where one link to the server leaves out what another one sends."""
+    for contents in situation.verdicts.contents:
+        if contents.suffix == suffix and any(one.server == server for one in contents.alike.replicas):
+            yield from contents.fractional.alike_first(server)
 
 
 def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:

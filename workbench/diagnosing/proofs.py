@@ -199,8 +199,11 @@ class Proofs:
         counts = self._exports_count(self.since) and self._exports_count(self.perhaps)
         return self._export_vector(self.evidence.shown.snapshot) if counts else {}
 
-    def lacking_states(self, some: Positions) -> Numbers:
-        """For each position: entries of another server carry it, those of this one do not, and nothing later replaced it."""
+    def lacking_states(self, some: Positions, left_out: frozenset[str]) -> Numbers:
+        """For each position: entries of another server carry it, those of this one do not, and nothing later replaced it.
+
+        left_out  attributes that it need not have: notes of each server, and what no link brings
+        """
         lacking = np.zeros(len(some), bool)
         keys = some.keys(self.system, self.names)
         claimed = self._claimed_by_exports
@@ -218,12 +221,8 @@ class Proofs:
         if not found:
             return lacking
         rows = pa.concat_tables(found)
-        # What each server notes for itself need not be equal.
-        rows = rows.filter(
-            pc.invert(
-                pc.is_in(pc.utf8_lower(rows["attribute"]), pa.array(sorted(self.proving.not_compared), pa.string()))
-            )
-        )
+        need_not = pa.array(sorted(left_out), pa.string())
+        rows = rows.filter(pc.invert(pc.is_in(pc.utf8_lower(rows["attribute"]), need_not)))
         rows = rows.append_column("change", changes_of(self.system, rows["position"]))
         rows = rows.filter(pc.is_in(rows["change"], pa.array(keys)))
         entries = pc.unique(rows["entry"]).drop_null()

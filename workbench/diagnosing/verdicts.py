@@ -173,7 +173,8 @@ class _Suffix:
         labels = list(case.snapshots)
         until = labels[: labels.index(shown.snapshot) + 1]
         inputs = [one for one in case.inputs if one.kind and (servers is None or one.server in servers)]
-        books = [one for one in inputs if one.snapshot in until and one.suffix == suffix and _is_log(one)]
+        books = [one for one in inputs if one.snapshot in until and one.suffix == suffix]
+        books = [one for one in books if format_with(one.kind).is_log]
         present = {one.log.file: one.server for one in replicas if one.log}
         self.inputs = [one for one in books if (one.snapshot, one.file) in {(shown.snapshot, file) for file in present}]
         self.earlier = [one for one in books if one not in self.inputs]
@@ -418,7 +419,9 @@ class _Suffix:
         """The grounds that take more reading, for those changes on which they can still decide something."""
         asked = some[which]
         grounds[which[proofs.lacking_operations(asked)]] |= int(Ground.LOG_LACKS)
-        grounds[which[proofs.lacking_states(asked)]] |= int(Ground.STATE_LACKS)
+        grounds[which[proofs.lacking_states(asked, self.contents.left_out[server.replica.server])]] |= int(
+            Ground.STATE_LACKS
+        )
         which = which[_VERDICTS[_RULE_OF[grounds[which]]] == MISSING]
         if not len(which):
             return {}
@@ -594,7 +597,3 @@ class _Suffix:
 _NEAR, _FEW = 10_000, 50
 _NUMBER = {rule.name: number for number, rule in enumerate(RULES)}
 _NOT_SHOWN, _IN_LOG, _LACKED = (_NUMBER[name] for name in ("not_shown", "in_log", "entries_lack"))
-
-
-def _is_log(one: Input) -> bool:
-    return format_with(one.kind).is_log

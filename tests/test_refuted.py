@@ -1,0 +1,147 @@
+"""What real servers did that a second person chose: each fault as small files, with what has to be said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from detector_samples import findings, of, plain_line, status, with_status
+from entry_samples import TOMBSTONE, entry, export, mesh
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+
+from workbench.diagnosing.contents import Contents
+from workbench.diagnosing.diagnosis import diagnose, situation_of
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.planning import plan
+
+OTHER = "66000fff0000ffff0000"
+
+
+def listening(server: str) -> dict[str, str]:
+    """The title of an errors log: it tells which address a server has that makes no changes."""
+    title = (
+        f"\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:{38900 + int(server[1:])} (/etc/dirsrv/slapd-{server})\n\n"
+    )
+    return {f"{server}.errors.log": title + plain_line(0, "INFO - slapd_daemon - slapd started.")}
+
+
+# --- a consumer that was killed while it was filled
+
+
+def not_filled() -> dict[str, Any]:
+    """s3 is read-only, has a RUV of another beginning without any element, and no entry; s2 feeds it."""
+    spans = {"r1": (1, 9), "r2": (1, 2)}
+    files = mesh(spans, {"s1": [entry("uid=anna", 1)], "s2": [entry("uid=anna", 1)]}, {})
+    log = changelog([*(csn(second, 1) for second in range(1, 10)), csn(1, 2), csn(2, 2)], own_entries=True)
+    files |= {f"{name}.changelog.ldif": log for name in ("s1", "s2")}
+    files["s2.agreements.ldif"] = agreement("s2-to-s1", 38901) + agreement("s2-to-s3", 38903)
+    files["s3.replica.ldif"] = replica(65535, elements({}, OTHER), flags=0)
+    ruv = f"nsds50ruv: {{replicageneration}} {OTHER}"
+    files["s3.entries.ldif"] = (
+        f"dn: nsuniqueid={TOMBSTONE},{SUFFIX}\nobjectClass: nsTombstone\nnsUniqueId: {TOMBSTONE}\n{ruv}\n\n"
+    )
+    return files | listening("s3")
+
+
+def test_a_server_without_entries_is_filled_and_never_fills_others(tmp_path: Path) -> None:
+    case = case_of(tmp_path, not_filled())
+    found = diagnose(case)
+    (one,) = of("UNRELATED_DATA", found["findings"])
+    assert one["server"] == "s3" and "it has no entries" not in one["summary"]
+    assert headline(found).startswith("Server s3 has no entries: it has to be filled")
+    assert one["fix"][0]["repair"] == "initialise s3 from s2"
+    said = "\n".join(plan(case).open)
+    assert "initialise s3 from s2" in said
+    assert "only a person can tell" not in said and "to keep the data of s3" not in said
+
+
+def test_of_two_sides_with_entries_a_person_decides(tmp_path: Path) -> None:
+    files = not_filled()
+    files["s3.entries.ldif"] += entry("uid=otto", 2)
+    said = "\n".join(plan(case_of(tmp_path, files)).open)
+    assert "only a person can tell" in said and "to keep the data of s3" in said
+
+
+# --- a supplier that was made a read-only consumer, and has its agreements still
+
+
+def test_agreements_of_a_read_only_consumer_are_to_be_deleted(tmp_path: Path) -> None:
+    files: dict[str, Any] = pair_of_servers(4, 4)
+    told = status(15, "Unable to read changelog", "red", 5, 6)
+    files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(0, 4), r2=(1, 2))), flags=0)
+    del files["s2.changelog.ldif"]
+    files["s2.agreements.ldif"] = with_status(agreement("to-s1", 38901), told)
+    found = findings(tmp_path, files)
+    (one,) = of("LINK_FAILING", found)
+    assert "s2 is a read-only consumer now, and sends nothing" in one["summary"]
+    assert "repl-agmt delete" in str(one["fix"][0]["repair"]) and "poke" not in str(one["fix"])
+
+
+# --- who is fed by nobody
+
+
+def test_what_waits_where_no_link_leads_is_a_warning(tmp_path: Path) -> None:
+    files: dict[str, Any] = pair_of_servers(9, 4)
+    files |= listening("s3")
+    files["s3.replica.ldif"] = replica(3, elements(claims(r1=(0, 9), r2=(1, 2))))
+    files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
+    files["s1.agreements.ldif"] = agreement("to-s3", 38903)
+    files["s3.agreements.ldif"] = agreement("to-s1", 38901)
+    (one,) = of("PENDING_CHANGES", findings(tmp_path / "known", files))
+    assert (one["server"], one["severity"]) == ("s2", "warning")
+    assert "no link leads to s2" in one["summary"]
+    # A server that was not collected may feed it.
+    files["s3.agreements.ldif"] += agreement("to-far", 636, host="far")
+    (one,) = of("PENDING_CHANGES", findings(tmp_path / "far", files))
+    assert one["severity"] == "info"
+
+
+# --- a replica that was cleaned while one server was down
+
+
+def test_a_plan_cleans_what_only_one_server_still_knows(tmp_path: Path) -> None:
+    """All have the entry that replica 3 made; s1 and s2 have forgotten the replica, s3 has not."""
+    made = [entry("uid=anna", 1).replace(csn(1, 1), csn(3, 3))]
+    log = changelog([csn(1, 1), csn(2, 1), csn(1, 2)], own_entries=True)
+    files = mesh({"r1": (1, 2), "r2": (1, 1)}, dict.fromkeys(("s1", "s2", "s3"), made), {"s1": log, "s2": log})
+    more = elements(claims(r1=(1, 2), r2=(1, 1), r3=(3, 3)))
+    files |= {"s3.replica.ldif": replica(65535, more, flags=0), "s3.entries.ldif": export(more, made)}
+    files |= listening("s1") | listening("s2") | listening("s3")
+    del files["s3.agreements.ldif"]
+    case = case_of(tmp_path, files)
+    assert diagnose(case)["pending"] == []
+    planned = plan(case)
+    assert [(one.way, one.proven) for one in planned.courses if one.chosen] == [("clean", True)]
+    assert not any("does not bring" in one for one in planned.open)
+
+
+# --- one of two links to a server leaves attributes out
+
+FRACTIONAL = "nsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE mail\n\n"
+
+
+def by_luck(*, other: bool) -> dict[str, Any]:
+    """s3 lacks a mail; s1 leaves mail out on the way there, and s2 sends it, or has no link there."""
+    right, wrong = [entry("uid=anna", 1, f"mail;vucsn-{csn(2, 1)}: a@example.com")], [entry("uid=anna", 1)]
+    files = mesh({"r1": (1, 9), "r2": (1, 2)}, {"s1": right, "s2": right, "s3": wrong}, {})
+    files["s3.replica.ldif"] = replica(65535, elements(claims(r1=(1, 9), r2=(1, 2))), flags=0)
+    del files["s3.agreements.ldif"]
+    left = agreement("s1-to-s3", 38903).rstrip("\n") + f"\n{FRACTIONAL}"
+    files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902) + left
+    files["s2.agreements.ldif"] = agreement("s2-to-s1", 38901) + (agreement("s2-to-s3", 38903) if other else "")
+    return files | listening("s3")
+
+
+def contents_of(tmp_path: Path, files: dict[str, Any]) -> Contents:
+    (contents,) = situation_of(case_of(tmp_path, files))[0].verdicts.contents
+    return contents
+
+
+def test_an_attribute_that_one_way_lets_through_has_to_be_there(tmp_path: Path) -> None:
+    alone = contents_of(tmp_path / "alone", by_luck(other=False))
+    assert (alone.excluded["s3"], alone.fractional.by_luck("s3")) == ({"mail"}, [])
+    both = contents_of(tmp_path / "both", by_luck(other=True))
+    assert (both.excluded["s3"], both.fractional.by_luck("s3")) == (frozenset(), ["s1-to-s3 (mail)"])
+    (one,) = of("MISSED_CHANGE", findings(tmp_path / "found", by_luck(other=True)))
+    assert one["fix"][0]["repair"].startswith("first have all agreements to s3 leave out the same")
+    assert not of("MISSED_CHANGE", findings(tmp_path / "healthy", by_luck(other=False)))
