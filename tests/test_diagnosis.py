@@ -212,7 +212,7 @@ def test_a_log_of_which_records_could_not_be_read_proves_no_absence(tmp_path: Pa
     files["s1.changelog.ldif"] = files["s1.changelog.ldif"].replace(f"csn: {csn(4, 1)}", "csn: 6z")
     cut = row(found_in(tmp_path / "cut", files), "s1", "s2")
     assert (cut["decision"], cut["anchor"], cut["to_send"]) == ("unknown", csn(4, 1), {})
-    assert "1 records of its log could not be read" in cut["reasons"][-1]["says"]
+    assert "1 record of its log could not be read" in cut["reasons"][-1]["says"]
     files = pair_of_servers(9, 4)
     files["s1.changelog.ldif"] = files["s1.changelog.ldif"].replace(f"csn: {csn(7, 1)}", "csn: 6z")
     holed = row(found_in(tmp_path / "holed", files), "s1", "s2")
