@@ -125,6 +125,11 @@ SERVER_LINES = [
         "info",
     ),
     ("INFO - NSMMReplicationPlugin - CleanAllRUV Task (rid 7): Successfully cleaned rid(7)", "clean_done", "info"),
+    (
+        "INFO - NSMMReplicationPlugin - multisupplier_extop_cleanruv - CleanAllRUV Task - Successfully cleaned rid(7).",
+        "clean_done",
+        "info",
+    ),
     ("CRIT - something - nobody knows this sentence", None, "critical"),
 ]
 

@@ -115,6 +115,26 @@ def test_a_plan_cleans_what_only_one_server_still_knows(tmp_path: Path) -> None:
     assert not any("does not bring" in one for one in planned.open)
 
 
+# --- a replica that was cleaned, and comes back
+
+
+def test_a_replica_that_comes_back_after_it_was_cleaned(tmp_path: Path) -> None:
+    """s1 comes back: s2 has forgotten its replica ID, and drops what it makes."""
+    files: dict[str, Any] = pair_of_servers(9, 4)
+    files["s2.replica.ldif"] = replica(2, elements(claims(r2=(1, 2))))
+    files["s2.changelog.ldif"] = changelog([csn(1, 2), csn(2, 2)])
+    files["s1.changelog.ldif"] = changelog([*(csn(second, 1) for second in range(6, 10)), csn(1, 2), csn(2, 2)])
+    told = "CleanAllRUV Task - Successfully cleaned rid(1)."
+    for second, back in ((5, True), (8, False)):
+        line = f"INFO - NSMMReplicationPlugin - multisupplier_extop_cleanruv - {told}"
+        files["s2.errors.log"] = plain_line(second, line)
+        found = of("CLEANED_ORIGIN_BACK", findings(tmp_path / str(second), files))
+        assert [(one["server"], one["origin"]) for one in found] == [("s1", "1")] * back
+    (one,) = of("CLEANED_ORIGIN_BACK", findings(tmp_path / "again", files | {"s2.errors.log": plain_line(5, line)}))
+    assert one["root"] == "replica ID 1 was cleaned, and s1 makes changes as it again"
+    assert one["fix"][0]["repair"].startswith("restart s2")
+
+
 # --- one of two links to a server leaves attributes out
 
 FRACTIONAL = "nsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE mail\n\n"

@@ -14,6 +14,9 @@ CODES: Mapping[str, Code] = {
         (_WARNING,),
     ),
     "CLEAN_HANGING": Code("a task that cleans a replica ID waits for a server and does not end", (_WARNING,)),
+    "CLEANED_ORIGIN_BACK": Code(
+        "a server makes changes under a replica ID that others have cleaned, and these do not take them", (_ERROR,)
+    ),
     "CLEAN_FORCED_LOSS": Code(
         "a replica ID was cleaned by force while a server lacked changes of it: they are never sent again",
         (_WARNING, _ERROR),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
 
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.systems.ds389.detectors.clocks import skews
@@ -115,6 +117,59 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
+
+
+def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
+    """Servers that make changes under a replica ID which others have cleaned, and that these others do not take since."""
+    system, code = situation.topology.system, situation.topology.proving.cleaned
+    for one in situation.topology.replicas:
+        where = (pc.field("code") == code) & (pc.field("origin") == one.origin) & pc.field("at").is_valid()
+        cleaned: dict[str, datetime] = {}
+        for batch in situation.rows("messages", ["at", "server"], where) if one.origin else ():
+            for row in batch.to_pylist():
+                if not situation.of_several(row["server"]):  # else it may have been another suffix
+                    cleaned[row["server"]] = max(row["at"], cleaned.get(row["server"], row["at"]))
+        waits = {
+            row["server"]: row
+            for row in situation.verdicts.pending
+            if (row["suffix"], row["origin"]) == (one.suffix, one.origin) and row["server"] in cleaned
+        }
+        for server, row in list(waits.items()):
+            made, replica = system.moment(system.typed(row["first"]) or ""), situation.replica(server, one.suffix)
+            if made is None or made <= cleaned[server] or replica is None or one.origin in replica.vector:
+                del waits[server]
+        if not waits:
+            continue
+        names = ", ".join(sorted(waits))
+        takes = "takes" if len(waits) == 1 else "take"
+        yield Finding(
+            "CLEANED_ORIGIN_BACK",
+            "error",
+            f"{one.server} makes changes as replica ID {one.origin}, which was cleaned on {names}; {names} {takes} none since",
+            server=one.server,
+            origin=one.origin,
+            suffix=one.suffix,
+            items=tuple(sorted(row["first"] for row in waits.values())),
+            evidence=first_few(
+                {
+                    "server": server,
+                    "cleaned_at": cleaned[server].isoformat(),
+                    "waits_for": row["count"],
+                    "first": row["first"],
+                }
+                for server, row in sorted(waits.items())
+            ),
+            root=f"replica ID {one.origin} was cleaned, and {one.server} makes changes as it again",
+            fix=(
+                step(
+                    f"restart {names}, if {one.server} is meant to take part; else stop {one.server}, and delete its agreements",
+                    "a server that has cleaned a replica ID answers its changes with success, and drops them, until it is "
+                    "restarted",
+                    f"what {one.server} lacks it gets over a link that leads to it, or by an initialisation, which throws away "
+                    "what only it has",
+                ),
+            ),
+        )
 
 
 class _Waiting:

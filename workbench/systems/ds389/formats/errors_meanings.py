@@ -421,7 +421,7 @@ MEANINGS: dict[str, Meaning] = {
     "clean_done": _meaning(
         "an origin was cleaned here",
         "uccessfully cleaned rid",
-        r"Clean\w+ Task \(rid (?P<origin>\d{1,9})\): Successfully cleaned rid",
+        r"Clean\w+ Task (?:\(rid \d{1,9}\):|-) Successfully cleaned rid ?\(?(?P<origin>\d{1,9})",
     ),
     "clean_step": _meaning(
         "cleaning an origin goes on; numbers = the step",
