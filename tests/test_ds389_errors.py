@@ -140,7 +140,7 @@ def test_lines_about_the_server_have_a_code_and_errors_are_kept_without_one(
 ) -> None:
     found = message(f"{STAMP} - {line}")
     assert (found["code"], found["severity"]) == (code, severity)
-    assert found["origin"] == ("7" if "rid 7" in line else None)
+    assert found["origin"] == ("7" if "rid 7" in line or "rid(7)" in line else None)
 
 
 def test_lines_of_no_meaning_and_continuations_are_accepted_only() -> None:
