@@ -46,7 +46,8 @@ def writer(path: Path, chunks: int, done: list[object]) -> Thread:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_pipe_takes_a_whole_export_and_the_name_is_as_before(tmp_path: Path, there: bool) -> None:
-    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
+    path, journal = tmp_path / "cl.ldif", FlightJournal()
+    done: list[object] = []
     if there:
         path.write_text("earlier")
     thread = writer(path, 40, done)
@@ -68,7 +69,8 @@ def test_a_pipe_takes_a_whole_export_and_the_name_is_as_before(tmp_path: Path, t
 def test_an_export_without_end_ends_when_its_reader_goes(
     tmp_path: Path, bound: int | None, seconds: float, says: str
 ) -> None:
-    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
+    path, journal = tmp_path / "cl.ldif", FlightJournal()
+    done: list[object] = []
     thread = writer(path, 1 << 40, done)
     owner = (os.geteuid(), os.getegid())
     with (
@@ -109,7 +111,8 @@ def test_a_pipe_that_nobody_opens_is_given_up_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("drain", [True, False])
 def test_a_killed_reader_takes_its_pipe_along(tmp_path: Path, when: str, drain: bool) -> None:
     opened = when == "opened"
-    path, done = tmp_path / "cl.ldif", []  # type: ignore[var-annotated]
+    path = tmp_path / "cl.ldif"
+    done: list[object] = []
     path.write_text("earlier")
     thread = writer(path, 100 if drain else 1 << 40, done)
     script = f"""
@@ -207,7 +210,8 @@ def test_an_export_that_went_into_a_file_instead_of_the_pipe_goes_and_an_earlier
 
 def test_a_pipe_that_was_opened_is_not_in_flight_any_more(tmp_path: Path) -> None:
     """What is written under its name from then on is not ours to remove, not even if this run is killed."""
-    path, done, journal = tmp_path / "cl.ldif", [], FlightJournal()  # type: ignore[var-annotated]
+    path, journal = tmp_path / "cl.ldif", FlightJournal()
+    done: list[object] = []
     thread = writer(path, 40, done)
     with pipes.pipe_at(path, (os.geteuid(), os.getegid()), "it", None, 20, lambda: bool(done), journal) as tap:
         thread.start()

@@ -75,15 +75,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                 f"{_listed(others)}; neither side accepts changes of the other, and their positions cannot be compared",
                 server=server,
                 suffix=suffix,
-                evidence=first_few(
-                    {
-                        "server": server,
-                        "generation": generations[server],
-                        "other": other,
-                        "other_generation": generations[other],
-                    }
-                    for other in others
-                ),
+                evidence=_beginnings(server, generations),
                 root=f"server {server} has data of another beginning than {_listed(others)}: nothing is exchanged between them",
                 fix=(
                     step(
@@ -110,18 +102,17 @@ def _not_filled(
         f"{_listed(others)}: it was never filled, or an initialisation ended before it was whole; no session fills it",
         server=server,
         suffix=suffix,
-        evidence=first_few(
-            {
-                "server": server,
-                "generation": generations[server],
-                "other": other,
-                "other_generation": generations[other],
-            }
-            for other in others
-        ),
+        evidence=_beginnings(server, generations),
         root=f"server {server} has no entries: it has to be filled",
         fix=(step(f"{refill} {server} from {source}", "nothing is lost by it: the collected entries show none there"),),
     )
+
+
+def _beginnings(server: str, generations: Mapping[str, str | None]) -> tuple[Mapping[str, Any], ...]:
+    """A row for each server whose data have another beginning than those of this one."""
+    mine = {"server": server, "generation": generations[server]}
+    others = (name for name in generations if name != server)
+    return first_few({**mine, "other": other, "other_generation": generations[other]} for other in others)
 
 
 def shown_as(generation: str | None) -> str:
