@@ -261,9 +261,12 @@ def test_why_an_anchor_is_absent(
 ) -> None:
     files = pair_of_servers(9, 4)
     files["s1.changelog.ldif"] = changelog([csn(second, 1) for second in range(7, 10)], purge=purge, marks=marks)
-    one = row(found_in(tmp_path, files), "s1", "s2")
+    found = found_in(tmp_path, files)
+    one = row(found, "s1", "s2")
     assert (one["decision"], one["anchor_class"]) == ("anchor_not_found", absent)
     assert one["anchor_class_assumed"] == assumed
+    told = next(each for each in found["findings"] if each["code"] in ("ANCHOR_PURGED", "ANCHOR_MISSING"))
+    assert told["assumes"] == (["log_begins_at_first_record"] if assumed else [])
     assert one["others"]["design"]["to_send"]["1"]["count"] == 3
 
 

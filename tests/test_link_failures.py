@@ -179,7 +179,7 @@ def test_a_wrong_port_is_refused_and_the_consumer_guessed(tmp_path: Path) -> Non
     assert one["reason"] == "refused"
     assert "nothing listens at localhost.localdomain:39503" in one["summary"]
     assert "probably means s2" in one["summary"] and "localhost.localdomain:38902" in one["summary"]
-    assert one["waiting"] == 5
+    assert (one["waiting"], one["assumes"]) == (5, ["consumer_guessed"])
     assert "--port 38902 to-s2" in one["fix"][0]["repair"] and "--host" not in one["fix"][0]["repair"]
 
 
@@ -407,7 +407,12 @@ def test_a_closed_schedule_in_the_time_zone_of_the_log(zone: str, opens: str, tm
     )
     one = failing(tmp_path, files)
     assert (one["reason"], one["severity"], one["waiting"]) == ("schedule_closed", "warning", 5)
-    assert f"it opens at {opens}" in one["summary"]
+    assert f"it opens at {opens}" in one["summary"] and not one["assumes"]
+
+
+def test_a_closed_schedule_where_nothing_tells_the_time_zone(tmp_path: Path) -> None:
+    one = failing(tmp_path, mesh(FINE, "", "nsds5replicaupdateschedule: 2300-2330 0123456\n"))
+    assert one["assumes"] == ["clock_in_utc"] and "if the clock of the server runs in UTC" in one["summary"]
 
 
 # --- agreements that have stopped, and whose status does not say so

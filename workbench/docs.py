@@ -18,6 +18,7 @@ from workbench.diagnosing.detectors import DETECTORS
 from workbench.diagnosing.output_keys import KEYS
 from workbench.fleet.topology import EARLIER_SNAPSHOT, VECTOR
 from workbench.model import STAGES
+from workbench.rules.assumptions import ASSUMPTIONS
 from workbench.rules.link_failures import REASONS
 from workbench.scenarios import kinds
 from workbench.systems import system_named, systems
@@ -53,6 +54,11 @@ def findings() -> str:
         "## Why a link fails",
         "`findings[].reason` of LINK_FAILING, `links[].failing` and `pairs[].link_failing`:",
         _table(("reason", "says"), [(f"`{reason}`", says) for reason, says in REASONS.items()]),
+    ]
+    parts += [
+        "## What findings assume",
+        "`findings[].assumes`:",
+        _table(("code", "says"), [(f"`{code}`", says) for code, says in ASSUMPTIONS.items()]),
     ]
     parts += [
         "## What is asked, and in which order",

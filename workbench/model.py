@@ -344,6 +344,7 @@ class Finding:
     reason        of a link that fails: why, one of `workbench.rules.link_failures.REASONS`
     since         of a link that fails: from when on, as ISO text
     waiting       of a link that fails: how many changes its supplier would send over it
+    assumes       what it takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     """
 
     code: str
@@ -362,6 +363,7 @@ class Finding:
     reason: str | None = None
     since: str | None = None
     waiting: int | None = None
+    assumes: tuple[str, ...] = ()
 
 
 EVIDENCE_SHOWN = 10

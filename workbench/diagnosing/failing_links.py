@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, step
+from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
 from workbench.rules.vectors import last
 
@@ -63,6 +64,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             reason=failure.reason,
             since=failure.since.isoformat() if failure.since else None,
             waiting=waiting,
+            assumes=(*failure.assumes, *([CONSUMER_GUESSED] if waiting and not link.consumer else [])),
         )
 
 

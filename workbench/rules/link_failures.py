@@ -57,6 +57,7 @@ class LinkFailure:
     attempts  how often it failed since then, as far as logs show; None: no log shows it
     opens     when it runs again by itself (a schedule); None: not by itself, or nobody knows
     means     the collected server that a link to an address of none of them probably means; None: nothing suggests one
+    assumes   what that takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     itself    True if the link leads to its own supplier: nothing waits behind it
     evidence  rows that prove it
     fix       what mends it: entries of a finding's `fix`
@@ -71,6 +72,7 @@ class LinkFailure:
     opens: datetime | None = None
     means: str | None = None
     itself: bool = False
+    assumes: tuple[str, ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
     fix: tuple[Mapping[str, Any], ...] = ()
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, step
+from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import Row, line_shown, suffix_of_link
@@ -98,6 +99,7 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             items=(row["anchor"],),
             evidence=(_pair_shown(row), *told.kept, *([{"failures": told.failures}] if told.failures else [])),
             fix=_repairs(row, others),
+            assumes=(LOG_BEGINS_AT_FIRST_RECORD,) if row["anchor_class_assumed"] else (),
             root=""
             if moment or others
             else f"nothing goes from {row['supplier']} to {row['consumer']}: the record to begin at {_why(row)} the changelog of "

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.collected.links import not_deleted
 from workbench.model import EVIDENCE_SHOWN, first_few
+from workbench.rules.assumptions import CLOCK_IN_UTC
 from workbench.rules.link_failures import (
     BACKING_OFF,
     BIND_REFUSED,
@@ -549,7 +550,7 @@ def _closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | 
     agreement = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
     return LinkFailure(
         SCHEDULE_CLOSED, f"outside its schedule ({schedule}): {when}", "outside its schedule", row.get("ended_at"),
-        "its last session ended" if row.get("ended_at") else "", opens=until,
+        "its last session ended" if row.get("ended_at") else "", opens=until, assumes=(CLOCK_IN_UTC,) if assumed else (),
         evidence=({**_status(row), "schedule": schedule},), fix=fixes_of(SCHEDULE_CLOSED, agreement),
     )  # fmt: skip
 
