@@ -189,7 +189,9 @@ def test_whoever_has_the_same_does_not_differ() -> None:
     assert _apart(gone, there, "") and not _apart(gone, Held(DELETED), "")
     assert _apart(there, Held(LIVE, present={"cn": {"y": None}}), "cn")
     assert not _apart(there, Held(LIVE, present={"cn": {"x": "6b00"}}), "cn")
-    assert _apart(there, there, "dn"), "the name is not among the values"
+    assert not _apart(there, there, "mail"), "neither has one"
+    moved = Held(LIVE, target="uid=a,ou=x", present={"cn": {"x": None}})
+    assert _apart(there, moved, "dn") and not _apart(moved, moved, "dn")
 
 
 def test_what_a_link_leaves_out_does_not_count() -> None:

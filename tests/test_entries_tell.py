@@ -150,6 +150,26 @@ def test_of_an_entry_that_is_there_only_the_value_is_lacking(tmp_path: Path) -> 
     assert "1 entry has other values (uid=anna,dc=example,dc=com (mail))" in differ["summary"]
 
 
+def _lacking(*without: tuple[str, str]) -> dict[str, str | bytes]:
+    """Five servers with two entries; of the pairs of server and entry the mail is gone."""
+    mail = f"mail;vucsn-{csn(1, 1)}: x@example.com"
+    names = ("anna", "bert")
+    entries = {
+        server: [
+            entry(f"uid={name}", at, *([] if (server, name) in without else [mail])) for at, name in enumerate(names, 1)
+        ]
+        for server in ("s1", "s2", "s3", "s4", "s5")
+    }
+    return mesh({"r1": (1, 1), "r2": (5, 5)}, entries, {})
+
+
+def test_a_server_is_not_said_to_differ_from_one_that_lacks_the_same(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, _lacking(("s2", "anna"), ("s2", "bert"), ("s3", "bert"))))
+    told = {one["server"]: one["summary"] for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"}
+    assert told["s2"].startswith("2 entries of s2 differ from those of s1, s4 and s5, ")
+    assert told["s3"].startswith("1 entry of s3 differs from those of s1, s4 and s5, ")
+
+
 MOVE, MEMBER = csn(20, 1), csn(21, 1)
 
 

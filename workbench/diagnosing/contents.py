@@ -544,11 +544,11 @@ class Contents:
 
 
 def _apart(one: Held, other: Held, attribute: str) -> bool:
-    """True if an entry is not the same on two servers: one has it alone, or the values of the attribute differ."""
+    """True if an entry is not the same on two servers: one has it alone, or its name or the values of the attribute differ."""
     if not attribute or (one.status == LIVE) != (other.status == LIVE):
         return (one.status == LIVE) != (other.status == LIVE)
-    if attribute not in {*one.present, *other.present}:
-        return True  # its name, or what no value shows
+    if attribute == "dn":
+        return name_of(one.target) != name_of(other.target)
     return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}
 
 

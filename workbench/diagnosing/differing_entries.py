@@ -39,17 +39,29 @@ def entries_differ(situation: Situation) -> Iterator[Finding]:
             for server in one.servers if one.others else ():
                 alone.setdefault(server, []).append(one)
         for server, differences in sorted(alone.items()):
-            yield _on(situation, contents, server, differences)
+            together = [differences]
+            if not _alike(differences):
+                by_others: dict[tuple[str, ...], list[Difference]] = {}
+                for one in differences:
+                    by_others.setdefault(one.others, []).append(one)
+                together = list(by_others.values())
+            for some in together:
+                yield _on(situation, contents, server, some)
         if open_:
             yield _open(situation, contents, open_)
         if spelt:
             yield _spelt(contents, spelt)
 
 
+def _alike(differences: Iterable[Difference]) -> set[str]:
+    """The servers that share none of the differences."""
+    return set[str].intersection(*({*one.others} for one in differences))
+
+
 def _on(situation: Situation, contents: Contents, server: str, differences: Sequence[Difference]) -> Finding:
     """What one server has otherwise than the others."""
     refill = situation.topology.system.refill
-    others = sorted({other for one in differences for other in one.others})
+    others = sorted(_alike(differences))
     writer, feeder = _sources(situation, contents, server, others)
     entries = {one.entry for one in differences}
     them = "that" if len(others) == len(entries) == 1 else "those"
