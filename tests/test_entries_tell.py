@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from entry_samples import answered, entry, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
@@ -168,6 +170,33 @@ def test_a_server_is_not_said_to_differ_from_one_that_lacks_the_same(tmp_path: P
     told = {one["server"]: one["summary"] for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"}
     assert told["s2"].startswith("2 entries of s2 differ from those of s1, s4 and s5, ")
     assert told["s3"].startswith("1 entry of s3 differs from those of s1, s4 and s5, ")
+
+
+@pytest.mark.parametrize(
+    ("age", "purge_delay", "lost"),
+    [
+        (timedelta(days=6), "", True),
+        (timedelta(days=8), "", False),
+        (timedelta(days=8), "2592000", True),
+        (timedelta(hours=2), "3600", False),
+        (timedelta(days=8), "0", True),  # kept for good
+    ],
+)
+def test_how_long_a_server_keeps_traces_of_what_was_removed_is_its_own_setting(
+    age: timedelta, purge_delay: str, lost: bool, tmp_path: Path
+) -> None:
+    """An entry that two of three servers lack was deleted there, if no trace of that need be left."""
+    spans = {"r1": (1, 1 + int(age.total_seconds())), "r2": (5, 5)}
+    files = mesh(spans, {"s1": [entry("uid=anna", 1)], "s2": [], "s3": []}, {})
+    for name in ("s1", "s2", "s3") if purge_delay else ():
+        about = files[f"{name}.replica.ldif"]
+        assert isinstance(about, str)
+        files[f"{name}.replica.ldif"] = about.rstrip("\n") + f"\nnsDS5ReplicaPurgeDelay: {purge_delay}\n\n"
+    found = diagnose(case_of(tmp_path, files))
+    assert {row["server"] for row in found["missing"]} == ({"s2", "s3"} if lost else set())
+    assert bool(found["unknown"]) == (not lost), "to write it again may bring back what was deleted"
+    open_ = [one["summary"] for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"]
+    assert ["which is right" in summary for summary in open_] == ([] if lost else [True])
 
 
 MOVE, MEMBER = csn(20, 1), csn(21, 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -310,7 +310,18 @@ class Contents:
 
     def _forgotten(self, server: str, position: str) -> bool:
         made, newest = self.evidence.system.moment(position), self.exports[server].newest
-        return bool(made and newest and made < newest - self._proving.traces_kept)
+        kept = self._traces_kept[server]
+        return bool(made and newest and kept and made < newest - kept)
+
+    @cached_property
+    def _traces_kept(self) -> dict[str, timedelta]:
+        """Server -> how long its entries keep traces of what was removed, by its own setting; 0: for good."""
+        kept = dict.fromkeys(self.exports, self._proving.traces_kept)
+        for one in self.evidence.inputs:
+            seconds = one.facts.get("traces_kept", {}).get(self.suffix or "")
+            if seconds and one.snapshot == self._shown.snapshot:
+                kept[one.server] = timedelta(seconds=int(seconds))
+        return kept
 
     @cached_property
     def lacks(self) -> dict[str, set[str]]:
@@ -366,6 +377,20 @@ class Contents:
         found: Numbers = some.within(of_keys(self.evidence.system, known, self.evidence.numbers)) & where
         self.tell(server, some[found])
         return found
+
+    def undecided(self, some: Positions) -> Numbers:
+        """For each change: does what carries it differ between servers, and nobody can tell which of them is right?"""
+        known = [key for key in self._open if self.evidence.system.origin_of(key) in self.evidence.numbers]
+        return some.within(of_keys(self.evidence.system, known, self.evidence.numbers))
+
+    @cached_property
+    def _open(self) -> set[str]:
+        found: set[str] = set()
+        for one in self.differences:
+            for there in self.held[one.entry].values() if not one.others and one.position is None else ():
+                values = [there.present.get(one.attribute, {})] if one.attribute else there.present.values()
+                found.update(position for marked in values for position in marked.values() if position)
+        return {*map(self.evidence.system.change_of, found)}
 
     def tell(self, server: str, some: Positions) -> None:
         """Note that the server lacks these by its entries alone."""

@@ -23,6 +23,11 @@ _SAYS = {
     _NAME: ("entry has another name", "entries have other names"),
 }
 
+_DELETED_OR_LOST = (
+    "; servers remember a deletion for less time than has gone by: either an entry was lost where it is missing, or it was "
+    "deleted, and whoever has it lost the deletion"
+)
+
 
 def entries_differ(situation: Situation) -> Iterator[Finding]:
     """Entries that differ between servers of one beginning: a finding for each server that stands alone, one for what is open."""
@@ -105,10 +110,13 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
     servers = sorted({server for one in differences for server in one.servers})
     entries = {one.entry for one in differences}
     root = f"{counted(len(entries), 'entry', 'entries')} {_differ(entries)} between {_listed(servers)}"
+    whole = {one.entry for one in differences if not one.attribute}
+    old = any(there.made() for entry in whole for there in contents.held[entry].values())
     return Finding(
         "ENTRIES_DIFFER",
         "error" if any(_lost(contents, server, one) for one in differences for server in one.servers) else "warning",
-        f"{root}, and neither a vector nor a log tells which is right: {_told(contents, differences, servers)}{_cut(contents)}",
+        f"{root}, and neither a vector nor a log tells which is right: {_told(contents, differences, servers)}"
+        f"{_DELETED_OR_LOST if old else ''}{_cut(contents)}",
         suffix=contents.suffix,
         evidence=first_few(_row(contents, one, server) for one in differences for server in one.servers),
         root=root,
@@ -193,6 +201,9 @@ def _told(contents: Contents, differences: Sequence[Difference], servers: Sequen
         mine = [server for server in one.servers if server in servers]
         _, names = kinds.setdefault(_kind(contents, one, mine), {}).setdefault(one.entry, (one.target, set()))
         names.update({one.attribute} - {"", "dn"})
+        if not one.attribute and not one.others:
+            there = [name for name, held in sorted(contents.held[one.entry].items()) if held.status == LIVE]
+            names.add(f"on {_listed(there)} only")
     said = []
     for kind, says in _SAYS.items():
         if entries := sorted(kinds.get(kind, {}).values(), key=lambda entry: entry[0]):

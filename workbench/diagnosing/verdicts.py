@@ -419,9 +419,8 @@ class _Suffix:
         """The grounds that take more reading, for those changes on which they can still decide something."""
         asked = some[which]
         grounds[which[proofs.lacking_operations(asked)]] |= int(Ground.LOG_LACKS)
-        grounds[which[proofs.lacking_states(asked, self.contents.left_out[server.replica.server])]] |= int(
-            Ground.STATE_LACKS
-        )
+        lacking = proofs.lacking_states(asked, self.contents.left_out[server.replica.server])
+        grounds[which[lacking & ~self.contents.undecided(asked)]] |= int(Ground.STATE_LACKS)
         which = which[_VERDICTS[_RULE_OF[grounds[which]]] == MISSING]
         if not len(which):
             return {}

@@ -263,7 +263,7 @@ class Proving:
     renamed       target and rename of a change -> the name of the entry afterwards; empty: it does not tell
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
     grave         attribute and value, in small letters, that a deleted entry has
-    traces_kept   how long entries keep a trace of what was removed
+    traces_kept   how long entries keep a trace of what was removed, where the server does not say it itself
     """
 
     goes_on: Callable[[int], bool]

@@ -129,6 +129,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
 
     Among the facts, `unreadable_links` counts the nsds5agmtmaxcsn values of an unknown shape, and `cleaning` has the tasks
     that clean a replica ID, as written.
+    `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
     entries = list(entries)
@@ -139,6 +140,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     holders: dict[str, Any] = {}
     replicas = {}
     cleaning: dict[str, list[str]] = {}
+    traces_kept: dict[str, str] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = suffix_of(entry)
@@ -152,6 +154,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             replicas[suffix or ""] = {key: text and clean(text) for key, text in about.items()}
             if tasks := [clean(text) for text in entry.texts("nsds5ReplicaCleanRUV")]:
                 cleaning[suffix or ""] = tasks
+            if re.fullmatch("[0-9]{1,9}", kept := entry.text("nsDS5ReplicaPurgeDelay") or ""):
+                traces_kept[suffix or ""] = kept
         else:
             # The secret goes first: behind the `=` of `userPassword=x,cn=replica,...` nothing shows what x is.
             name = clean(entry.text("cn") or clean(entry.dn).split(",", 1)[0].partition("=")[2])
@@ -175,6 +179,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     facts |= {"cleaning": cleaning} if cleaning else {}
+    facts |= {"traces_kept": traces_kept} if traces_kept else {}
     stores = {
         clean(name).lower(): suffix
         for entry in entries
