@@ -37,6 +37,18 @@ def refused_files() -> dict[str, Any]:
     return files
 
 
+def test_a_refused_change_is_told_with_its_result_and_what_the_log_says_just_before(tmp_path: Path) -> None:
+    """Also where another server was asked to log at the same moment: only the consumer's own log counts."""
+    said = "[24/Mar/2024:10:27:{:02}.000000000 +0000] - ERR - memberof-plugin - memberof_postop_add - Failed to add dn({})\n"
+    files = refused_files() | {
+        "s2.errors.log": said.format(10, "cn=long before") + said.format(16, "cn=g1") + said.format(40, "cn=later"),
+        "s1.errors.log": said.format(16, "cn=elsewhere"),
+    }
+    (told,) = (one for one in diagnose(case_of(tmp_path, files))["findings"] if one["code"] == "APPLY_SKIPPED")
+    assert "s2 refused one change of replica ID 1 with 32 (no such object), and the supplier went on" in told["summary"]
+    assert told["summary"].endswith("just before: memberof-plugin - memberof_postop_add - Failed to add dn(cn=g1)")
+
+
 @pytest.fixture
 def refused(tmp_path: Path) -> Case:
     return case_of(tmp_path, refused_files())

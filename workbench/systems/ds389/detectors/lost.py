@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
+from workbench.systems.ds389.logged.refusals import said_at
+from workbench.systems.ds389.rules.ldap_results import in_words
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 _HARMLESS = "a delete of an entry that the server does not have: nothing is lost by it"
-_NO_SUCH_OBJECT = 32
+_NO_SUCH_OBJECT, _REFUSED = 32, "refused"
+_LONGEST = 200
+"""Characters of a line of a log that a sentence quotes."""
 
 
 def apply_skipped(situation: Situation) -> Iterator[Finding]:
@@ -24,24 +31,34 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
             found.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
     for (server, suffix, origin), rows in found.items():
         csns = [str(row["position"]) for row in rows]
-        answers = _answers(situation, suffix, csns)
-        refused = (answers.get(str(row["position"]), {}).get("code") for row in rows)
+        answers = _answers(situation, server, suffix, csns)
+        refused = [answers.get(str(row["position"]), {}).get("code") for row in rows]
         deletes = (
             code == _NO_SUCH_OBJECT and row["operation"] == "delete" for code, row in zip(refused, rows, strict=True)
         )
         harmless = sum(deletes)
         note = f"; {harmless} of them {_HARMLESS}" if harmless else ""
         some = "one change" if len(rows) == 1 else f"{len(rows):,} changes"
+        results = " and ".join(in_words(code) for code in sorted({code for code in refused if isinstance(code, int)}))
+        own = [one["at"] for one in answers.values() if one["outcome"] == _REFUSED]
+        said = said_at(situation.case, server, [at for at in own if isinstance(at, datetime)])
+        log = f"; its errors log says just before: {'; '.join(line[:_LONGEST] for line in said)}" if said else ""
         yield Finding(
             "APPLY_SKIPPED",
             "error",
-            f"{server} refused {some} of replica ID {origin}, and the supplier went on{note}",
+            f"{server} refused {some} of replica ID {origin}{f' with {results}' if results else ''}, and the supplier went on"
+            f"{note}{log}",
             server=server,
             origin=origin,
             suffix=suffix,
             items=tuple(csns[:ITEMS_SHOWN]),
             evidence=first_few(
-                {"position": csn, "operation": row["operation"], "target": row["target"], **answers.get(csn, {})}
+                {
+                    "position": csn,
+                    "operation": row["operation"],
+                    "target": row["target"],
+                    **_shown(answers.get(csn, {})),
+                }
                 for csn, row in zip(csns, rows, strict=True)
             ),
             fix=(
@@ -56,17 +73,27 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _answers(situation: Situation, suffix: str | None, csns: list[str]) -> dict[str, dict[str, object]]:
-    """CSN -> the line that shows the refusal."""
-    where = pc.field("position").isin(csns) & pc.field("outcome").isin(["refused", "skipped"])
+def _answers(situation: Situation, server: str, suffix: str | None, csns: list[str]) -> dict[str, dict[str, object]]:
+    """CSN -> the line that shows the refusal: the server's own, or else that of a supplier which went on."""
+    own = (pc.field("server") == server) & (pc.field("outcome") == _REFUSED)
+    suppliers = [pc.field("server") == one.supplier for one in situation.topology.links if one.consumer == server]
+    theirs = (pc.field("outcome") == "skipped") & reduce(or_, suppliers, pc.scalar(False))
+    where = pc.field("position").isin(csns) & (own | theirs)
     where &= pc.field("suffix").is_null() | (pc.field("suffix") == suffix)
-    columns = ["snapshot", "file", "offset", "at", "code", "position"]
+    columns = ["snapshot", "file", "offset", "at", "code", "position", "outcome"]
     answers: dict[str, dict[str, object]] = {}
     for batch in situation.rows("applied", columns, where):
         for row in batch.to_pylist():
-            at = row["at"].isoformat() if row["at"] else None
-            answers.setdefault(row.pop("position"), {**row, "at": at})
+            if row["position"] not in answers or row["outcome"] == _REFUSED:
+                answers[row["position"]] = row
     return answers
+
+
+def _shown(answer: Mapping[str, object]) -> dict[str, object]:
+    """As a row of evidence."""
+    at = answer.get("at")
+    kept = {key: answer[key] for key in ("snapshot", "file", "offset", "at", "code") if key in answer}
+    return {**kept, "at": at.isoformat()} if isinstance(at, datetime) else kept
 
 
 def clean_forced_loss(situation: Situation) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,6 +24,8 @@ LOGIN_NOTES_SAY = "passwordIsGlobalPolicy is off there, as it is by default, and
 LOGIN_NOTES, READ_ONLY, NOT_SAID = "login_notes", "read_only", "not_said"
 """Why a consumer answers 53: as it does to each change of notes of failed logins alone; because it takes no change at all; or the
 collected files do not say."""
+
+_JUST_BEFORE, _MOMENTS, _LINES = timedelta(seconds=1), 10, 2
 
 
 def reason_for_53(
@@ -71,6 +73,19 @@ def _rows(case: Case, table: str, columns: list[str], where: pc.Expression) -> I
         found = ds.dataset(part["path"], format="parquet", partitioning=None)
         for batch in found.to_batches(columns=columns, filter=where, batch_readahead=1, use_threads=False):
             yield from batch.to_pylist()
+
+
+def said_at(case: Case, server: str, moments: Collection[datetime]) -> list[str]:
+    """The last errors that the server wrote just before each of these moments, as its log words them; the first two of all."""
+    said: dict[str, None] = {}
+    for moment in sorted(moments)[:_MOMENTS]:
+        where = (pc.field("server") == server) & (pc.field("severity") == "error")
+        where &= (pc.field("at") > moment - _JUST_BEFORE) & (pc.field("at") <= moment)
+        rows = sorted(
+            _rows(case, "messages", ["at", "offset", "text"], where), key=lambda row: (row["at"], row["offset"])
+        )
+        said |= dict.fromkeys(row["text"] for row in rows[-_LINES:] if row["text"])
+    return list(said)[:_LINES]
 
 
 def result_in(row: Any) -> int | None:
