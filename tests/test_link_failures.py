@@ -271,6 +271,52 @@ def test_another_result_that_is_tried_again_is_named(tmp_path: Path) -> None:
     assert "1 (operations error)" in of("APPLY_RETRY_LOOP", found)[0]["summary"]
 
 
+_GONE = "Can't contact LDAP server(-1)"
+
+
+@pytest.mark.parametrize(
+    ("says", "short", "repair"),
+    [
+        (
+            "dbmdb_map_error - dbmdb_public_db_op failed with db error -30792 : MDB_MAP_FULL: Environment mapsize limit reached",
+            "database is full there",
+            "--mdb-max-size",
+        ),
+        ("log_flush_buffer - error 28 (No space left on device)", "disk is full there", "free room on the disk of s2"),
+        ("plugin x - it does not like the entry", "change refused, 1 (operations error)", "errors log of s2"),
+    ],
+)
+def test_a_consumer_that_is_full_as_its_own_log_says(says: str, short: str, repair: str, tmp_path: Path) -> None:
+    """It ends the connection with its answer, so that its supplier may never read that."""
+    log = "".join(refused_change(second, csn(5, 1), _GONE) for second in (9, 12, 15))
+    own = "".join(
+        line(second - 0.5, "ERR - slapi_log_backtrace - [7] ns-slapd(+0x1efbc)")
+        + line(second - 0.4, f"ERR - {says}")
+        + line(
+            second - 0.1,
+            f"ERR - NSMMReplicationPlugin - process_postop - Failed to apply update ({csn(5, 1)}) error (1).  "
+            "Aborting replication session(conn=31 op=4)",
+        )
+        for second in (9, 12, 15)
+    )
+    case = case_of(tmp_path, mesh(BROKEN_OFF, log, ended=None) | {"s2.errors.log": own})
+    found = diagnose(case)
+    (one,), (loop,) = of("LINK_FAILING", found["findings"]), of("APPLY_RETRY_LOOP", found["findings"])
+    assert one["reason"] == "refused" and "in every session with 1 (operations error)" in one["summary"]
+    assert "-1" not in one["summary"] and "failed attempts" not in one["summary"]
+    assert f"just before: {says}" in loop["summary"] and "backtrace" not in loop["summary"]
+    assert short in headline(found)
+    for finding in (one, loop):
+        assert repair in finding["fix"][0]["repair"]
+
+
+def test_a_connection_that_ends_is_no_answer(tmp_path: Path) -> None:
+    log = "".join(refused_change(second, csn(5, 1), _GONE) for second in (9, 12, 15))
+    one = failing(tmp_path, mesh(BROKEN_OFF, log, ended=None))
+    assert f"the connection ends in every session at the change {csn(5, 1)}: -1" in one["summary"]
+    assert "err=-1" not in one["fix"][0]["repair"]
+
+
 def test_what_was_refused_before_the_data_was_replaced_is_no_loop(tmp_path: Path) -> None:
     log = "".join(refused_change(second, csn(5, 1)) for second in (5, 6, 7))
     imported = line(20, "INFO - bdb_public_bdb_import_main - import userroot: Beginning import job...")

@@ -19,14 +19,17 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
-from workbench.systems.ds389.logged.link_fixes import take_the_change, writable_again
+from workbench.systems.ds389.logged.link_fixes import make_room, take_the_change, writable_again
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
     NOT_SAID,
     NOTES_REFUSED,
     READ_ONLY,
+    just_before,
+    no_room,
     reason_for_53,
     result_in,
+    said_at,
 )
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
@@ -54,11 +57,13 @@ class _Attempts:
         self.results: dict[Key, int] = {}
         """The result of the last failure, where the log names it."""
         self.firsts: dict[Key, datetime] = {}
+        self.lasts: dict[Key, datetime] = {}
 
     def add(self, key: Key, row: dict[str, Any], result: int | None = None, at: datetime | None = None) -> None:
         self.counts[key] += 1
         if at is not None:
             self.firsts.setdefault(key, at)
+            self.lasts[key] = at
         if result is not None:
             self.results[key] = result
         kept = self.rows.setdefault(key, [])
@@ -96,16 +101,21 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         answer = f" with {in_words(result)}" if result is not None else ""
         changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
         it = "it" if len(keys) == 1 else "them"
+        own = [one.lasts[key] for one in sources[1:] for key in keys if key in one.lasts]
+        said = said_at(situation.case, server, own) if why == NOT_SAID else []
+        full = no_room(said)
         ends = (
             writable_again(server, suffix or "SUFFIX")
             if why == READ_ONLY
+            else make_room(server, full)
+            if full
             else take_the_change(server, suffix or "SUFFIX", result)
         )
         yield Finding(
             "APPLY_RETRY_LOOP",
             "error",
             f"{server} refuses {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and does not have {it}: "
-            "nothing behind arrives on that link",
+            f"nothing behind arrives on that link{f'; {full}' if full else ''}{just_before(said)}",
             server=server,
             origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,

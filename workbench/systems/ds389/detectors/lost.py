@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
-from workbench.systems.ds389.logged.refusals import said_at
+from workbench.systems.ds389.logged.refusals import just_before, said_at
 from workbench.systems.ds389.rules.ldap_results import in_words
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _HARMLESS = "a delete of an entry that the server does not have: nothing is lost by it"
 _NO_SUCH_OBJECT, _REFUSED = 32, "refused"
-_LONGEST = 200
-"""Characters of a line of a log that a sentence quotes."""
 
 
 def apply_skipped(situation: Situation) -> Iterator[Finding]:
@@ -42,12 +40,11 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
         results = " and ".join(in_words(code) for code in sorted({code for code in refused if isinstance(code, int)}))
         own = [one["at"] for one in answers.values() if one["outcome"] == _REFUSED]
         said = said_at(situation.case, server, [at for at in own if isinstance(at, datetime)])
-        log = f"; its errors log says just before: {'; '.join(line[:_LONGEST] for line in said)}" if said else ""
         yield Finding(
             "APPLY_SKIPPED",
             "error",
             f"{server} refused {some} of replica ID {origin}{f' with {results}' if results else ''}, and the supplier went on"
-            f"{note}{log}",
+            f"{note}{just_before(said)}",
             server=server,
             origin=origin,
             suffix=suffix,

@@ -41,7 +41,17 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
-from workbench.systems.ds389.logged.refusals import LOGIN_NOTES, LOGIN_NOTES_SAY, NOT_SAID, READ_ONLY, reason_for_53
+from workbench.systems.ds389.logged.refusals import (
+    LOGIN_NOTES,
+    LOGIN_NOTES_SAY,
+    NOT_SAID,
+    READ_ONLY,
+    just_before,
+    no_room,
+    reason_for_53,
+    refused_by,
+    said_at,
+)
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
@@ -162,6 +172,8 @@ class _Failing:
     shared: bool = False
     """True if lines of failed logins may be of this or of another agreement: how often it failed is not known."""
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
+    full: str = ""
+    """What is full at the consumer, so that it refuses changes."""
 
     @property
     def ended(self) -> datetime | None:
@@ -452,7 +464,7 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
         cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
-        cause.code if cause.reason == REFUSED and one.refusals else None, bool(one.stopped), itself,
+        cause.code if cause.reason == REFUSED and one.refusals else None, one.full, bool(one.stopped), itself,
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
     )  # fmt: skip
     return LinkFailure(
@@ -515,6 +527,13 @@ def _refusing(case: Case, shown: Topology, one: _Failing, consumer: Replica | No
     looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
     if not looping:
         return None
+    # A connection that ends has no result: what the consumer answered counts, if a line tells it.
+    own = refused_by(case, consumer.server, [csn for csn, _ in looping]) if consumer else {}
+    answered = {key: count for key, count in looping.items() if key[1] > 0}
+    if not answered and own:
+        one.shared = True  # these are the attempts of all its suppliers
+        answered = {key: len(moments) for key, moments in own.items()}
+    looping = answered or looping
     why, others = NOT_SAID, set[str]()
     if all(error == REFUSES_ALL for _, error in looping):
         unwilling = {csn for csn, error in refused if error == REFUSES_ALL}
@@ -524,10 +543,17 @@ def _refusing(case: Case, shown: Topology, one: _Failing, consumer: Replica | No
         return Cause(BACKING_OFF, REFUSES_ALL, says, "notes of failed logins refused")
     csn, error = min((key for key in looping if key[0] in others), default=min(looping))
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
+    if error < 0:
+        says = f"the connection ends in every session at the change {csn}: {in_words(error)}"
+        return Cause(REFUSED, error, f"{says}; the consumer's own log says why", "breaks off at one change")
     what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
     if why == READ_ONLY:
         says = f"{what}, and took no change since, as a backend with nsslapd-readonly: on does"
         return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
+    said = said_at(case, consumer.server, own.get((csn, error), ())) if consumer else []
+    if full := no_room(said):
+        one.full = full
+        return Cause(REFUSED, error, f"{what}: {full}{just_before(said)}", f"{full.removeprefix('its ')} there")
     return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")
 
 

@@ -25,6 +25,7 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
 )
+from workbench.systems.ds389.logged.refusals import DATABASE_FULL
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 
 Fix = Mapping[str, str | None]
@@ -43,6 +44,7 @@ class Agreement:
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
     refused     the result with which it refuses a change; None: it refuses none
+    full        what is full there, so that it takes no change; empty: nothing that its log names
     stopped     the agreement tries no more until somebody acts
     itself      it leads to its own supplier
     plain       it asks for no encryption
@@ -59,6 +61,7 @@ class Agreement:
     offers_tls: bool = True
     answered: int | None = None
     refused: int | None = None
+    full: str = ""
     stopped: bool = False
     itself: bool = False
     plain: bool = False
@@ -331,7 +334,10 @@ def _read_only(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _refused_change(link: Agreement) -> tuple[Fix, ...]:
-    return (take_the_change(link.consumer, link.suffix, link.refused),)
+    if link.full:
+        return (make_room(link.consumer, link.full),)
+    answered = link.refused if link.refused and link.refused > 0 else None
+    return (take_the_change(link.consumer, link.suffix, answered),)
 
 
 _FIRST_AGAIN = "the supplier sends the same change first in every session until the consumer takes it"
@@ -345,6 +351,22 @@ def writable_again(server: str, suffix: str) -> dict[str, str | None]:
         f"a read-only backend answers every change with {in_words(REFUSES_ALL)}, those of suppliers, too; {_FIRST_AGAIN}",
         "find out first why it was set: somebody may be exporting or moving the data. If it is off, see nsslapd-readonly in "
         "cn=config",
+    )
+
+
+def make_room(server: str, full: str) -> dict[str, str | None]:
+    """What mends a server that takes no change because something is full."""
+    if full == DATABASE_FULL:
+        larger = _run(server, "backend", "config", "set", "--mdb-max-size", "BYTES")
+        return step(
+            f"give the database of {server} more room, {larger}, and restart {server}",
+            f"it takes no change that needs room, from clients either; {_FIRST_AGAIN}",
+            "see first that its disk has that room",
+        )
+    return step(
+        f"free room on the disk of {server}, and start it again if it has stopped",
+        f"it can write neither data nor changelog; {_FIRST_AGAIN}",
+        "delete no file of its database; old logs and old exports can go",
     )
 
 

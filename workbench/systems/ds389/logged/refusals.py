@@ -25,7 +25,11 @@ LOGIN_NOTES, READ_ONLY, NOT_SAID = "login_notes", "read_only", "not_said"
 """Why a consumer answers 53: as it does to each change of notes of failed logins alone; because it takes no change at all; or the
 collected files do not say."""
 
-_JUST_BEFORE, _MOMENTS, _LINES = timedelta(seconds=1), 10, 2
+_JUST_BEFORE, _MOMENTS, _LINES, _LONGEST = timedelta(seconds=1), 10, 2, 200
+_SCHEMA, _BACKTRACE = "schema_violation", "slapi_log_backtrace"
+DATABASE_FULL, DISK_FULL = "its database is full", "its disk is full"
+_FULL = {"MDB_MAP_FULL": DATABASE_FULL, "No space left on device": DISK_FULL}
+"""What an errors log says, and what that means."""
 
 
 def reason_for_53(
@@ -76,16 +80,42 @@ def _rows(case: Case, table: str, columns: list[str], where: pc.Expression) -> I
 
 
 def said_at(case: Case, server: str, moments: Collection[datetime]) -> list[str]:
-    """The last errors that the server wrote just before each of these moments, as its log words them; the first two of all."""
+    """The last errors that the server wrote just before each of these moments, as its log words them; the first two of all.
+
+    Not among them are lines that tell of replication itself: they say that a change was refused, and not why.
+    """
     said: dict[str, None] = {}
-    for moment in sorted(moments)[:_MOMENTS]:
+    for moment in sorted(moments)[-_MOMENTS:]:
         where = (pc.field("server") == server) & (pc.field("severity") == "error")
+        where &= pc.field("code").is_null() | (pc.field("code") == _SCHEMA)
         where &= (pc.field("at") > moment - _JUST_BEFORE) & (pc.field("at") <= moment)
         rows = sorted(
             _rows(case, "messages", ["at", "offset", "text"], where), key=lambda row: (row["at"], row["offset"])
         )
-        said |= dict.fromkeys(row["text"] for row in rows[-_LINES:] if row["text"])
+        texts = [row["text"][:_LONGEST] for row in rows if row["text"] and not row["text"].startswith(_BACKTRACE)]
+        said |= dict.fromkeys(texts[-_LINES:])
     return list(said)[:_LINES]
+
+
+def just_before(said: Collection[str]) -> str:
+    """What a log says, as the end of a sentence that names the server."""
+    return f"; its errors log says just before: {'; '.join(said)}" if said else ""
+
+
+def no_room(said: Collection[str]) -> str:
+    """What is full, if the server says so; empty: it does not."""
+    return next((full for sign, full in _FULL.items() if any(sign in line for line in said)), "")
+
+
+def refused_by(case: Case, server: str, positions: Collection[str]) -> dict[tuple[str, int], list[datetime]]:
+    """When the server's own errors log says that it could not apply these changes, by position and result."""
+    where = (pc.field("server") == server) & (pc.field("code") == "apply_failed")
+    where &= pc.field("position").isin(pa.array(sorted(positions), pa.string()))
+    found: dict[tuple[str, int], list[datetime]] = {}
+    for row in _rows(case, "messages", ["at", "position", "numbers"], where):
+        if row["at"] and (result := result_in(row)):
+            found.setdefault((row["position"], result), []).append(row["at"])
+    return found
 
 
 def result_in(row: Any) -> int | None:
