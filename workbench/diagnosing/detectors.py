@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing import losses
 from workbench.diagnosing.differing_entries import entries_differ
+from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.failing_links import link_failing
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
@@ -443,6 +444,8 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             continue
         if status.get("busy") or row.get("link_failing"):
             continue  # one that fails is a finding of its own, which says why
+        if row["to_send"].keys() <= dropped_rows(situation.verdicts.pending, row["consumer"], row["suffix"]).keys():
+            continue  # sessions run, and the consumer drops what they bring: CLEANED_ORIGIN_BACK says so
         since = _stood(situation, row, before, then, now) or _never_begun(situation, row, status, now)
         if since and not _seen_meanwhile(situation, row):
             waiting = sum(one["count"] for one in row["to_send"].values())

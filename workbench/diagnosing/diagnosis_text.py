@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.diagnosing.dropping import dropped_say
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.floors_text import floors_text
@@ -65,8 +66,10 @@ def summed(found: Row) -> dict[str, Any]:
     if "missing" not in cut:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
-    for name, sent in (("waiting", True), ("stuck", False)):
-        rows = [row for row in found["pending"] if bool(row["suppliers"] or row.get("through")) is sent]
+    arrives: dict[str, list[Row]] = {"waiting": [], "stuck": [], "dropped": []}
+    for row in found["pending"]:
+        arrives[how_it_arrives(row)].append(row)
+    for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         for row in rows:
             lacks[row["server"]] = lacks.get(row["server"], 0) + row["count"]
@@ -81,11 +84,7 @@ def summed(found: Row) -> dict[str, Any]:
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
         "failing": failing,
-        "stuck_behind_failing": all_behind(
-            (row for row in found["pending"] if not (row["suppliers"] or row.get("through"))),
-            failing,
-            found.get("links", ()),
-        ),
+        "stuck_behind_failing": all_behind(arrives["stuck"], failing, found.get("links", ())),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
@@ -93,6 +92,13 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
+
+
+def how_it_arrives(row: Row) -> str:
+    """Of what a server waits for: `waiting` for a session that brings it, `dropped` when it comes, or `stuck`, sent by nobody."""
+    if row.get("dropped_since"):
+        return "dropped"
+    return "waiting" if row["suppliers"] or row.get("through") else "stuck"
 
 
 _IN_FIRST_LINE = frozenset(
@@ -232,6 +238,8 @@ def verdict_line(told: Row) -> str:
         said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
     if count := stranded["count"]:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
+    if told["dropped"]["count"]:
+        said.append(dropped_say(*_most(told["dropped"], told["pending_cut"])))
     fails, waits = failing_say(told["failing"]), []
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
@@ -246,7 +254,7 @@ def verdict_line(told: Row) -> str:
             waits.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
     if fails and not told["stuck_behind_failing"]:
         said.append(fails)
-    first = 0 if not fails else len(said)  # what fails is graver than that nothing is missing
+    first = len(said) if fails or told["dropped"]["count"] else 0  # what fails is graver than that nothing is missing
     said += waits
     open_ = list(open_questions(told))
     if reason := _not_compared(told["nothing_to_compare"]):

@@ -121,6 +121,7 @@ KEYS: Mapping[str, str] = {
     "pending[].gone": "how many of them no log has any more, although the logs reach that far",
     "pending[].suppliers": "who would send them now",
     "pending[].through": "where nobody would send them now: servers that wait for them too, and pass them on over links that run",
+    "pending[].dropped_since": "when the server cleaned the origin: until a restart it drops these changes; null: it does not",
     "pending[].counted": "false: only places that something names were counted, for the log between was not collected",
     "pending[].bytes": "of the log, where nodes pull a physical one; null: nobody knows",
     "unknown": "stretches of which nothing proves whether the server has the changes; never counted as missing",

@@ -111,7 +111,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
         what = "1 stretch" if count == 1 else f"{count:,} stretches"
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
     counts = told["summary"]
-    if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "stuck", "unknown")):
+    if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "dropped", "stuck", "unknown")):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
         elif not any(open_questions(counts)) and not roots and not counts.get("failing"):
@@ -260,6 +260,12 @@ def _coming(counts: Row) -> Iterator[str]:
     """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
     for name, one_does, many_do, then in (
         ("waiting", "is on its way to", "are on their way to", ""),
+        (
+            "dropped",
+            "does not arrive at",
+            "do not arrive at",
+            ", which cleaned the origin and drops {} until a restart",
+        ),
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
