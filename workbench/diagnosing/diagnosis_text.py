@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.diagnosing.closed_ways import closed_ways, disabled_rows, disabled_say
 from workbench.diagnosing.dropping import dropped_say
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
@@ -79,12 +80,15 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
         }
     failing = failing_rows(found)
+    pairs, links = found.get("pairs", ()), found.get("links", ())
+    open_ways = [row for row in arrives["stuck"] if not closed_ways(pairs, row)]
     return {
         **counted,
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
         "failing": failing,
-        "stuck_behind_failing": all_behind(arrives["stuck"], failing, found.get("links", ())),
+        "disabled": disabled_rows(arrives["stuck"], pairs, links),
+        "stuck_behind_links": bool(arrives["stuck"]) and (not open_ways or all_behind(open_ways, failing, links)),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
@@ -240,19 +244,19 @@ def verdict_line(told: Row) -> str:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
     if told["dropped"]["count"]:
         said.append(dropped_say(*_most(told["dropped"], told["pending_cut"])))
-    fails, waits = failing_say(told["failing"]), []
+    fails, waits = links_say(told), []
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["stuck"]["count"]:
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
-        if told["stuck_behind_failing"]:
+        if told["stuck_behind_links"]:
             what = "change" if count == 1 else "changes"
             said.append(f"{least}{count:,} {what} {has} not arrived at {on}: {fails}")
         else:
             waits.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
-    if fails and not told["stuck_behind_failing"]:
+    if fails and not told["stuck_behind_links"]:
         said.append(fails)
     first = len(said) if fails or told["dropped"]["count"] else 0  # what fails is graver than that nothing is missing
     said += waits
@@ -266,6 +270,11 @@ def verdict_line(told: Row) -> str:
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
     line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
     return line[0].upper() + line[1:]
+
+
+def links_say(told: Row) -> str:
+    """The links that fail, and those that are disabled where something waits behind them alone."""
+    return "; ".join(filter(None, [failing_say(told["failing"]), disabled_say(told["disabled"])]))
 
 
 def open_questions(told: Row) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.closed_ways import above, closed_ways, has_some
 from workbench.model import Finding, step
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
 from workbench.rules.vectors import last
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-LINK_FAILING = "LINK_FAILING"
+LINK_FAILING, LINK_DISABLED = "LINK_FAILING", "LINK_DISABLED"
 _LONG = timedelta(seconds=300)
 """A supplier waits that long at most before it tries again: what ends by itself has ended by then."""
 _NAMED = 3
@@ -75,6 +76,12 @@ def _pair(situation: Situation, link: Link) -> Row | None:
     consumer = link.consumer or (link.failure.means if link.failure else None)
     wanted = link.supplier, consumer, link.suffix
     return next((one for one in situation.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
+
+
+def waiting_behind(situation: Situation, link: Link) -> int | None:
+    """How many changes that its consumer waits for its supplier would send over a link; None: not known."""
+    pair = _pair(situation, link)
+    return sum(one["count"] for one in _lacked(situation, pair).values()) if pair else None
 
 
 def _lacked(situation: Situation, pair: Row) -> dict[str, Row]:
@@ -243,52 +250,60 @@ def _listed(names: Sequence[str], word: str) -> str:
     return f" {word} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
 
 
-def _above(situation: Situation, row: Row) -> set[str]:
-    """The servers from which links that are on lead to the one of the row, directly or through others."""
-    links = [
-        (link.supplier, link.consumer)
-        for link in situation.topology.links
-        if link.suffix == row["suffix"] and link.enabled is not False
-    ]
-    found, size = {row["server"]}, 0
-    while size < len(found):
-        size = len(found)
-        found |= {supplier for supplier, consumer in links if consumer in found}
-    return found
-
-
 def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:
-    """What to do about changes that no session delivers as the servers are now."""
+    """What to do about changes that no session delivers as the servers are now: a way is named only if it has them."""
+    server, suffix = row["server"], row["suffix"]
+    pairs = [one for one in situation.pairs if one["suffix"] == suffix]
+    if any(one["unrelated"] and one["consumer"] == server for one in pairs):
+        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
+    if ways := closed_ways(pairs, row):
+        by_code = {
+            LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),
+            LINK_FAILING: sorted({one["link"] for one in ways if one["link_enabled"] is not False}),
+        }
+        reached = above(pairs, server, suffix)
+        each = all(one["consumer"] in reached and has_some(one, row["origin"]) for one in ways)
+        word = "or" if each else "and"
+        told = [f"what {code} says on {_listed(names, word)}" for code, names in by_code.items() if names]
+        through = (
+            "" if all(one["consumer"] == server for one in ways) else f"; what reaches another server first, {server} gets from there"
+        )
+        many = sum(map(len, by_code.values())) > 1
+        which = "it" if not many else "one of these links" if each else "these links"
+        return step(
+            f"do {f', {word} '.join(told)}",
+            f"they arrive as soon as {which} {'runs' if each else 'run'}{through}",
+        )
     if failing:
         return step(
             f"do what LINK_FAILING says on {_listed(failing, 'or')}",
             f"they arrive as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
-    if any(
-        one["unrelated"] and (one["consumer"], one["suffix"]) == (row["server"], row["suffix"])
-        for one in situation.pairs
-    ):
-        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     feeding = {
         link.supplier
         for link in situation.topology.links
-        if link.runs and link.suffix == row["suffix"] and link.consumer == row["server"]
+        if link.runs and link.suffix == suffix and link.consumer == server
     }
     waiting = {
-        one["server"]
-        for one in situation.verdicts.pending
-        if (one["suffix"], one["origin"]) == (row["suffix"], row["origin"])
+        one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, row["origin"])
     }
-    if feeding and feeding <= waiting and not row["available"] and _above(situation, row) <= waiting:
+    group = above(pairs, server, suffix)
+    if feeding and feeding <= waiting and not row["available"] and group <= waiting:
         return step(
             "compare the entries that these changes were about, and write once more on a supplier what is still wanted",
-            f"no server can deliver them: every server that leads to {row['server']}, directly or through others, waits for them "
+            f"no server can deliver them: every server that leads to {server}, directly or through others, waits for them "
             "itself, and no log has them",
         )
-    if feeding and feeding <= waiting:
+    circle = any(server in above(pairs, name, suffix) for name in feeding)
+    if feeding and feeding <= waiting and not circle:
         through = _listed(sorted(feeding), "and")
         wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"
+        return step(f"mend first what keeps them from {through}", f"{server} gets them from {through}, which {wait}")
+    if holders := sorted(
+        {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])}
+    ):
         return step(
-            f"mend first what keeps them from {through}", f"{row['server']} gets them from {through}, which {wait}"
+            f"make an agreement from {_listed(holders, 'or')} to {_listed(sorted(group), 'or')}",
+            f"{_listed(holders, 'and')} would send them, and no link leads from there to {server}, directly or through others",
         )
     return step("see the findings on the links to this server", "as the servers are now, no session delivers them")

@@ -154,7 +154,7 @@ KEYS: Mapping[str, str] = {
     "findings[].overruled_by": "code of the finding that leaves this one without meaning: shown, and not counted; null: none",
     "findings[].reason": "why a link fails: one of the reasons below; null: the finding is about something else",
     "findings[].since": "from when on a link fails, as ISO time; null: no evidence shows it, or it is about something else",
-    "findings[].waiting": "changes that the supplier of a failing link would send over it; null: not known, or not about a link",
+    "findings[].waiting": "changes that wait behind a failing or disabled link; null: not known, or not about a link",
     "floors": "each origin, where servers remember what they have seen for some time: what all of them have seen, and what may "
     "be forgotten",
     "floors[].suffix": "suffix or domain",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosing.codes import all_codes
-from workbench.diagnosing.diagnosis_text import open_questions, verdict_line
-from workbench.diagnosing.failing_links import LINK_FAILING, failing_say
+from workbench.diagnosing.diagnosis_text import links_say, open_questions, verdict_line
+from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.precedence import DECIDED_BY_A_PERSON
 from workbench.model import System
 from workbench.repairs.standing import FINISHED, GIVEN_UP, HALF_DONE
@@ -269,8 +269,8 @@ def _coming(counts: Row) -> Iterator[str]:
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
-        if name == "stuck" and counts["stuck_behind_failing"]:
-            then = f": {failing_say(counts['failing'])}"
+        if name == "stuck" and counts["stuck_behind_links"]:
+            then = f": {links_say(counts)}"
         if count:
             what = _changes(count)
             each = " each" if len(on) > 1 and count > 1 else ""
