@@ -116,6 +116,8 @@ _IN_FIRST_LINE = frozenset(
 
 def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
     """The codes of errors that the first line neither counts nor names: a link that fails tells why it does."""
+    findings = list(findings)
+    clocks = {"CLOCK_AHEAD"} & {one["code"] for one in findings if one.get("root")}
     return sorted(
         {
             one["code"]
@@ -123,6 +125,7 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
             if one["severity"] == "error" and not one.get("overruled_by") and not one.get("root")
         }
         - _IN_FIRST_LINE
+        - clocks
         - ({"APPLY_RETRY_LOOP"} if failing else set())
     )
 
@@ -273,8 +276,12 @@ def verdict_line(told: Row) -> str:
 
 
 def links_say(told: Row) -> str:
-    """The links that fail, and those that are disabled where something waits behind them alone."""
-    return "; ".join(filter(None, [failing_say(told["failing"]), disabled_say(told["disabled"])]))
+    """The links that fail, and those that are disabled where something waits behind them alone.
+
+    One that fails because of a root is named only as the reason for which something waits.
+    """
+    failing = [row for row in told["failing"] if told["stuck_behind_links"] or not row["follows"]]
+    return "; ".join(filter(None, [failing_say(failing), disabled_say(told["disabled"])]))
 
 
 def open_questions(told: Row) -> Iterator[str]:

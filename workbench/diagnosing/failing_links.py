@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 LINK_FAILING, LINK_DISABLED = "LINK_FAILING", "LINK_DISABLED"
+BECAUSE = "because of it"
+"""Why a link fails, in a headline that begins with what stops it."""
 _LONG = timedelta(seconds=300)
 """A supplier waits that long at most before it tries again: what ends by itself has ended by then."""
 _NAMED = 3
@@ -167,7 +169,9 @@ def _span(passed: timedelta) -> str:
 def failing_rows(found: Row) -> list[dict[str, Any]]:
     """The links of a diagnosis that fail, and of which a finding says so: name, supplier, consumer (None), suffix, why."""
     told = {
-        (one["server"], one["suffix"], one["link"]) for one in found.get("findings", ()) if one["code"] == LINK_FAILING
+        (one["server"], one["suffix"], one["link"]): one.get("follows_from")
+        for one in found.get("findings", ())
+        if one["code"] == LINK_FAILING
     }
     return [
         {
@@ -176,11 +180,14 @@ def failing_rows(found: Row) -> list[dict[str, Any]]:
             "consumer": one["consumer"] or one["means"],
             "suffix": one["suffix"],
             "reason": one["failing"],
-            "why": one["fails"],
+            "why": BECAUSE if follows else one["fails"],
+            "follows": follows is not None,
         }
         for one in found.get("links", ())
         if one.get("failing") and one["failing"] not in TRANSIENT
-        and (one["supplier"], one["suffix"], one["name"]) in told
+        for key in [(one["supplier"], one["suffix"], one["name"])]
+        if key in told
+        for follows in [told[key]]
     ]  # fmt: skip
 
 
@@ -190,16 +197,20 @@ def failing_say(rows: Sequence[Row]) -> str:
         return ""
     closed = any(row["reason"] == SCHEDULE_CLOSED for row in rows)
     if len(rows) == 1:
-        return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} ({rows[0]['why']})"
+        return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} {_for(rows[0]['why'])}"
     by_why: dict[str, list[str]] = {}
     names = Counter(row["name"] for row in rows)
     for row in rows[:_NAMED]:
         # Agreements of several suffixes often have one name.
         of = f" of {row['suffix']}" if names[row["name"]] > 1 and row["suffix"] else ""
         by_why.setdefault(row["why"], []).append(f"{row['name']}{of}")
-    named = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_why.items())
+    named = "; ".join(f"{', '.join(names)} {_for(why)}" for why, names in by_why.items())
     more = f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
     return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{more}"
+
+
+def _for(why: str) -> str:
+    return why if why == BECAUSE else f"({why})"
 
 
 def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
@@ -265,9 +276,8 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mappin
         each = all(one["consumer"] in reached and has_some(one, row["origin"]) for one in ways)
         word = "or" if each else "and"
         told = [f"what {code} says on {_listed(names, word)}" for code, names in by_code.items() if names]
-        through = (
-            "" if all(one["consumer"] == server for one in ways) else f"; what reaches another server first, {server} gets from there"
-        )
+        direct = all(one["consumer"] == server for one in ways)
+        through = "" if direct else f"; what reaches another server first, {server} gets from there"
         many = sum(map(len, by_code.values())) > 1
         which = "it" if not many else "one of these links" if each else "these links"
         return step(

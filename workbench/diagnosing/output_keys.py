@@ -151,6 +151,7 @@ KEYS: Mapping[str, str] = {
     "findings[].fix[].caution": "what it may cost; null: nothing known",
     "findings[].root": "the clause of the first line, where other findings follow from this one; empty: none",
     "findings[].overrules": "codes of findings that this one leaves without meaning",
+    "findings[].follows_from": "code of the root of which this finding is a consequence, true as long as that is; null: none",
     "findings[].overruled_by": "code of the finding that leaves this one without meaning: shown, and not counted; null: none",
     "findings[].reason": "why a link fails: one of the reasons below; null: the finding is about something else",
     "findings[].since": "from when on a link fails, as ISO time; null: no evidence shows it, or it is about something else",

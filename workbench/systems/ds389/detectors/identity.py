@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
-from workbench.systems.ds389.detectors.clocks import skews
+from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
@@ -79,7 +78,8 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
     }
     origins = Counter((one.suffix, one.origin) for one in situation.topology.replicas if one.origin)
     for (server, suffix, name), row in sorted(situation.statuses().items(), key=str):
-        code, replica = row.get("status_code"), situation.replica(server, suffix)
+        code = row.get("status_code") if of_session(row) else None
+        replica = situation.replica(server, suffix)
         if code == _DUPLICATE_ID and (server, suffix, name) in itself:
             continue  # it is one server: LINK_FAILING says so
         if code == _DUPLICATE_ID and replica and origins[suffix, replica.origin or ""] > 1:
@@ -108,6 +108,7 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
                 "error",
                 f"the agreement {name} of {server} stands still: the clocks of the two servers are too far apart",
                 **told,
+                root=f"the clocks of {_both(server, consumers.get((server, suffix, name)), name)} are too far apart",
                 fix=(
                     step(
                         "set the clocks right on every server, then disable and enable the agreement",
@@ -131,7 +132,7 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
         names, drops = ", ".join(row["server"] for row in rows), "drop" if rows[1:] else "drops"
         meant = f"{maker} is meant to take part; else stop {maker}, and delete its agreements" if maker else ""
         yield Finding(
-            CLEANED_ORIGIN_BACK,
+            "CLEANED_ORIGIN_BACK",
             "error",
             f"{maker or 'a server that was not collected'} makes changes as replica ID {origin}, which was cleaned on {names}; "
             f"{names} {drops} them until restarted",
@@ -159,6 +160,11 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _both(server: str, consumer: str | None, name: str) -> str:
+    """The two servers of an agreement, in one order for both directions."""
+    return " and ".join(sorted((server, consumer))) if consumer else f"{server} and of the consumer of {name}"
 
 
 class _Waiting:
