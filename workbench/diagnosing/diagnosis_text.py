@@ -117,7 +117,7 @@ _IN_FIRST_LINE = frozenset(
 def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
     """The codes of errors that the first line neither counts nor names: a link that fails tells why it does."""
     findings = list(findings)
-    clocks = {"CLOCK_AHEAD"} & {one["code"] for one in findings if one.get("root")}
+    clocks = {"CLOCK_AHEAD", "CLOCK_BEHIND"} & {one["code"] for one in findings if one.get("root")}
     return sorted(
         {
             one["code"]

@@ -10,7 +10,7 @@ twice), whatever was concluded from comparing them is void, however many rows pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,13 +51,14 @@ PRECEDENCE = (
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
+    Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
 
 EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
 """Roots, and findings of the same suffix that stay true and have no repair of their own: that of the root is meant."""
 
-STOPS = {"CLOCK_AHEAD": CLOCK_REFUSED}
+STOPS = {"CLOCK_AHEAD": CLOCK_REFUSED, "CLOCK_BEHIND": CLOCK_REFUSED}
 """Roots, and the reason for which links of their servers fail because of them."""
 
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
@@ -73,6 +74,8 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
     """
     ends = {(link.supplier, link.suffix, link.name): link.consumer for link in links}
     found = list(findings)
+    slow = {one.server for one in found if one.code == "CLOCK_BEHIND"}
+    found = [one for one in found if not _told_by_slow(one, slow)]
     roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]
     said: list[Finding] = []
     for one in found:
@@ -106,6 +109,15 @@ def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     if root.link is not None:
         return (root.server, root.link) == (one.server, one.link)
     return root.server in (None, one.server, ends.get((one.server, one.suffix, one.link)))
+
+
+def _told_by_slow(one: Finding, slow: Collection[str | None]) -> bool:
+    """True where positions are ahead of no clock but those of servers that are behind themselves."""
+    rows = [row for row in one.evidence if "more" not in row]
+    by_others = (
+        one.code == "CLOCK_AHEAD" and bool(rows) and all("seconds_ahead" in row and "position" in row for row in rows)
+    )
+    return by_others and all(row.get("server") in slow for row in rows)
 
 
 def _explained(root: Finding, one: Finding) -> bool:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
+from workbench.systems.ds389.detectors.slow_clocks import slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
+from workbench.systems.ds389.rules.clocks import FURTHEST
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -71,13 +73,15 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
 
 def told_by_status(situation: Situation) -> Iterator[Finding]:
     """What the last session of an agreement ended with: the same replica ID on both sides, or clocks too far apart."""
-    ahead = {one.server for one in skews(situation)}
+    statuses = situation.statuses()
+    skewed = any(row.get("status_code") == _TIME_SKEW for row in statuses.values())
+    wrong = _wrong_clocks(situation) if skewed else set()
     consumers = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
     itself = {
         (one.supplier, one.suffix, one.name) for one in situation.topology.links if one.failure and one.failure.itself
     }
     origins = Counter((one.suffix, one.origin) for one in situation.topology.replicas if one.origin)
-    for (server, suffix, name), row in sorted(situation.statuses().items(), key=str):
+    for (server, suffix, name), row in sorted(statuses.items(), key=str):
         code = row.get("status_code") if of_session(row) else None
         replica = situation.replica(server, suffix)
         if code == _DUPLICATE_ID and (server, suffix, name) in itself:
@@ -102,7 +106,7 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
-        elif code == _TIME_SKEW and not ahead & {server, consumers.get((server, suffix, name))}:
+        elif code == _TIME_SKEW and not wrong & {server, consumers.get((server, suffix, name))}:
             yield Finding(
                 "CLOCK_AHEAD",
                 "error",
@@ -160,6 +164,12 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _wrong_clocks(situation: Situation) -> set[str]:
+    """The servers of which other findings say that their clocks are so far off that sessions fail."""
+    slow = {one.server for one in slow_servers(situation) if one.seconds >= FURTHEST.total_seconds()}
+    return slow | {one.server for one in skews(situation)}
 
 
 def _both(server: str, consumer: str | None, name: str) -> str:
