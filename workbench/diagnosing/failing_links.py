@@ -241,8 +241,12 @@ def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[
     ]
 
 
-def no_way_now(failing: Sequence[str]) -> str:
+def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
+    off = sorted({one["link"] for one in closed_ways(situation.pairs, row) if one["link_enabled"] is False})
+    if not failing and off:
+        links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
+        return f"no session delivers them, because the {links} not run: switched off"
     if not failing:
         return "nobody would send them now"
     links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"

@@ -320,7 +320,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         unfed = not coming and not _fed(situation, row)
         dropped = bool(row.get("dropped_since"))
         failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
-        who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(failing)
+        who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(situation, row, failing)
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {counted(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
