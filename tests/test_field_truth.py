@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import BEGAN, Finding, findings, of, plain_line, stamp, with_status, zulu
+from detector_samples import BEGAN, Finding, findings, of, plain_line, stamp, status, with_status, zulu
 from mesh_samples import (
     SUFFIX,
     agreement,
@@ -319,6 +319,61 @@ def test_the_server_whose_clock_is_ahead_is_named_with_the_days(tmp_path: Path) 
     assert f"will refuse every write until {opens:%Y-%m-%d %H:%M} UTC" in one["summary"]
     assert headline(found).startswith("The clock of s1 is 3.0 days ahead;")
     assert not any("days before" in each["summary"] for each in found["findings"])
+
+
+SKEWED = "Replication error acquiring replica: fatal error - too much time skew between replicas (excessive clock skew)"
+
+
+def test_a_link_that_refuses_a_clock_is_a_consequence_of_the_clock(tmp_path: Path) -> None:
+    files = with_a_clock(3 * 86400, 60 + 3 * 86400)
+    files["s1.agreements.ldif"] = with_status(agreement("to-s2", 38902), status(2, SKEWED, "red", 5, 6))
+    found = diagnose(case_of(tmp_path, files))
+    assert headline(found) == (
+        "The clock of s1 is 3.0 days ahead; 1 change has not arrived at s2: the link to-s2 fails because of it; "
+        "no change is known to be missing."
+    )
+    (one,) = of("LINK_FAILING", found["findings"])
+    assert (one["follows_from"], one["severity"]) == ("CLOCK_AHEAD", "error")
+    assert one["fix"][0]["repair"] == "do what CLOCK_AHEAD says first" and "poke" in one["fix"][1]["repair"]
+    # With nothing behind it, the link is not named beside its cause.
+    files["s2.replica.ldif"] = replica(2, elements({**claims(r2=(1, 2)), 1: (csn(0, 1), csn(60 + 3 * 86400, 1))}))
+    assert headline(diagnose(case_of(tmp_path / "level", files))).startswith(
+        "The clock of s1 is 3.0 days ahead; no change is known to be missing"
+    )
+
+
+def test_clocks_of_which_none_is_known_to_be_wrong_are_one_root(tmp_path: Path) -> None:
+    files: Files = dict(pair_of_servers(9, 4))
+    files["s1.agreements.ldif"] = with_status(agreement("to-s2", 38902), status(2, SKEWED, "red", 5, 6))
+    files["s2.agreements.ldif"] = with_status(agreement("to-s1", 38901), status(2, SKEWED, "red", 5, 6))
+    found = diagnose(case_of(tmp_path, files))
+    assert headline(found) == (
+        "The clocks of s1 and s2 are too far apart; 5 changes have not arrived at s2: 2 links fail: to-s2, to-s1 because of it; "
+        "no change is known to be missing."
+    )
+    assert "see also" not in headline(found)
+
+
+def test_a_number_of_ldap_is_none_of_a_session(tmp_path: Path) -> None:
+    """`Error (2)` of a connection is a protocol error, no skew of clocks."""
+    files: Files = dict(pair_of_servers(9, 4))
+    said = "Error (2) Problem connecting to replica - LDAP error: Protocol error (connection error)"
+    ran = f"nsds5replicaLastUpdateStart: {zulu(5)}\nnsds5replicaLastUpdateEnd: {zulu(5)}\nnsds5replicaLastUpdateStatus: {said}\n"
+    files["s1.agreements.ldif"] = with_status(agreement("to-s2", 38902), ran)
+    found = diagnose(case_of(tmp_path, files))
+    assert not of("CLOCK_AHEAD", found["findings"])
+    assert (
+        headline(found)
+        == "5 changes have not arrived at s2: the link to-s2 fails (protocol error); no change is missing."
+    )
+
+
+def test_another_reason_stays_a_cause_beside_a_wrong_clock(tmp_path: Path) -> None:
+    files = with_a_clock(3 * 86400, 60 + 3 * 86400)
+    files["s1.agreements.ldif"] = with_status(agreement("to-s2", 38902), status(3, "permission denied", "red", 5, 6))
+    found = diagnose(case_of(tmp_path, files))
+    (one,) = of("LINK_FAILING", found["findings"])
+    assert one["follows_from"] is None and "fails (no permission)" in headline(found)
 
 
 def test_a_clock_that_was_set_back_leaves_a_server_that_refuses_writes(tmp_path: Path) -> None:

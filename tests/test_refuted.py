@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from detector_samples import findings, of, plain_line, status, with_status
 from entry_samples import TOMBSTONE, entry, export, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
+from workbench.diagnosing.change_story import story
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.output_keys import undocumented
 from workbench.repairs.planning import plan
 
 OTHER = "66000fff0000ffff0000"
@@ -118,21 +121,83 @@ def test_a_plan_cleans_what_only_one_server_still_knows(tmp_path: Path) -> None:
 # --- a replica that was cleaned, and comes back
 
 
+CLEANED = (
+    "INFO - NSMMReplicationPlugin - multisupplier_extop_cleanruv - CleanAllRUV Task - Successfully cleaned rid(1)."
+)
+RELEASED = "INFO - NSMMReplicationPlugin - CleanAllRUV Task (rid 1): Successfully cleaned rid(1)"
+STARTED = "INFO - main - 389-Directory/2.3.1 B2024.211.1531 starting up"
+
+
+def comes_back(*lines: tuple[float, str], had: tuple[int, int] | None = None) -> dict[str, Any]:
+    """s1 makes changes as replica ID 1 up to second 9; c, which is read-only, has forgotten it, or claims the span `had`."""
+    own = {"r2": (1, 2)}
+    files: dict[str, Any] = pair_of_servers(9, 9)
+    files |= listening("c3") | {
+        "c3.replica.ldif": replica(65535, elements(claims(**own, **({"r1": had} if had else {}))), flags=0),
+        "s1.agreements.ldif": agreement("to-s2", 38902) + agreement("to-c3", 38903),
+    }
+    files["c3.errors.log"] += "".join(plain_line(second, line) for second, line in lines)
+    return files
+
+
 def test_a_replica_that_comes_back_after_it_was_cleaned(tmp_path: Path) -> None:
-    """s1 comes back: s2 has forgotten its replica ID, and drops what it makes."""
-    files: dict[str, Any] = pair_of_servers(9, 4)
-    files["s2.replica.ldif"] = replica(2, elements(claims(r2=(1, 2))))
-    files["s2.changelog.ldif"] = changelog([csn(1, 2), csn(2, 2)])
-    files["s1.changelog.ldif"] = changelog([*(csn(second, 1) for second in range(6, 10)), csn(1, 2), csn(2, 2)])
-    told = "CleanAllRUV Task - Successfully cleaned rid(1)."
-    for second, back in ((5, True), (8, False)):
-        line = f"INFO - NSMMReplicationPlugin - multisupplier_extop_cleanruv - {told}"
-        files["s2.errors.log"] = plain_line(second, line)
-        found = of("CLEANED_ORIGIN_BACK", findings(tmp_path / str(second), files))
-        assert [(one["server"], one["origin"]) for one in found] == [("s1", "1")] * back
-    (one,) = of("CLEANED_ORIGIN_BACK", findings(tmp_path / "again", files | {"s2.errors.log": plain_line(5, line)}))
+    """s1 comes back: c3 has forgotten its replica ID, and drops what it makes until it is restarted."""
+    found = diagnose(case_of(tmp_path, comes_back((5, CLEANED))))
+    (one,) = of("CLEANED_ORIGIN_BACK", found["findings"])
+    assert (one["server"], one["origin"], one["severity"]) == ("s1", "1", "error")
     assert one["root"] == "replica ID 1 was cleaned, and s1 makes changes as it again"
-    assert one["fix"][0]["repair"].startswith("restart s2")
+    assert one["fix"][0]["repair"].startswith("restart c3, if s1 is meant to take part")
+    (row,) = found["pending"]
+    assert (row["server"], row["count"], row["suppliers"], row["through"]) == ("c3", 10, [], [])
+    assert row["dropped_since"].startswith("2024-03-24T") and not undocumented(found)
+    assert headline(found) == (
+        "Replica ID 1 was cleaned, and s1 makes changes as it again; 10 changes do not arrive at c3, which drops them until it "
+        "is restarted; no change is known to be missing; 1 stretch cannot be judged by what was collected."
+    )
+    (waits,) = of("PENDING_CHANGES", found["findings"])
+    assert "c3 cleaned this origin at 2024-03-24" in waits["summary"] and "would send" not in waits["summary"]
+    assert waits["fix"][0]["repair"] == "do what CLEANED_ORIGIN_BACK says on c3"
+
+
+@pytest.mark.parametrize(
+    ("about", "files"),
+    [
+        ("a supplier releases the ID", comes_back((5, RELEASED))),
+        ("it was restarted since", comes_back((5, CLEANED), (7, STARTED))),
+        ("it took a change since: nobody saw it start", comes_back((5, CLEANED), had=(6, 7))),
+        ("nothing was made since", comes_back((30, CLEANED))),
+    ],
+)
+def test_who_takes_changes_again_drops_none(about: str, files: dict[str, Any], tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, files))
+    assert not of("CLEANED_ORIGIN_BACK", found["findings"]), about
+    assert {row["dropped_since"] for row in found["pending"]} == {None}
+    assert "on the way to c3" in headline(found)
+
+
+def test_an_initialisation_does_not_make_a_server_take_a_cleaned_id_again(tmp_path: Path) -> None:
+    """c3 was initialised while it ran: its vector has the ID again, and what was made since is dropped all the same."""
+    offline = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is going offline; "
+    offline += "disabling replication"
+    filled = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+    found = diagnose(case_of(tmp_path, comes_back((5, CLEANED), (7, offline), (8, filled), had=(0, 7))))
+    (row,) = found["pending"]
+    assert row["count"] == 2 and row["dropped_since"] and of("CLEANED_ORIGIN_BACK", found["findings"])
+
+
+def test_a_plan_does_not_take_dropped_changes_for_coming(tmp_path: Path) -> None:
+    planned = plan(case_of(tmp_path, comes_back((5, CLEANED))))
+    said = "\n".join(planned.open)
+    assert "10 changes do not arrive at c3, for c3 drops them: restart c3" in said and "way to c3" not in said
+    assert not planned.steps
+    assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [10]
+
+
+def test_the_story_of_a_dropped_change_says_so(tmp_path: Path) -> None:
+    told = story(case_of(tmp_path, comes_back((5, CLEANED))), csn(9, 1))
+    (one,) = (one for one in told["servers"] if one["server"] == "c3")
+    assert (one["verdict"], one["rule"]) == ("pending", "dropped_here")
+    assert "drops its changes until it is restarted" in one["says"]
 
 
 # --- one of two links to a server leaves attributes out

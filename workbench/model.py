@@ -341,6 +341,7 @@ class Finding:
     root          a clause for the first line, where this is a cause that other findings follow from
     overrules     codes of findings that this one leaves without meaning
     overruled_by  the code of the finding that leaves this one without meaning: it is shown, and not counted
+    follows_from  the code of the root of which this one is a consequence: it is true, and ends with that root
     reason        of a link that fails: why, one of `workbench.rules.link_failures.REASONS`
     since         of a link that fails: from when on, as ISO text
     waiting       of a link that fails: how many changes its supplier would send over it
@@ -360,6 +361,7 @@ class Finding:
     root: str = ""
     overrules: tuple[str, ...] = ()
     overruled_by: str | None = None
+    follows_from: str | None = None
     reason: str | None = None
     since: str | None = None
     waiting: int | None = None

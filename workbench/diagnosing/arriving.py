@@ -31,7 +31,7 @@ def mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[R
     while more:
         more = False
         for row in mine:
-            if (row["server"], row["origin"]) not in coming:
+            if (row["server"], row["origin"]) not in coming and not row.get("dropped_since"):
                 through = [name for name in feeding.get(row["server"], ()) if (name, row["origin"]) in coming]
                 if through:
                     row["through"], more = sorted(through), True

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing import losses
 from workbench.diagnosing.differing_entries import entries_differ
-from workbench.diagnosing.failing_links import link_failing
+from workbench.diagnosing.dropping import dropped_rows
+from workbench.diagnosing.failing_links import link_failing, waiting_behind
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
 from workbench.diagnosing.thrown_away import changes_thrown_away
@@ -394,16 +395,20 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
     for link in situation.topology.links:
         if link.enabled is False:
             row = statuses.get((link.supplier, link.suffix, link.name), {})
+            waiting = waiting_behind(situation, link)
+            waits = f"; {waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it" if waiting else ""
             yield Finding(
                 "LINK_DISABLED",
                 "warning",
                 f"the link {link.name} from {link.supplier} to {link.consumer or link.address or 'an unknown server'} "
-                + (f"does not run, for {link.why}" if link.why else "is switched off: nothing is sent over it"),
+                + (f"does not run, for {link.why}" if link.why else "is switched off: nothing is sent over it")
+                + waits,
                 server=link.supplier,
                 link=link.name,
                 suffix=link.suffix,
                 evidence=(_status(row),) if row else (),
                 fix=(_ALLOW if link.why else _SWITCH_ON,),
+                waiting=waiting,
             )
 
 
@@ -443,6 +448,8 @@ def stalled_but_green(situation: Situation) -> Iterator[Finding]:
             continue
         if status.get("busy") or row.get("link_failing"):
             continue  # one that fails is a finding of its own, which says why
+        if row["to_send"].keys() <= dropped_rows(situation.verdicts.pending, row["consumer"], row["suffix"]).keys():
+            continue  # sessions run, and the consumer drops what they bring: CLEANED_ORIGIN_BACK says so
         since = _stood(situation, row, before, then, now) or _never_begun(situation, row, status, now)
         if since and not _seen_meanwhile(situation, row):
             waiting = sum(one["count"] for one in row["to_send"].values())

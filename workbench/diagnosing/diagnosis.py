@@ -155,7 +155,7 @@ def _detected(
 ) -> tuple[Situation, list[Finding]]:
     situation = Situation(case, shown, pairs, judged)
     name_causes(situation)
-    return situation, sorted(in_precedence(detected(situation)), key=_rank)
+    return situation, sorted(in_precedence(detected(situation), situation.topology.links), key=_rank)
 
 
 def case_at(case: Case, as_of: str | None) -> Case:

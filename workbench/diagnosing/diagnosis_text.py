@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.diagnosing.closed_ways import closed_ways, disabled_rows, disabled_say
+from workbench.diagnosing.dropping import dropped_say
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.floors_text import floors_text
@@ -65,8 +67,10 @@ def summed(found: Row) -> dict[str, Any]:
     if "missing" not in cut:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
-    for name, sent in (("waiting", True), ("stuck", False)):
-        rows = [row for row in found["pending"] if bool(row["suppliers"] or row.get("through")) is sent]
+    arrives: dict[str, list[Row]] = {"waiting": [], "stuck": [], "dropped": []}
+    for row in found["pending"]:
+        arrives[how_it_arrives(row)].append(row)
+    for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         for row in rows:
             lacks[row["server"]] = lacks.get(row["server"], 0) + row["count"]
@@ -76,16 +80,15 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
         }
     failing = failing_rows(found)
+    pairs, links = found.get("pairs", ()), found.get("links", ())
+    open_ways = [row for row in arrives["stuck"] if not closed_ways(pairs, row)]
     return {
         **counted,
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
         "failing": failing,
-        "stuck_behind_failing": all_behind(
-            (row for row in found["pending"] if not (row["suppliers"] or row.get("through"))),
-            failing,
-            found.get("links", ()),
-        ),
+        "disabled": disabled_rows(arrives["stuck"], pairs, links),
+        "stuck_behind_links": bool(arrives["stuck"]) and (not open_ways or all_behind(open_ways, failing, links)),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
@@ -93,6 +96,13 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
+
+
+def how_it_arrives(row: Row) -> str:
+    """Of what a server waits for: `waiting` for a session that brings it, `dropped` when it comes, or `stuck`, sent by nobody."""
+    if row.get("dropped_since"):
+        return "dropped"
+    return "waiting" if row["suppliers"] or row.get("through") else "stuck"
 
 
 _IN_FIRST_LINE = frozenset(
@@ -106,6 +116,8 @@ _IN_FIRST_LINE = frozenset(
 
 def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
     """The codes of errors that the first line neither counts nor names: a link that fails tells why it does."""
+    findings = list(findings)
+    clocks = {"CLOCK_AHEAD", "CLOCK_BEHIND"} & {one["code"] for one in findings if one.get("root")}
     return sorted(
         {
             one["code"]
@@ -113,6 +125,7 @@ def _not_named(findings: Iterable[Row], failing: Sequence[Row]) -> list[str]:
             if one["severity"] == "error" and not one.get("overruled_by") and not one.get("root")
         }
         - _IN_FIRST_LINE
+        - clocks
         - ({"APPLY_RETRY_LOOP"} if failing else set())
     )
 
@@ -232,21 +245,23 @@ def verdict_line(told: Row) -> str:
         said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
     if count := stranded["count"]:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
-    fails, waits = failing_say(told["failing"]), []
+    if told["dropped"]["count"]:
+        said.append(dropped_say(*_most(told["dropped"], told["pending_cut"])))
+    fails, waits = links_say(told), []
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["stuck"]["count"]:
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
-        if told["stuck_behind_failing"]:
+        if told["stuck_behind_links"]:
             what = "change" if count == 1 else "changes"
             said.append(f"{least}{count:,} {what} {has} not arrived at {on}: {fails}")
         else:
             waits.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
-    if fails and not told["stuck_behind_failing"]:
+    if fails and not told["stuck_behind_links"]:
         said.append(fails)
-    first = 0 if not fails else len(said)  # what fails is graver than that nothing is missing
+    first = len(said) if fails or told["dropped"]["count"] else 0  # what fails is graver than that nothing is missing
     said += waits
     open_ = list(open_questions(told))
     if reason := _not_compared(told["nothing_to_compare"]):
@@ -258,6 +273,15 @@ def verdict_line(told: Row) -> str:
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
     line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
     return line[0].upper() + line[1:]
+
+
+def links_say(told: Row) -> str:
+    """The links that fail, and those that are disabled where something waits behind them alone.
+
+    One that fails because of a root is named only as the reason for which something waits.
+    """
+    failing = [row for row in told["failing"] if told["stuck_behind_links"] or not row["follows"]]
+    return "; ".join(filter(None, [failing_say(failing), disabled_say(told["disabled"])]))
 
 
 def open_questions(told: Row) -> Iterator[str]:

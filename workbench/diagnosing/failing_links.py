@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.closed_ways import above, closed_ways, has_some
 from workbench.model import Finding, step
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-LINK_FAILING = "LINK_FAILING"
+LINK_FAILING, LINK_DISABLED = "LINK_FAILING", "LINK_DISABLED"
+BECAUSE = "because of it"
+"""Why a link fails, in a headline that begins with what stops it."""
 _LONG = timedelta(seconds=300)
 """A supplier waits that long at most before it tries again: what ends by itself has ended by then."""
 _NAMED = 3
@@ -77,6 +80,12 @@ def _pair(situation: Situation, link: Link) -> Row | None:
     consumer = link.consumer or (link.failure.means if link.failure else None)
     wanted = link.supplier, consumer, link.suffix
     return next((one for one in situation.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
+
+
+def waiting_behind(situation: Situation, link: Link) -> int | None:
+    """How many changes that its consumer waits for its supplier would send over a link; None: not known."""
+    pair = _pair(situation, link)
+    return sum(one["count"] for one in _lacked(situation, pair).values()) if pair else None
 
 
 def _lacked(situation: Situation, pair: Row) -> dict[str, Row]:
@@ -162,7 +171,9 @@ def _span(passed: timedelta) -> str:
 def failing_rows(found: Row) -> list[dict[str, Any]]:
     """The links of a diagnosis that fail, and of which a finding says so: name, supplier, consumer (None), suffix, why."""
     told = {
-        (one["server"], one["suffix"], one["link"]) for one in found.get("findings", ()) if one["code"] == LINK_FAILING
+        (one["server"], one["suffix"], one["link"]): one.get("follows_from")
+        for one in found.get("findings", ())
+        if one["code"] == LINK_FAILING
     }
     return [
         {
@@ -171,11 +182,14 @@ def failing_rows(found: Row) -> list[dict[str, Any]]:
             "consumer": one["consumer"] or one["means"],
             "suffix": one["suffix"],
             "reason": one["failing"],
-            "why": one["fails"],
+            "why": BECAUSE if follows else one["fails"],
+            "follows": follows is not None,
         }
         for one in found.get("links", ())
         if one.get("failing") and one["failing"] not in TRANSIENT
-        and (one["supplier"], one["suffix"], one["name"]) in told
+        for key in [(one["supplier"], one["suffix"], one["name"])]
+        if key in told
+        for follows in [told[key]]
     ]  # fmt: skip
 
 
@@ -185,16 +199,20 @@ def failing_say(rows: Sequence[Row]) -> str:
         return ""
     closed = any(row["reason"] == SCHEDULE_CLOSED for row in rows)
     if len(rows) == 1:
-        return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} ({rows[0]['why']})"
+        return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} {_for(rows[0]['why'])}"
     by_why: dict[str, list[str]] = {}
     names = Counter(row["name"] for row in rows)
     for row in rows[:_NAMED]:
         # Agreements of several suffixes often have one name.
         of = f" of {row['suffix']}" if names[row["name"]] > 1 and row["suffix"] else ""
         by_why.setdefault(row["why"], []).append(f"{row['name']}{of}")
-    named = "; ".join(f"{', '.join(names)} ({why})" for why, names in by_why.items())
+    named = "; ".join(f"{', '.join(names)} {_for(why)}" for why, names in by_why.items())
     more = f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
     return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{more}"
+
+
+def _for(why: str) -> str:
+    return why if why == BECAUSE else f"({why})"
 
 
 def all_behind(waiting: Iterable[Row], failing: Sequence[Row], links: Sequence[Row]) -> bool:
@@ -225,8 +243,12 @@ def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[
     ]
 
 
-def no_way_now(failing: Sequence[str]) -> str:
+def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
+    off = sorted({one["link"] for one in closed_ways(situation.pairs, row) if one["link_enabled"] is False})
+    if not failing and off:
+        links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
+        return f"no session delivers them, because the {links} not run: switched off"
     if not failing:
         return "nobody would send them now"
     links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"
@@ -245,52 +267,59 @@ def _listed(names: Sequence[str], word: str) -> str:
     return f" {word} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
 
 
-def _above(situation: Situation, row: Row) -> set[str]:
-    """The servers from which links that are on lead to the one of the row, directly or through others."""
-    links = [
-        (link.supplier, link.consumer)
-        for link in situation.topology.links
-        if link.suffix == row["suffix"] and link.enabled is not False
-    ]
-    found, size = {row["server"]}, 0
-    while size < len(found):
-        size = len(found)
-        found |= {supplier for supplier, consumer in links if consumer in found}
-    return found
-
-
 def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:
-    """What to do about changes that no session delivers as the servers are now."""
+    """What to do about changes that no session delivers as the servers are now: a way is named only if it has them."""
+    server, suffix = row["server"], row["suffix"]
+    pairs = [one for one in situation.pairs if one["suffix"] == suffix]
+    if any(one["unrelated"] and one["consumer"] == server for one in pairs):
+        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
+    if ways := closed_ways(pairs, row):
+        by_code = {
+            LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),
+            LINK_FAILING: sorted({one["link"] for one in ways if one["link_enabled"] is not False}),
+        }
+        reached = above(pairs, server, suffix)
+        each = all(one["consumer"] in reached and has_some(one, row["origin"]) for one in ways)
+        word = "or" if each else "and"
+        told = [f"what {code} says on {_listed(names, word)}" for code, names in by_code.items() if names]
+        direct = all(one["consumer"] == server for one in ways)
+        through = "" if direct else f"; what reaches another server first, {server} gets from there"
+        many = sum(map(len, by_code.values())) > 1
+        which = "it" if not many else "one of these links" if each else "these links"
+        return step(
+            f"do {f', {word} '.join(told)}",
+            f"they arrive as soon as {which} {'runs' if each else 'run'}{through}",
+        )
     if failing:
         return step(
             f"do what LINK_FAILING says on {_listed(failing, 'or')}",
             f"they arrive as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
-    if any(
-        one["unrelated"] and (one["consumer"], one["suffix"]) == (row["server"], row["suffix"])
-        for one in situation.pairs
-    ):
-        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     feeding = {
         link.supplier
         for link in situation.topology.links
-        if link.runs and link.suffix == row["suffix"] and link.consumer == row["server"]
+        if link.runs and link.suffix == suffix and link.consumer == server
     }
     waiting = {
-        one["server"]
-        for one in situation.verdicts.pending
-        if (one["suffix"], one["origin"]) == (row["suffix"], row["origin"])
+        one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, row["origin"])
     }
-    if feeding and feeding <= waiting and not row["available"] and _above(situation, row) <= waiting:
+    group = above(pairs, server, suffix)
+    if feeding and feeding <= waiting and not row["available"] and group <= waiting:
         return step(
             "compare the entries that these changes were about, and write once more on a supplier what is still wanted",
-            f"no server can deliver them: every server that leads to {row['server']}, directly or through others, waits for them "
+            f"no server can deliver them: every server that leads to {server}, directly or through others, waits for them "
             "itself, and no log has them",
         )
-    if feeding and feeding <= waiting:
+    circle = any(server in above(pairs, name, suffix) for name in feeding)
+    if feeding and feeding <= waiting and not circle:
         through = _listed(sorted(feeding), "and")
         wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"
+        return step(f"mend first what keeps them from {through}", f"{server} gets them from {through}, which {wait}")
+    if holders := sorted(
+        {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])}
+    ):
         return step(
-            f"mend first what keeps them from {through}", f"{row['server']} gets them from {through}, which {wait}"
+            f"make an agreement from {_listed(holders, 'or')} to {_listed(sorted(group), 'or')}",
+            f"{_listed(holders, 'and')} would send them, and no link leads from there to {server}, directly or through others",
         )
     return step("see the findings on the links to this server", "as the servers are now, no session delivers them")

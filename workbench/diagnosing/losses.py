@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
@@ -317,9 +318,10 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
         coming = row["suppliers"] or row.get("through")
         unfed = not coming and not _fed(situation, row)
+        dropped = bool(row.get("dropped_since"))
         failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
-        who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(failing)
-        who = f"no link leads to {row['server']}" if unfed else who
+        who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(situation, row, failing)
+        who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {counted(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
@@ -333,6 +335,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             fix=(
                 _to_be_fed(row["server"])
                 if unfed
+                else restart_first(row)
+                if dropped
                 else mend_first(situation, row, failing)
                 if not coming
                 else _NEXT_LOOK

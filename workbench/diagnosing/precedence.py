@@ -10,10 +10,15 @@ twice), whatever was concluded from comparing them is void, however many rows pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, step
+from workbench.rules.link_failures import CLOCK_REFUSED
+
+if TYPE_CHECKING:
+    from workbench.fleet.topology import Link
 
 _BY_POSITION = (
     *(
@@ -46,11 +51,15 @@ PRECEDENCE = (
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
+    Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
 
 EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
 """Roots, and findings of the same suffix that stay true and have no repair of their own: that of the root is meant."""
+
+STOPS = {"CLOCK_AHEAD": CLOCK_REFUSED, "CLOCK_BEHIND": CLOCK_REFUSED}
+"""Roots, and the reason for which links of their servers fail because of them."""
 
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
@@ -58,9 +67,15 @@ DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 _PLACE = {one.root: place for place, one in enumerate(PRECEDENCE)}
 
 
-def in_precedence(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, roots with what they overrule, and the overruled ones as such: their severity falls to info."""
+def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> list[Finding]:
+    """The findings, roots with what they overrule, and the overruled ones as such: their severity falls to info.
+
+    `links` tell at which servers links end of which a finding says that they fail.
+    """
+    ends = {(link.supplier, link.suffix, link.name): link.consumer for link in links}
     found = list(findings)
+    slow = {one.server for one in found if one.code == "CLOCK_BEHIND"}
+    found = [one for one in found if not _told_by_slow(one, slow)]
     roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]
     said: list[Finding] = []
     for one in found:
@@ -76,10 +91,33 @@ def in_precedence(findings: Iterable[Finding]) -> list[Finding]:
             )
         elif cause := next((root for _, root in roots if _explained(root, one)), None):
             one = replace(one, root="", fix=(_of_root(cause.code),))
+        elif cause := next((root for _, root in roots if _stops(root, one, ends)), None):
+            before = f"it runs again once that is mended, and not before: {cause.root}"
+            one = replace(
+                one, follows_from=cause.code, fix=(step(f"do what {cause.code} says first", before), *one.fix[1:])
+            )
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
         said.append(one)
     return said
+
+
+def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
+    """True for a link that fails for the reason of the root, and begins or ends at the server that the root is about."""
+    if one.code != "LINK_FAILING" or one.reason != STOPS.get(root.code) or root.suffix not in (None, one.suffix):
+        return False
+    if root.link is not None:
+        return (root.server, root.link) == (one.server, one.link)
+    return root.server in (None, one.server, ends.get((one.server, one.suffix, one.link)))
+
+
+def _told_by_slow(one: Finding, slow: Collection[str | None]) -> bool:
+    """True where positions are ahead of no clock but those of servers that are behind themselves."""
+    rows = [row for row in one.evidence if "more" not in row]
+    by_others = (
+        one.code == "CLOCK_AHEAD" and bool(rows) and all("seconds_ahead" in row and "position" in row for row in rows)
+    )
+    return by_others and all(row.get("server") in slow for row in rows)
 
 
 def _explained(root: Finding, one: Finding) -> bool:

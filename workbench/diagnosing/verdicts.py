@@ -20,8 +20,9 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_what_comes_through
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
+from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.proofs import Proofs, evidence_kinds, resets_of
-from workbench.diagnosing.waiting import Holder, Waiting, who_would_send
+from workbench.diagnosing.waiting import Holder, Waiting
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, in_holes, only
 from workbench.engine.logs import StoredLog
 from workbench.engine.positions import NONE, Positions, of_keys, union
@@ -303,7 +304,7 @@ class _Suffix:
         elif server.source is not None and self.known.sources[server.source].contains(some)[0]:
             rule = RULES[_IN_LOG]
         elif position > max(server.seen.get(origin, ""), self.proofs(server).exported.get(origin, "")):
-            return Verdict(name, self.suffix, PENDING, "not_covered", NOT_COVERED)
+            return Verdict(name, self.suffix, PENDING, *(why_dropped(self.proofs(server), position) or _STILL))
         else:
             _, inside, _ = self._spans(server, origin)
             shown = bool(len(inside.of(some))) and not in_holes(some, self._holes(server))[0]
@@ -531,11 +532,10 @@ class _Suffix:
     # --- still to come
 
     def _pending(self, waiting: Waiting, server: Holder) -> None:
-        name = server.replica.server
         for origin in self.judged:
             if told := waiting.of(server, origin):
-                told |= {"suppliers": who_would_send(self.pairs, name, origin, told["first"], waiting.moved(origin))}
-                self.found.pending.append({"server": name, "suffix": self.suffix, "origin": origin, **told})
+                row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin, **told}
+                self.found.pending.append(row | waiting.how_it_comes(server, row, self.pairs))
 
     # --- held by one, delivered by nobody
 
@@ -593,6 +593,6 @@ class _Suffix:
         )
 
 
-_NEAR, _FEW = 10_000, 50
+_NEAR, _FEW, _STILL = 10_000, 50, ("not_covered", NOT_COVERED)
 _NUMBER = {rule.name: number for number, rule in enumerate(RULES)}
 _NOT_SHOWN, _IN_LOG, _LACKED = (_NUMBER[name] for name in ("not_shown", "in_log", "entries_lack"))

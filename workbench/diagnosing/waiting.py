@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from workbench.diagnosing.dropping import dropped_since
 from workbench.diagnosing.proofs import Proofs
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
@@ -159,6 +160,13 @@ class Waiting:
         (holder,) = (one for one in self.holders if one.replica.server == server)
         (hi, lo), (below, _) = self._pair(holder.seen.get(origin, "")), self._waits_below(holder, origin)
         return ((some.hi > hi) | ((some.hi == hi) & (some.lo > lo))) & (some.hi < below)
+
+    def how_it_comes(self, server: Holder, row: Row, pairs: Sequence[Row]) -> dict[str, Any]:
+        """Who would send what the server waits for by this row, or since when the server drops what it is sent of the origin."""
+        name, origin = row["server"], row["origin"]
+        since = dropped_since(server.proofs, row["last"], origin)
+        suppliers = [] if since else who_would_send(pairs, name, origin, row["first"], self.moved(origin))
+        return {"suppliers": suppliers, "dropped_since": since.isoformat() if since else None}
 
     def moved(self, origin: str) -> dict[str, str]:
         """Server -> up to where it claimed the origin when it was read once more, of those that had more by then."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Topology
 from workbench.model import Finding
@@ -70,7 +71,7 @@ def _reason(one: Finding, taken: Taken) -> str:
 
 def _told(one: Finding, taken: Taken) -> bool:
     """True if the plan has a sentence of its own about it."""
-    if one.code == LINK_FAILING or (one.code in DECIDED_BY_A_PERSON and one.root):
+    if one.code in (LINK_FAILING, CLEANED_ORIGIN_BACK) or (one.code in DECIDED_BY_A_PERSON and one.root):
         return True
     return any(_same(need, one) for need in taken.told)
 

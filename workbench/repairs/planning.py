@@ -17,11 +17,11 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
-from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.situation import Situation
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
 from workbench.repairs.left_over import Taken, not_mended
+from workbench.repairs.obstacles import Obstacle, dropped_of, dropped_said, failing_of, links_to_mend
 from workbench.repairs.orders import made_worse
 from workbench.repairs.plans import (
     DEAD,
@@ -118,6 +118,7 @@ class _Planned:
         self.told: list[Need] = []
         self.restored: set[tuple[str, str]] = set()
         self.passed_over: frozenset[Lack] = frozenset()
+        self.dropped: frozenset[Lack] = frozenset()
         self.unjudged: frozenset[Lack] = frozenset()
 
     def check(self, only: Sequence[str]) -> None:
@@ -137,12 +138,13 @@ class _Planned:
         if undecided := choices(self.situation, self.findings, suffix):
             self.open += undecided
             self.unmended += 1
-            self._say_what_fails(suffix, self._failing(suffix), {})
+            self._say(links_to_mend(self.situation.topology, self.findings, suffix))
             return
         view = self.view_of(suffix)
         model = view.model
         self.before += self._as_diagnosed(standing_of(model, suffix, model.gone()))
         self.unjudged = self._unjudged(model, suffix)
+        self.dropped = frozenset()
         self._on_the_way(model, suffix)
         self.passed_over = self._passed_over(model)
         passed: set[Need] = set()
@@ -184,7 +186,7 @@ class _Planned:
 
         Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
         """
-        if not effects and (failing := self._failing(suffix)):
+        if not effects and (failing := failing_of(self.situation.topology, suffix)):
             model = model.copy()  # without steps nothing is promised but what comes over links that run
             model.links = [x for x in model.links if (x.supplier, x.consumer) not in failing]
         whole, done = achieved(model, effects)
@@ -234,7 +236,7 @@ class _Planned:
         """Say what needs no repair because links that run will bring it."""
         later = model.copy()
         later.settle()
-        running, failing = model.copy(), self._failing(suffix)
+        running, failing = model.copy(), failing_of(self.situation.topology, suffix)
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         running.settle()
         if lost := later.gone() - model.gone():
@@ -259,7 +261,18 @@ class _Planned:
         behind: dict[str, list[Lack]] = {}
         for lack in (model.pending() & later.held()) - running.held() if failing else ():
             behind.setdefault(lack.server, []).append(lack)
-        self._say_what_fails(suffix, failing, {name: model.changes(mine) for name, mine in sorted(behind.items())})
+        for name, mine in sorted(behind.items()):
+            count = model.changes(mine)
+            has = "change has" if count == 1 else "changes have"
+            self.open.append(f"{count:,} {has} not arrived at {name}, and no link that runs brings them")
+        self.dropped = dropped_of(model)
+        self.open += dropped_said(model, self.dropped)
+        self.unmended += bool(self.dropped)
+        self._say(links_to_mend(self.situation.topology, self.findings, suffix))
+
+    def _say(self, obstacles: Sequence[Obstacle]) -> None:
+        self.unmended += sum(one.number for one in obstacles)
+        self.open += [one.says for one in obstacles]
 
     def _passed_over(self, model: Model) -> frozenset[Lack]:
         """What servers wait for and no log holds any more, so that the next session would go past it: nothing is missing yet.
@@ -291,53 +304,6 @@ class _Planned:
                 )
         return passed
 
-    def _failing(self, suffix: str | None) -> dict[tuple[str, str | None], list[str]]:
-        """(supplier, consumer) of links that fail, where no other link between the two runs -> the links, with the reason."""
-        links = [link for link in self.situation.topology.links if link.suffix == suffix]
-        run = {(link.supplier, link.consumer) for link in links if link.runs}
-        failing: dict[tuple[str, str | None], list[str]] = {}
-        for link in links:
-            if (
-                link.enabled is not False
-                and link.blocked
-                and link.failure
-                and (link.supplier, link.consumer) not in run
-            ):
-                says = f"{link.name} ({link.failure.short})"
-                failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append(says)
-        return failing
-
-    def _say_what_fails(
-        self,
-        suffix: str | None,
-        failing: Mapping[tuple[str, str | None], Sequence[str]],
-        behind: Mapping[str, int],
-    ) -> None:
-        """Say which links no plan mends, and how many changes wait behind them on each server."""
-        told = {one.link for one in self.findings if one.code == LINK_FAILING}
-        names = [says for mine in failing.values() for says in mine if says.rpartition(" (")[0] in told]
-        links = [link for link in self.situation.topology.links if link.suffix == suffix and link.blocked]
-        itself = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.failure.itself]
-        names = [says for says in names if says not in itself]
-        others = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.name in told]
-        others = sorted({*others} - {*names})
-        for name, count in behind.items():
-            has = "change has" if count == 1 else "changes have"
-            self.open.append(f"{count:,} {has} not arrived at {name}, and no link that runs brings them")
-        if names:
-            what, them = ("link", "it") if len(names) == 1 else ("links", "them")
-            self.unmended += len(names)
-            self.open.append(
-                f"mend the {what} {', '.join(names)} first: LINK_FAILING has the commands. What waits behind {them} does not "
-                "arrive before, and no step of a plan gets round that"
-            )
-        if others:
-            what, them = ("link", "it") if len(others) == 1 else ("links", "them")
-            self.unmended += len(others)
-            self.open.append(
-                f"mend the {what} {', '.join(others)}: LINK_FAILING has the commands. No change waits for {them} alone"
-            )
-
     def view_of(self, suffix: str | None) -> View:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
         model = model_of(self.situation, suffix, _codes(self.findings, suffix), self.repairs.waiting)
@@ -363,7 +329,7 @@ class _Planned:
         found: dict[tuple[str, bool], set[Lack]] = {}
         for hidden, lacks in ((True, now.missing()), (False, now.pending())):
             for lack in lacks:
-                if lack in self.unjudged or (hidden and lack in self.passed_over):
+                if lack in self.unjudged or lack in self.dropped or (hidden and lack in self.passed_over):
                     continue
                 if lack.lot in now.given and lack.lot not in gone:  # what no server has any more, no repair brings back
                     found.setdefault((lack.server, hidden), set()).add(lack)

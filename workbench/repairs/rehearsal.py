@@ -13,6 +13,7 @@ from typing import Any
 from workbench.diagnosing.by_entry import counted_between, now_at, states_of
 from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.by_tier import Tiers
+from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import trees
 from workbench.engine.known import LOWEST, Known, Pair, Span
@@ -222,7 +223,8 @@ class _FromLogs(_Filling):
         if log is not None and stored is not None:
             log = SortedLog(self._records(replica, stored, holds), origin_of, stored.marks)
         seen = {**replica.vector, **replica.seen()}
-        return Server(replica.server, replica.origin, replica.generation, seen, log, holds)
+        drops = frozenset(dropped_rows(self.situation.verdicts.pending, replica.server, replica.suffix))
+        return Server(replica.server, replica.origin, replica.generation, seen, log, holds, drops=drops)
 
     def _records(self, replica: Replica, stored: StoredLog, holds: set[int]) -> Iterator[str]:
         """What the log has of the records that matter: ends of vectors, of lots, and of the log itself."""

@@ -245,6 +245,7 @@ def _open(incident: Incident) -> dict[str, Any]:
         "pending": [
             {
                 **{key: row[key] for key in ("server", "suffix", "origin", "count", "first", "last", "suppliers")},
+                "dropped": bool(row.get("dropped_since")),
                 "first_at": incident.when(row["first"]),
                 "last_at": incident.when(row["last"]),
             }

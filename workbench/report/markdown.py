@@ -241,7 +241,7 @@ def _open(found: Row) -> Iterator[str]:
             *_cells(one["server"], one["origin"], one["count"]),
             _at(one["first"], one["first_at"]),
             _at(one["last"], one["last_at"]),
-            _listed(one["suppliers"]) or "nobody now",
+            "dropped until a restart" if one["dropped"] else _listed(one["suppliers"]) or "nobody now",
         )
         for one in found["pending"]
     ]

@@ -76,7 +76,7 @@ RULES = (
     Rule(SERVER, ("server", "supplier", "consumer", "on", "made_on", "held_by", "suppliers", "takes_from", "means")),
     Rule(SERVER, ("servers", "servers.name")),
     Rule(SERVER, ("streams.source", "fleet.source", "logs.source", "lacks.source")),
-    Rule(LINK, ("link", "links.name", "failing.name"), why="links are named after servers, sites and customers"),
+    Rule(LINK, ("link", "links.name", "failing.name", "disabled.name"), why="named after servers, sites and customers"),
     Rule(HOST, ("host",)),
     Rule(HOST, pattern=rf"--(?:[a-z]+-)?host[= ]+({_HOST})"),
     Rule(HOST, pattern=rf"(?<!\w)\w{{1,30}}://(?:[^/@\n]{{0,256}}@)?({_HOST})", why="the host of a URL"),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.diagnosing.codes import all_codes
-from workbench.diagnosing.diagnosis_text import open_questions, verdict_line
-from workbench.diagnosing.failing_links import LINK_FAILING, failing_say
+from workbench.diagnosing.diagnosis_text import links_say, open_questions, verdict_line
+from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.diagnosing.precedence import DECIDED_BY_A_PERSON
 from workbench.model import System
 from workbench.repairs.standing import FINISHED, GIVEN_UP, HALF_DONE
@@ -111,7 +111,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
         what = "1 stretch" if count == 1 else f"{count:,} stretches"
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
     counts = told["summary"]
-    if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "stuck", "unknown")):
+    if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "dropped", "stuck", "unknown")):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
         elif not any(open_questions(counts)) and not roots and not counts.get("failing"):
@@ -260,11 +260,17 @@ def _coming(counts: Row) -> Iterator[str]:
     """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
     for name, one_does, many_do, then in (
         ("waiting", "is on its way to", "are on their way to", ""),
+        (
+            "dropped",
+            "does not arrive at",
+            "do not arrive at",
+            ", which cleaned the origin and drops {} until a restart",
+        ),
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
-        if name == "stuck" and counts["stuck_behind_failing"]:
-            then = f": {failing_say(counts['failing'])}"
+        if name == "stuck" and counts["stuck_behind_links"]:
+            then = f": {links_say(counts)}"
         if count:
             what = _changes(count)
             each = " each" if len(on) > 1 and count > 1 else ""

@@ -44,7 +44,10 @@ class Lot:
 
 @dataclass
 class Server:
-    """One server. `origin` is None for a read-only one, `log` for one that keeps none; `holds` are numbers of lots."""
+    """One server. `origin` is None for a read-only one, `log` for one that keeps none; `holds` are numbers of lots.
+
+    drops  origins of which it drops every change that it is sent
+    """
 
     name: str
     origin: str | None
@@ -53,6 +56,7 @@ class Server:
     log: SortedLog | None
     holds: set[int] = field(default_factory=set)
     up: bool = True
+    drops: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -265,7 +269,8 @@ class LogModel(Model):
             link.waits = None
         if not newer(supplier.vector, consumer.vector):
             return False  # no rule set sends a change that the supplier does not claim
-        sent = replay(rules, supplier.log, supplier.vector, consumer.vector, consumer.origin or "").sent
+        found = replay(rules, supplier.log, supplier.vector, consumer.vector, consumer.origin or "").sent
+        sent = [position for position in found if self.origin_of(position) not in consumer.drops]
         for position in sent:
             self._take(consumer, position, [lot for lot in self._ending.get(position, ()) if lot in supplier.holds])
         return bool(sent)

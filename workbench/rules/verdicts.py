@@ -248,6 +248,8 @@ class Proving:
     causes        missing changes -> the candidates for why
     passed_over   the code of the message by which a supplier says that it left out everything before a change
     cleaned       the code of the message that says that an origin was cleaned away
+    remembers_cleaned  parts of the program: where one of these writes that message, the server drops what is of the origin
+    forgets_cleaned    codes of messages that tell of the end of that: of a stop, or of a start
     started       the code of the message by which a server tells that it starts; empty: it does not
     log_written   the code of the message that tells when the log was written out; empty: there is none
     modification  (operation, body, rename) of a change -> what is equal in a twin; None: it has none
@@ -273,6 +275,8 @@ class Proving:
     causes: Callable[[Loss], list[Candidate]]
     passed_over: str = ""
     cleaned: str = ""
+    remembers_cleaned: frozenset[str] = frozenset()
+    forgets_cleaned: frozenset[str] = frozenset()
     started: str = ""
     log_written: str = ""
     idle: Callable[[str], bool] = lambda target: False

@@ -13,6 +13,10 @@ CODES: Mapping[str, Code] = {
         "a RUV has an element without URL or with one CSN only, an element twice, or one host under two replica IDs",
         (_WARNING,),
     ),
+    "CLOCK_BEHIND": Code(
+        "a server gets changes before others, whose clocks agree, made them; an error from a day on, when sessions are refused",
+        (_INFO, _WARNING, _ERROR),
+    ),
     "CLEAN_HANGING": Code("a task that cleans a replica ID waits for a server and does not end", (_WARNING,)),
     "CLEANED_ORIGIN_BACK": Code(
         "a server makes changes under a replica ID that others have cleaned, and these do not take them", (_ERROR,)

@@ -109,6 +109,11 @@ def skews(situation: Situation) -> list[Skew]:
     return found
 
 
+def of_session(row: Mapping[str, Any]) -> bool:
+    """True for a status that tells how a session ended: where none came about, the same numbers are results of LDAP."""
+    return "ldap error" not in str(row.get("status") or "").lower()
+
+
 def _refusing(situation: Situation, server: str) -> list[Mapping[str, Any]]:
     """The links of the server, to it or from it, over which sessions fail because of clocks."""
     ends = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
@@ -116,6 +121,7 @@ def _refusing(situation: Situation, server: str) -> list[Mapping[str, Any]]:
         {"link": key[2], "suffix": key[1], "server": key[0], "status": row.get("status")}
         for key, row in sorted(situation.statuses().items(), key=str)
         if server in (key[0], ends.get(key))
+        and of_session(row)
         and (row.get("status_code") == _TIME_SKEW or (row.get("status_code") == _NO_CSN and key[0] == server))
     ]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
-from workbench.systems.ds389.detectors.clocks import skews
+from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
+from workbench.systems.ds389.detectors.slow_clocks import slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
+from workbench.systems.ds389.rules.clocks import FURTHEST
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -73,14 +73,17 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
 
 def told_by_status(situation: Situation) -> Iterator[Finding]:
     """What the last session of an agreement ended with: the same replica ID on both sides, or clocks too far apart."""
-    ahead = {one.server for one in skews(situation)}
+    statuses = situation.statuses()
+    skewed = any(row.get("status_code") == _TIME_SKEW for row in statuses.values())
+    wrong = _wrong_clocks(situation) if skewed else set()
     consumers = {(link.supplier, link.suffix, link.name): link.consumer for link in situation.topology.links}
     itself = {
         (one.supplier, one.suffix, one.name) for one in situation.topology.links if one.failure and one.failure.itself
     }
     origins = Counter((one.suffix, one.origin) for one in situation.topology.replicas if one.origin)
-    for (server, suffix, name), row in sorted(situation.statuses().items(), key=str):
-        code, replica = row.get("status_code"), situation.replica(server, suffix)
+    for (server, suffix, name), row in sorted(statuses.items(), key=str):
+        code = row.get("status_code") if of_session(row) else None
+        replica = situation.replica(server, suffix)
         if code == _DUPLICATE_ID and (server, suffix, name) in itself:
             continue  # it is one server: LINK_FAILING says so
         if code == _DUPLICATE_ID and replica and origins[suffix, replica.origin or ""] > 1:
@@ -103,12 +106,13 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
                     ),
                 ),
             )
-        elif code == _TIME_SKEW and not ahead & {server, consumers.get((server, suffix, name))}:
+        elif code == _TIME_SKEW and not wrong & {server, consumers.get((server, suffix, name))}:
             yield Finding(
                 "CLOCK_AHEAD",
                 "error",
                 f"the agreement {name} of {server} stands still: the clocks of the two servers are too far apart",
                 **told,
+                root=f"the clocks of {_both(server, consumers.get((server, suffix, name)), name)} are too far apart",
                 fix=(
                     step(
                         "set the clocks right on every server, then disable and enable the agreement",
@@ -120,56 +124,57 @@ def told_by_status(situation: Situation) -> Iterator[Finding]:
 
 
 def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
-    """Servers that make changes under a replica ID which others have cleaned, and that these others do not take since."""
-    system, code = situation.topology.system, situation.topology.proving.cleaned
-    for one in situation.topology.replicas:
-        where = (pc.field("code") == code) & (pc.field("origin") == one.origin) & pc.field("at").is_valid()
-        cleaned: dict[str, datetime] = {}
-        for batch in situation.rows("messages", ["at", "server"], where) if one.origin else ():
-            for row in batch.to_pylist():
-                if not situation.of_several(row["server"]):  # else it may have been another suffix
-                    cleaned[row["server"]] = max(row["at"], cleaned.get(row["server"], row["at"]))
-        waits = {
-            row["server"]: row
-            for row in situation.verdicts.pending
-            if (row["suffix"], row["origin"]) == (one.suffix, one.origin) and row["server"] in cleaned
-        }
-        for server, row in list(waits.items()):
-            made, replica = system.moment(system.typed(row["first"]) or ""), situation.replica(server, one.suffix)
-            if made is None or made <= cleaned[server] or replica is None or one.origin in replica.vector:
-                del waits[server]
-        if not waits:
-            continue
-        names = ", ".join(sorted(waits))
-        takes = "takes" if len(waits) == 1 else "take"
+    """Replica IDs that servers have cleaned and that are in use again, with the servers that drop their changes."""
+    waits: dict[tuple[str | None, str], list[Row]] = {}
+    for row in situation.verdicts.pending:
+        if row.get("dropped_since"):
+            waits.setdefault((row["suffix"], row["origin"]), []).append(row)
+    for (suffix, origin), rows in sorted(waits.items(), key=lambda item: (item[0][0] or "", item[0][1])):
+        rows = sorted(rows, key=lambda row: row["server"])
+        replicas = situation.topology.replicas
+        maker = next((one.server for one in replicas if (one.suffix, one.origin) == (suffix, origin)), None)
+        names, drops = ", ".join(row["server"] for row in rows), "drop" if rows[1:] else "drops"
+        meant = f"{maker} is meant to take part; else stop {maker}, and delete its agreements" if maker else ""
         yield Finding(
             "CLEANED_ORIGIN_BACK",
             "error",
-            f"{one.server} makes changes as replica ID {one.origin}, which was cleaned on {names}; {names} {takes} none since",
-            server=one.server,
-            origin=one.origin,
-            suffix=one.suffix,
-            items=tuple(sorted(row["first"] for row in waits.values())),
+            f"{maker or 'a server that was not collected'} makes changes as replica ID {origin}, which was cleaned on {names}; "
+            f"{names} {drops} them until restarted",
+            server=maker,
+            origin=origin,
+            suffix=suffix,
+            items=tuple(sorted(row["first"] for row in rows)),
             evidence=first_few(
                 {
-                    "server": server,
-                    "cleaned_at": cleaned[server].isoformat(),
+                    "server": row["server"],
+                    "cleaned_at": row["dropped_since"],
                     "waits_for": row["count"],
                     "first": row["first"],
                 }
-                for server, row in sorted(waits.items())
+                for row in rows
             ),
-            root=f"replica ID {one.origin} was cleaned, and {one.server} makes changes as it again",
+            root=f"replica ID {origin} was cleaned, and {maker or 'a server'} makes changes as it again",
             fix=(
                 step(
-                    f"restart {names}, if {one.server} is meant to take part; else stop {one.server}, and delete its agreements",
-                    "a server that has cleaned a replica ID answers its changes with success, and drops them, until it is "
-                    "restarted",
-                    f"what {one.server} lacks it gets over a link that leads to it, or by an initialisation, which throws away "
-                    "what only it has",
+                    f"restart {names}, if {meant or f'the server of replica ID {origin} is meant to take part; else stop it'}",
+                    f"no start of {names} is logged since the cleaning: a read-only server answers the changes of an ID that it "
+                    "cleaned with success and drops them, in all of its suffixes, until it is restarted",
+                    f"what {maker or 'that server'} lacks it gets over a link that leads to it, or by an initialisation, which "
+                    "throws away what only it has",
                 ),
             ),
         )
+
+
+def _wrong_clocks(situation: Situation) -> set[str]:
+    """The servers of which other findings say that their clocks are so far off that sessions fail."""
+    slow = {one.server for one in slow_servers(situation) if one.seconds >= FURTHEST.total_seconds()}
+    return slow | {one.server for one in skews(situation)}
+
+
+def _both(server: str, consumer: str | None, name: str) -> str:
+    """The two servers of an agreement, in one order for both directions."""
+    return " and ".join(sorted((server, consumer))) if consumer else f"{server} and of the consumer of {name}"
 
 
 class _Waiting:

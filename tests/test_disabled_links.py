@@ -1,0 +1,109 @@
+"""Disabled links behind which changes wait: the first line names them, and no advice goes in a circle."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import of
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.incident import Incident
+from workbench.diagnosing.output_keys import undocumented
+from workbench.report.making import pseudonyms_of, redacted_report
+
+OLD, NEW = [csn(second, 4) for second in range(3)], [csn(second, 4) for second in range(3, 15)]
+
+
+def mesh(off: Collection[str] = (), without: Collection[str] = (), seen: Collection[str] = ("d",)) -> dict[str, Any]:
+    """a, b, c and d all send to each other; d made 12 changes that only those `seen` have. Links `off`, and none `without`."""
+    numbers = {"a": 1, "b": 2, "c": 3, "d": 4}
+    files: dict[str, Any] = {}
+    for name, number in numbers.items():
+        has = name in seen
+        files[f"{name}.replica.ldif"] = replica(number, elements(claims(r4=(0, 14 if has else 2))))
+        files[f"{name}.changelog.ldif"] = changelog([*OLD, *(NEW if has else [])], own_entries=True)
+        files[f"{name}.agreements.ldif"] = "".join(
+            agreement(link, 38900 + other, enabled=link not in off)
+            for to, other in numbers.items()
+            if to != name and (link := f"{name}-to-{to}") not in without
+        )
+        files[f"{name}.replica.ldif"] = files[f"{name}.replica.ldif"].replace(
+            elements({4: None})[1], f"{{replica 4 ldap://localhost.localdomain:{38904}}}"
+        )
+    for name, number in numbers.items():
+        title = f"\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:{38900 + number} (/etc/dirsrv/slapd-{name})\n\n"
+        files[f"{name}.errors.log"] = title
+    return files
+
+
+def diagnosed(tmp_path: Path, **about: Any) -> dict[str, Any]:
+    found = diagnose(case_of(tmp_path, mesh(**about)))
+    assert not undocumented(found)
+    return found
+
+
+FROM_D = ("d-to-a", "d-to-b", "d-to-c")
+
+
+def test_the_first_line_names_disabled_links_behind_which_everything_waits(tmp_path: Path) -> None:
+    found = diagnosed(tmp_path, off=FROM_D)
+    assert headline(found) == (
+        "12 changes have not arrived at a, b, c: 3 links are disabled: d-to-a, d-to-b, d-to-c; no change is missing."
+    )
+    for one in of("PENDING_CHANGES", found["findings"]):
+        (fix,) = one["fix"]
+        assert fix["repair"] == "do what LINK_DISABLED says on d-to-a, d-to-b or d-to-c"
+        assert fix["why"].startswith("they arrive as soon as one of these links runs")
+    assert [one["waiting"] for one in of("LINK_DISABLED", found["findings"])] == [12, 12, 12]
+    assert all("12 changes wait behind it" in one["summary"] for one in of("LINK_DISABLED", found["findings"]))
+
+
+@pytest.mark.parametrize(
+    ("off", "said"),
+    [
+        (("d-to-a", "d-to-b"), "No change is missing; 12 are on the way to a, b, c."),
+        (("a-to-b",), "No change is missing; 12 are on the way to a, b, c."),
+        (
+            (*FROM_D, "a-to-b", "b-to-a", "b-to-c"),
+            "12 changes have not arrived at a, b, c: 3 links are disabled: d-to-a, d-to-b, d-to-c; no change is missing.",
+        ),
+    ],
+)
+def test_links_around_which_changes_get_are_not_named(off: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    assert headline(diagnosed(tmp_path, off=off)) == said
+
+
+def test_on_a_way_with_two_closed_links_both_are_named(tmp_path: Path) -> None:
+    """d feeds a alone, a feeds b, and b feeds c: d-to-a and a-to-b are off."""
+    every = {f"{one}-to-{other}" for one in "abcd" for other in "abcd"}
+    found = diagnosed(tmp_path, off=("d-to-a", "a-to-b"), without=every - {"d-to-a", "a-to-b", "b-to-c"})
+    assert headline(found).startswith("12 changes have not arrived at a, b, c: 2 links are disabled: a-to-b, d-to-a;")
+    fixes = {one["server"]: one["fix"][0]["repair"] for one in of("PENDING_CHANGES", found["findings"])}
+    assert fixes == {
+        "a": "do what LINK_DISABLED says on d-to-a",
+        "b": "do what LINK_DISABLED says on a-to-b and d-to-a",
+        "c": "do what LINK_DISABLED says on a-to-b and d-to-a",
+    }
+
+
+def test_no_advice_goes_in_a_circle(tmp_path: Path) -> None:
+    """No link leads away from d: a, b and c would pass the changes on, and none of them gets them."""
+    found = diagnosed(tmp_path, without=FROM_D)
+    repairs = [one["fix"][0]["repair"] for one in of("PENDING_CHANGES", found["findings"])]
+    assert repairs == ["make an agreement from d to a, b or c"] * 3
+    assert headline(found) == (
+        "No change is missing; 12 are stranded on d; 12 have not arrived at a, b, c, and nobody would send them now."
+    )
+
+
+def test_a_report_says_so_too_and_gives_no_name_away(tmp_path: Path) -> None:
+    files = {name.replace("a.", "acme.", 1): text for name, text in mesh(off=("d-to-a", "d-to-b", "d-to-c")).items()}
+    files = {name: text.replace("d-to-a", "d-to-acme") for name, text in files.items()}
+    incident = Incident(case_of(tmp_path, files))
+    said = redacted_report(incident, pseudonyms_of(incident))["headline"]
+    assert "3 links are disabled: link-" in said and "acme" not in said

@@ -1,0 +1,78 @@
+"""What keeps changes from arriving and no step of a plan mends: links that fail, and servers that drop what they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
+from workbench.diagnosing.failing_links import LINK_FAILING
+from workbench.fleet.topology import Topology
+from workbench.model import Finding
+from workbench.rules.mending import Lack, Model
+
+
+class Obstacle(NamedTuple):
+    """How many links or servers, and what the plan says of them."""
+
+    number: int
+    says: str
+
+
+def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | None], list[str]]:
+    """(supplier, consumer) of links that fail, where no other link between the two runs -> the links, with the reason."""
+    links = [link for link in shown.links if link.suffix == suffix]
+    run = {(link.supplier, link.consumer) for link in links if link.runs}
+    failing: dict[tuple[str, str | None], list[str]] = {}
+    for link in links:
+        if link.enabled is not False and link.blocked and link.failure and (link.supplier, link.consumer) not in run:
+            says = f"{link.name} ({link.failure.short})"
+            failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append(says)
+    return failing
+
+
+def links_to_mend(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> list[Obstacle]:
+    """The failing links that no plan mends."""
+    told = {one.link for one in findings if one.code == LINK_FAILING}
+    names = [says for mine in failing_of(shown, suffix).values() for says in mine if says.rpartition(" (")[0] in told]
+    links = [link for link in shown.links if link.suffix == suffix and link.blocked]
+    itself = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.failure.itself]
+    names = [says for says in names if says not in itself]
+    others = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.name in told]
+    others = sorted({*others} - {*names})
+    found = []
+    if names:
+        what, them = ("link", "it") if len(names) == 1 else ("links", "them")
+        says = f"mend the {what} {', '.join(names)} first: LINK_FAILING has the commands. What waits behind {them} does not "
+        found.append(Obstacle(len(names), f"{says}arrive before, and no step of a plan gets round that"))
+    if others:
+        what, them = ("link", "it") if len(others) == 1 else ("links", "them")
+        says = f"mend the {what} {', '.join(others)}: LINK_FAILING has the commands. No change waits for {them} alone"
+        found.append(Obstacle(len(others), says))
+    return found
+
+
+def dropped_of(model: Model) -> frozenset[Lack]:
+    """What would arrive if no server dropped what it is sent."""
+    dropping, taking = model.copy(), model.copy()
+    for server in taking.servers.values():
+        server.drops = frozenset()
+    dropping.settle()
+    taking.settle()
+    return frozenset((model.pending() & taking.held()) - dropping.held())
+
+
+def dropped_said(model: Model, dropped: Collection[Lack]) -> list[str]:
+    """What a plan says of changes that servers drop."""
+    droppers = sorted(name for name, server in model.servers.items() if server.drops)
+    found = []
+    for name in sorted({lack.server for lack in dropped}):
+        count = model.changes(lack for lack in dropped if lack.server == name)
+        does, it = ("change does", "it") if count == 1 else ("changes do", "them")
+        who = name if name in droppers else ", ".join(droppers)
+        drop = "drops" if name in droppers or len(droppers) == 1 else "drop"
+        found.append(
+            f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}: restart {who}, as {CLEANED_ORIGIN_BACK} says; no "
+            "step of a plan does that"
+        )
+    return found

@@ -1,0 +1,163 @@
+"""Servers whose clock is behind, by access logs: a change that arrives before it was made.
+
+    s1, 10:00:00  makes a change, CSN of 10:00:00; s2 likewise at 10:01:00
+    s2, 10:00:01  gets the change of s1; s1, 10:01:01 that of s2: these two clocks agree
+    s3, 09:50:02  gets the change of s1, at 09:51:02 that of s2: the clock of s3 is 10 minutes behind both
+
+A change may arrive late, never early, so each early one bounds the difference from below. Where two servers disagree and no
+third one tells who is right, nothing is said. CSNs alone are no clock, for a clock that was ahead pulls them along: a server
+counts if its own log shows that its CSNs are not ahead of its own clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.model import Finding, first_few, step
+from workbench.systems.ds389.rules.clocks import FURTHEST
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+_AGREE = 60
+"""Seconds: what two clocks may differ by and agree."""
+_WARN = 300
+"""Seconds: Kerberos refuses a login from there on."""
+_NO_DIGIT = 255
+_DIGITS = np.full(256, _NO_DIGIT, np.uint8)
+for _at, _digit in enumerate(b"0123456789abcdef"):
+    _DIGITS[_digit] = _at
+
+
+class Lead(NamedTuple):
+    """How far, in seconds, a change of an origin lay ahead of the clock of a server as that logged it, at the most."""
+
+    seconds: float
+    position: str
+    at: datetime
+
+
+class Slow(NamedTuple):
+    """A server whose clock is behind: by how much at least, and the change of each other server that shows it."""
+
+    server: str
+    seconds: float
+    shown: dict[str, Lead]
+
+
+def clock_behind(situation: Situation) -> Iterator[Finding]:
+    """Servers that get changes of all other servers before these were made, while the others agree with each other."""
+    for one in slow_servers(situation):
+        much, names = _span(one.seconds), ", ".join(sorted(one.shown))
+        grade = "error" if one.seconds >= FURTHEST.total_seconds() else "warning" if one.seconds >= _WARN else "info"
+        last = max(lead.at for lead in one.shown.values())
+        yield Finding(
+            "CLOCK_BEHIND",
+            grade,
+            f"the clock of {one.server} was at least {much} behind at {last:%Y-%m-%d %H:%M:%S} UTC by that clock: its access log "
+            f"shows changes of {names} before these were made; the clocks of {names} agree, and are taken to be right",
+            server=one.server,
+            items=tuple(sorted(lead.position for lead in one.shown.values())),
+            evidence=first_few(
+                {
+                    "server": one.server,
+                    "made_by": other,
+                    "position": lead.position,
+                    "at": lead.at.isoformat(),
+                    "seconds_before": round(lead.seconds),
+                }
+                for other, lead in sorted(one.shown.items())
+            ),
+            root=f"the clock of {one.server} is {much} behind" if grade == "error" else "",
+            fix=(
+                step(
+                    f"set the clock of {one.server} right, and see that a time service keeps it so",
+                    "its CSNs are moved up to those of the others, by a day at the most: from there on it refuses sessions and "
+                    "writes; Kerberos refuses logins from 5 minutes on, and times in its entries and logs are wrong",
+                    "a clock that is set forward takes nothing back: no change is lost by it",
+                ),
+            ),
+        )
+
+
+def slow_servers(situation: Situation) -> list[Slow]:
+    """The servers that are behind at least two others which agree with each other, each with what shows it."""
+    makers: dict[str, set[str]] = {}
+    for one in situation.topology.replicas:
+        if one.origin:
+            makers.setdefault(one.origin, set()).add(one.server)
+    # An origin of several servers, or of two suffixes on two servers, tells of no one's clock.
+    maker = {origin: next(iter(names)) for origin, names in makers.items() if len(names) == 1}
+    leads = {
+        server: _leads(situation, server, maker) for server in sorted({x.server for x in situation.topology.replicas})
+    }
+    # A server whose own CSNs are ahead of its own clock shows no time by them.
+    own = {server: mine[server].seconds for server, mine in leads.items() if server in mine}
+    true = {server for server, seconds in own.items() if abs(seconds) <= _AGREE}
+    found = []
+    for server, mine in leads.items():
+        shown = {other: lead for other, lead in mine.items() if other != server and other in true}
+        shown = {other: lead for other, lead in shown.items() if lead.seconds > _AGREE}
+        prompt = any(abs(lead.seconds) <= _AGREE for other, lead in mine.items() if other != server)
+        if len(shown) < 2 or prompt:
+            continue
+        agreed = all(
+            (lead := leads[one].get(other)) is not None and lead.seconds <= _AGREE
+            for one in shown
+            for other in shown
+            if one != other
+        )
+        if agreed:
+            least = min(lead.seconds - max(own[other], 0) for other, lead in shown.items())
+            if least > _AGREE:
+                found.append(Slow(server, least, shown))
+    # As many against as many: nothing tells which side is right.
+    return [one for one in found if len(one.shown) > len(found)]
+
+
+def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str, Lead]:
+    """Server -> how far its changes lay ahead of the clock of this one when it logged that it had applied them."""
+    where = (pc.field("outcome") == "applied") & (pc.field("evidence") == "access_log") & pc.field("at").is_valid()
+    where &= pc.field("origin").isin(sorted(maker)) & pc.field("position").is_valid()
+    found: dict[str, Lead] = {}
+    shown = situation.topology.snapshot
+    for batch in situation.rows("applied", ["origin", "position", "at"], where, snapshot=shown, server=server):
+        if not len(batch):
+            continue
+        made, fine = _seconds(batch["position"])
+        at = batch["at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy() / 1_000_000
+        ahead = np.where(fine, made - at, -np.inf)
+        origins = batch["origin"].dictionary_encode()
+        which = origins.indices.to_numpy()
+        for number, origin in enumerate(origins.dictionary.to_pylist()):
+            mine = np.flatnonzero((which == number) & fine)
+            if not len(mine):
+                continue
+            best = int(mine[np.argmax(ahead[mine])])
+            other, seconds = maker[origin], float(ahead[best])
+            if other not in found or seconds > found[other].seconds:
+                found[other] = Lead(seconds, batch["position"][best].as_py(), datetime.fromtimestamp(at[best], UTC))
+    return found
+
+
+def _seconds(positions: Any) -> tuple[Any, Any]:
+    """The time of each CSN in seconds since 1970, and where it is one at all."""
+    heads = pc.utf8_slice_codeunits(positions, 0, 8)
+    packed = np.array(heads.to_pylist(), "S8")
+    digits = _DIGITS[packed.view(np.uint8).reshape(-1, 8)]
+    values = digits.astype(np.float64) @ (16.0 ** np.arange(7, -1, -1))
+    return values, (digits != _NO_DIGIT).all(axis=1)
+
+
+def _span(seconds: float) -> str:
+    passed = timedelta(seconds=int(seconds))
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if passed.total_seconds() >= 2 * size:
+            return f"{int(passed.total_seconds() // size)} {unit}"
+    return f"{int(seconds)} s"
