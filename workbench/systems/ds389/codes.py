@@ -21,6 +21,10 @@ CODES: Mapping[str, Code] = {
         "a replica ID was cleaned by force while a server lacked changes of it: they are never sent again",
         (_WARNING, _ERROR),
     ),
+    "INITIALISATION_ABORTED": Code(
+        "the last initialisation of a server broke off, or could not begin (warning), and nothing tells of a later one",
+        (_WARNING, _ERROR),
+    ),
     "NEVER_CONTACTED": Code(
         "the supplier opens no session: the RUV that it remembers of the consumer is newer than the consumer's own",
         (_WARNING,),

@@ -21,6 +21,7 @@ from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import clean, suffix_named
 from workbench.systems.ds389.formats.vectors import NUMBER, READ_ONLY, Row, link_row, vector_facts, vector_rows
+from workbench.systems.ds389.rules.initialisations import outcome_of
 
 _CONFIG = r",cn=mapping tree,cn=config"
 _REPLICA_DN = re.compile(rf"cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
@@ -93,6 +94,23 @@ def _judgement(entry: Entry) -> Row:
     }
 
 
+def _initialised(entry: Entry) -> Row:
+    """Times, sentence and outcome of the last total initialisation."""
+    sentence = entry.text("nsds5replicaLastInitStatus")
+    try:
+        status = json.loads(entry.text("nsds5replicaLastInitStatusJSON") or "{}")
+        if not sentence and isinstance(status, dict) and isinstance(status.get("message"), str):
+            sentence = status["message"]
+    except (ValueError, RecursionError):
+        pass  # damaged: the sentence beside it remains
+    return {
+        "init_started_at": generalized_time(entry.text("nsds5replicaLastInitStart")),
+        "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
+        "init_status": clean(sentence) if sentence else None,
+        "init_outcome": outcome_of(sentence),
+    }
+
+
 def _agreement(entry: Entry, name: str) -> Row:
     """The row of the table `links` that an agreement tells."""
     port = entry.text("nsDS5ReplicaPort") or ""
@@ -110,8 +128,7 @@ def _agreement(entry: Entry, name: str) -> Row:
         "busy": switch(entry.text("nsds5replicaUpdateInProgress")),
         "started_at": generalized_time(entry.text("nsds5replicaLastUpdateStart")),
         "ended_at": generalized_time(entry.text("nsds5replicaLastUpdateEnd")),
-        "init_started_at": generalized_time(entry.text("nsds5replicaLastInitStart")),
-        "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
+        **_initialised(entry),
         "sent": clean(sent) if sent else None,
         "excluded": clean(attributes.strip()) or None if exclude else None,
         "transport": _words(entry, "nsDS5ReplicaTransportInfo"),
