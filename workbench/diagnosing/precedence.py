@@ -52,6 +52,9 @@ PRECEDENCE = (
 EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
 """Roots, and findings of the same suffix that stay true and have no repair of their own: that of the root is meant."""
 
+MENDED_BY = {"CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING")}
+"""Roots, and findings that end with them where they speak of a change of the root."""
+
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
 
@@ -76,6 +79,8 @@ def in_precedence(findings: Iterable[Finding]) -> list[Finding]:
             )
         elif cause := next((root for _, root in roots if _explained(root, one)), None):
             one = replace(one, root="", fix=(_of_root(cause.code),))
+        elif cause := next((root for root in found if _refuses(root, one)), None):
+            one = replace(one, fix=(step(f"do what {cause.code} says", "it is about the change that is refused"),))
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
         said.append(one)
@@ -84,6 +89,16 @@ def in_precedence(findings: Iterable[Finding]) -> list[Finding]:
 
 def _explained(root: Finding, one: Finding) -> bool:
     return one.code in EXPLAINS.get(root.code, ()) and root.suffix in (None, one.suffix)
+
+
+def _refuses(root: Finding, one: Finding) -> bool:
+    """True if the one finding tells of a refusal of a change that the root names."""
+    about = one.code in MENDED_BY.get(root.code, ()) and root.suffix == one.suffix
+    return about and any(position in one.summary or position in _refused(one) for position in root.items)
+
+
+def _refused(one: Finding) -> tuple[str, ...]:
+    return () if one.code == "LINK_FAILING" else one.items  # of a link these are what waits behind it
 
 
 def _of_root(code: str) -> dict[str, str | None]:

@@ -291,11 +291,11 @@ class _Planned:
                 )
         return passed
 
-    def _failing(self, suffix: str | None) -> dict[tuple[str, str | None], list[str]]:
-        """(supplier, consumer) of links that fail, where no other link between the two runs -> the links, with the reason."""
+    def _failing(self, suffix: str | None) -> dict[tuple[str, str | None], list[tuple[str, str]]]:
+        """(supplier, consumer) of links that fail, where no other link between the two runs -> name and sentence of each."""
         links = [link for link in self.situation.topology.links if link.suffix == suffix]
         run = {(link.supplier, link.consumer) for link in links if link.runs}
-        failing: dict[tuple[str, str | None], list[str]] = {}
+        failing: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
         for link in links:
             if (
                 link.enabled is not False
@@ -304,18 +304,18 @@ class _Planned:
                 and (link.supplier, link.consumer) not in run
             ):
                 says = f"{link.name} ({link.failure.short})"
-                failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append(says)
+                failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append((link.name, says))
         return failing
 
     def _say_what_fails(
         self,
         suffix: str | None,
-        failing: Mapping[tuple[str, str | None], Sequence[str]],
+        failing: Mapping[tuple[str, str | None], Sequence[tuple[str, str]]],
         behind: Mapping[str, int],
     ) -> None:
         """Say which links no plan mends, and how many changes wait behind them on each server."""
         told = {one.link for one in self.findings if one.code == LINK_FAILING}
-        names = [says for mine in failing.values() for says in mine if says.rpartition(" (")[0] in told]
+        names = [says for mine in failing.values() for name, says in mine if name in told]
         links = [link for link in self.situation.topology.links if link.suffix == suffix and link.blocked]
         itself = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.failure.itself]
         names = [says for says in names if says not in itself]

@@ -52,6 +52,10 @@ CODES: Mapping[str, Code] = {
     "LOGIN_NOTES_REFUSED": Code(
         "the server refuses what its suppliers note of failed logins, as it does by default: no fault", (_INFO,)
     ),
+    "CONTRADICTING_MOVES": Code(
+        "two servers moved two entries below each other while neither knew the other's move: no server can take both",
+        (_ERROR,),
+    ),
     "CONFLICT_ENTRIES": Code(
         "entries carry a mark of a conflict, of a parent that was made up, or of a schema that they do not fit",
         (_INFO, _WARNING),
