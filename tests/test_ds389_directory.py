@@ -105,6 +105,8 @@ def test_agreements_give_links_and_the_remembered_vectors_of_their_consumers():
         "ended_at": at,
         "init_started_at": None,
         "init_ended_at": None,
+        "init_status": None,
+        "init_outcome": None,
         "sent": "1:1979/0 3:1975/0 0:1/0",
         "position": None,
         "excluded": "memberOf",

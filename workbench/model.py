@@ -263,6 +263,8 @@ class System:
     milestones    codes of messages that a line of time shows -> what happened, in a few words
     link_failures gives what finds links that are switched on and do not run: (case, topology) -> by supplier, suffix and name
                   `workbench.rules.link_failures.LinkFailure`; None: no evidence of it is known
+    kept_behind   gives what says, in a clause, whether the log of a supplier keeps what waits behind a link: (situation, link,
+                  consumer, first waiting change by origin); None: nothing tells how long logs keep changes
     naming        gives what its names look like (`Naming`); None: the name of a target is one name, whatever is in it
     """
 
@@ -310,6 +312,7 @@ class System:
     milestones: Mapping[str, str] = field(default_factory=dict)
     naming: Callable[[], Naming] | None = None
     link_failures: Callable[[], Callable[..., Mapping[Any, Any]]] | None = None
+    kept_behind: Callable[[], Callable[..., str]] | None = None
 
 
 REMOVED = "[secret removed]"

@@ -237,6 +237,11 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "ended_at": (TIME, "last session ended"),
         "init_started_at": (TIME, "last total initialisation of the consumer over this link began"),
         "init_ended_at": (TIME, "last total initialisation ended"),
+        "init_status": (TEXT, "the system's sentence on the last total initialisation"),
+        "init_outcome": (
+            TEXT,
+            "how it ended: succeeded, aborted (while data was sent), failed (before); null: it goes on, or nothing tells",
+        ),
         "sent": (TEXT, "changes sent and skipped since the start, as written"),
         "position": (TEXT, "last position sent or known to be there"),
         "excluded": (TEXT, "attributes that the link leaves out, separated by blanks"),

@@ -57,7 +57,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             "LINK_FAILING",
             "warning" if failure.reason in TRANSIENT or failure.reason == SCHEDULE_CLOSED else "error",
             f"the link {link.name} from {link.supplier} to {consumer} {says}: {failure.says}; "
-            f"{since}{_behind(situation, link, pair, waiting, oldest)}{tried}",
+            f"{since}{_behind(situation, link, pair, waiting, oldest)}{tried}{_kept(situation, link, pair)}",
             server=link.supplier,
             link=link.name,
             suffix=link.suffix,
@@ -69,6 +69,16 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             waiting=waiting,
             assumes=(*failure.assumes, *([CONSUMER_GUESSED] if waiting and not link.consumer else [])),
         )
+
+
+def _kept(situation: Situation, link: Link, pair: Row | None) -> str:
+    """Whether the log of the supplier keeps what waits until then, as the end of the sentence; empty: not known."""
+    says = situation.topology.system.kept_behind
+    if says is None or (link.failure and link.failure.itself):
+        return ""
+    waiting = {of: one["first"] for of, one in pair["to_send"].items()} if pair else None
+    clause = says()(situation, link, pair["consumer"] if pair else link.consumer, waiting)
+    return f"; {clause}" if clause else ""
 
 
 def _times(attempts: int) -> str:

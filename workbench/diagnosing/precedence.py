@@ -61,6 +61,9 @@ EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
 STOPS = {"CLOCK_AHEAD": CLOCK_REFUSED, "CLOCK_BEHIND": CLOCK_REFUSED}
 """Roots, and the reason for which links of their servers fail because of them."""
 
+MENDED_BY = {"CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING")}
+"""Roots, and findings that end with them where they speak of a change of the root."""
+
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
 
@@ -96,6 +99,8 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             one = replace(
                 one, follows_from=cause.code, fix=(step(f"do what {cause.code} says first", before), *one.fix[1:])
             )
+        elif cause := next((root for root in found if _refuses(root, one)), None):
+            one = replace(one, fix=(step(f"do what {cause.code} says", "it is about the change that is refused"),))
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
         said.append(one)
@@ -122,6 +127,16 @@ def _told_by_slow(one: Finding, slow: Collection[str | None]) -> bool:
 
 def _explained(root: Finding, one: Finding) -> bool:
     return one.code in EXPLAINS.get(root.code, ()) and root.suffix in (None, one.suffix)
+
+
+def _refuses(root: Finding, one: Finding) -> bool:
+    """True if the one finding tells of a refusal of a change that the root names."""
+    about = one.code in MENDED_BY.get(root.code, ()) and root.suffix == one.suffix
+    return about and any(position in one.summary or position in _refused(one) for position in root.items)
+
+
+def _refused(one: Finding) -> tuple[str, ...]:
+    return () if one.code == "LINK_FAILING" else one.items  # of a link these are what waits behind it
 
 
 def _of_root(code: str) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.collected.inputs import Input, stores_of
+from workbench.diagnosing.initialisations import broken_off, initialisations
 from workbench.engine.known import Source
 from workbench.engine.likeness import among, likeness, parts_with, twin_numbers
 from workbench.engine.positions import NONE, Positions, of_keys, place, union
@@ -536,23 +537,6 @@ def changes_of(system: System, positions: pa.ChunkedArray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(packed.indices, whole).cast(pa.string())
 
 
-def initialisations(evidence: Evidence, replica: Replica) -> list[tuple[str, datetime, datetime]]:
-    """(supplier, began, ended) of the total initialisations of this server that links tell of, in the order of time."""
-    to_here = {
-        (link.supplier, link.name)
-        for link in evidence.shown.links
-        if link.consumer == replica.server and link.suffix == replica.suffix
-    }
-    known = {one.snapshot for one in evidence.inputs}
-    found = {
-        (row["server"], row["init_started_at"], row["init_ended_at"])
-        for row in evidence.rows("links")
-        if (row["server"], row["name"]) in to_here and row["snapshot"] in known and row["suffix"] == replica.suffix
-        if row["init_started_at"] and row["init_ended_at"] and row["init_ended_at"] >= row["init_started_at"]
-    }
-    return sorted(found, key=lambda one: one[1])
-
-
 def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> list[Reset]:
     """What replaced the data or the log of a server, in the order of time: by its messages, by links to it, and by its log."""
     codes = pa.array(sorted(proving.reset_codes), pa.string())
@@ -567,7 +551,15 @@ def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Map
     several = any(evidence.of_several(one) for one in evidence.inputs if one.server == replica.server)
     logged = proving.resets(in_time, replica.suffix, stores_of(evidence.case.inputs, replica.server), several)
     found = [*logged]
-    for _, began, ended in initialisations(evidence, replica):
+    came = initialisations(evidence, replica)
+    for _, began, ended in broken_off(evidence, replica):
+        if any(abs(other - began) < _SLACK for _, other, _ in came):
+            continue  # it was done again at once
+        # What the server's own log takes for a whole one ended early: the old data is gone, and the new is not whole.
+        found = [one for one in found if one.kind != TOTAL or abs(one.began - began) >= _SLACK]
+        if not any(one.kind == REPLACED and abs(one.began - began) < _SLACK for one in found):
+            found.append(Reset(REPLACED, began, ended))
+    for _, began, ended in came:
         if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):
             found.append(Reset(TOTAL, began, ended))
     found.sort(key=lambda reset: reset.began)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.proofs import initialisations
+from workbench.diagnosing.initialisations import initialisations
 from workbench.engine.positions import of_keys
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.vectors import last

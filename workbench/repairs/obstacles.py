@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
-from workbench.fleet.topology import Topology
+from workbench.fleet.topology import Link, Topology
 from workbench.model import Finding
 from workbench.rules.mending import Lack, Model
 
@@ -19,27 +19,24 @@ class Obstacle(NamedTuple):
     says: str
 
 
-def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | None], list[str]]:
-    """(supplier, consumer) of links that fail, where no other link between the two runs -> the links, with the reason."""
+def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | None], list[Link]]:
+    """(supplier, consumer) of links that fail, where no other link between the two runs -> the links."""
     links = [link for link in shown.links if link.suffix == suffix]
     run = {(link.supplier, link.consumer) for link in links if link.runs}
-    failing: dict[tuple[str, str | None], list[str]] = {}
+    failing: dict[tuple[str, str | None], list[Link]] = {}
     for link in links:
         if link.enabled is not False and link.blocked and link.failure and (link.supplier, link.consumer) not in run:
-            says = f"{link.name} ({link.failure.short})"
-            failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append(says)
+            failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append(link)
     return failing
 
 
 def links_to_mend(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> list[Obstacle]:
     """The failing links that no plan mends."""
     told = {one.link for one in findings if one.code == LINK_FAILING}
-    names = [says for mine in failing_of(shown, suffix).values() for says in mine if says.rpartition(" (")[0] in told]
     links = [link for link in shown.links if link.suffix == suffix and link.blocked]
-    itself = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.failure.itself]
-    names = [says for says in names if says not in itself]
-    others = [f"{one.name} ({one.failure.short})" for one in links if one.failure and one.name in told]
-    others = sorted({*others} - {*names})
+    alone = [one for mine in failing_of(shown, suffix).values() for one in mine if one.name in told]
+    names = [_with_reason(one) for one in alone if one.failure and not one.failure.itself]
+    others = sorted({_with_reason(one) for one in links if one.name in told} - {*names})
     found = []
     if names:
         what, them = ("link", "it") if len(names) == 1 else ("links", "them")
@@ -50,6 +47,10 @@ def links_to_mend(shown: Topology, findings: Sequence[Finding], suffix: str | No
         says = f"mend the {what} {', '.join(others)}: LINK_FAILING has the commands. No change waits for {them} alone"
         found.append(Obstacle(len(others), says))
     return found
+
+
+def _with_reason(link: Link) -> str:
+    return f"{link.name} ({link.failure.short})" if link.failure else link.name
 
 
 def dropped_of(model: Model) -> frozenset[Lack]:

@@ -152,6 +152,8 @@ COLUMN_RULES: Mapping[str, str] = {
     "schedule": KEPT,
     "state": KEPT,
     "status": DROPPED,
+    "init_status": DROPPED,
+    "init_outcome": KEPT,
     "sent": KEPT,
     "excluded": KEPT,
     "transport": KEPT,

@@ -83,6 +83,12 @@ def _link_failures() -> Callable[..., Any]:
     return link_failures
 
 
+def _kept_behind() -> Callable[..., str]:
+    from workbench.systems.ds389.logged.trim_risk import kept_behind
+
+    return kept_behind
+
+
 SYSTEM = System(
     name="ds389",
     title="389 Directory Server",
@@ -134,4 +140,5 @@ SYSTEM = System(
     },
     naming=_naming,
     link_failures=_link_failures,
+    kept_behind=_kept_behind,
 )

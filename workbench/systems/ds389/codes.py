@@ -25,6 +25,10 @@ CODES: Mapping[str, Code] = {
         "a replica ID was cleaned by force while a server lacked changes of it: they are never sent again",
         (_WARNING, _ERROR),
     ),
+    "INITIALISATION_ABORTED": Code(
+        "the last initialisation of a server broke off, or could not begin (warning), and nothing tells of a later one",
+        (_WARNING, _ERROR),
+    ),
     "NEVER_CONTACTED": Code(
         "the supplier opens no session: the RUV that it remembers of the consumer is newer than the consumer's own",
         (_WARNING,),
@@ -51,6 +55,10 @@ CODES: Mapping[str, Code] = {
     ),
     "LOGIN_NOTES_REFUSED": Code(
         "the server refuses what its suppliers note of failed logins, as it does by default: no fault", (_INFO,)
+    ),
+    "CONTRADICTING_MOVES": Code(
+        "two servers moved two entries below each other while neither knew the other's move: no server can take both",
+        (_ERROR,),
     ),
     "CONFLICT_ENTRIES": Code(
         "entries carry a mark of a conflict, of a parent that was made up, or of a schema that they do not fit",

@@ -7,14 +7,31 @@ from workbench.systems.ds389.detectors.anchors import anchor_not_found, changelo
 from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflict_entries, login_notes_refused
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
+from workbench.systems.ds389.detectors.initialisations import initialisation_aborted
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
+from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 
 DETECTORS: Detectors = {
-    IDENTITY: (broken_vector, server_clocks, clock_behind, told_by_status, clean_hanging, cleaned_and_back),
+    IDENTITY: (
+        broken_vector,
+        server_clocks,
+        clock_behind,
+        initialisation_aborted,
+        told_by_status,
+        clean_hanging,
+        cleaned_and_back,
+    ),
     ANCHOR: (anchor_not_found, anchor_disagrees, changelog_recreated, trim_stopped),
-    APPLYING: (apply_skipped, apply_retry_loop, login_notes_refused, clean_forced_loss, conflict_entries),
+    APPLYING: (
+        contradicting_moves,
+        apply_skipped,
+        apply_retry_loop,
+        login_notes_refused,
+        clean_forced_loss,
+        conflict_entries,
+    ),
     LAG: (never_contacted, fractional_silence, busy),
 }

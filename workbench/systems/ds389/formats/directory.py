@@ -21,10 +21,15 @@ from workbench.systems.ds389.formats import ldif
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import clean, suffix_named
 from workbench.systems.ds389.formats.vectors import NUMBER, READ_ONLY, Row, link_row, vector_facts, vector_rows
+from workbench.systems.ds389.rules.initialisations import outcome_of
 
 _CONFIG = r",cn=mapping tree,cn=config"
 _REPLICA_DN = re.compile(rf"cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
 _AGREEMENT_DN = re.compile(rf"(?:cn|nsds5replicaname)=.+?,cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
+_CHANGELOG_DN = re.compile(
+    r"cn=changelog5,cn=config|cn=changelog,cn=([^,]+),cn=ldbm database,cn=plugins,cn=config", re.IGNORECASE
+)
+"""Up to 1.4 a server has one changelog, since 2.0 each backend its own."""
 _AGREEMENT_CLASSES = {"nsds5replicationagreement", "nsdswindowsreplicationagreement"}
 _ESCAPED = re.compile(r"\\([0-9a-fA-F]{2})|\\(.)")
 _CODE = re.compile(r"(?:Error )?\(?(-?[0-9]{1,9})\)? ")
@@ -93,6 +98,23 @@ def _judgement(entry: Entry) -> Row:
     }
 
 
+def _initialised(entry: Entry) -> Row:
+    """Times, sentence and outcome of the last total initialisation."""
+    sentence = entry.text("nsds5replicaLastInitStatus")
+    try:
+        status = json.loads(entry.text("nsds5replicaLastInitStatusJSON") or "{}")
+        if not sentence and isinstance(status, dict) and isinstance(status.get("message"), str):
+            sentence = status["message"]
+    except (ValueError, RecursionError):
+        pass  # damaged: the sentence beside it remains
+    return {
+        "init_started_at": generalized_time(entry.text("nsds5replicaLastInitStart")),
+        "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
+        "init_status": clean(sentence) if sentence else None,
+        "init_outcome": outcome_of(sentence),
+    }
+
+
 def _agreement(entry: Entry, name: str) -> Row:
     """The row of the table `links` that an agreement tells."""
     port = entry.text("nsDS5ReplicaPort") or ""
@@ -110,8 +132,7 @@ def _agreement(entry: Entry, name: str) -> Row:
         "busy": switch(entry.text("nsds5replicaUpdateInProgress")),
         "started_at": generalized_time(entry.text("nsds5replicaLastUpdateStart")),
         "ended_at": generalized_time(entry.text("nsds5replicaLastUpdateEnd")),
-        "init_started_at": generalized_time(entry.text("nsds5replicaLastInitStart")),
-        "init_ended_at": generalized_time(entry.text("nsds5replicaLastInitEnd")),
+        **_initialised(entry),
         "sent": clean(sent) if sent else None,
         "excluded": clean(attributes.strip()) or None if exclude else None,
         "transport": _words(entry, "nsDS5ReplicaTransportInfo"),
@@ -124,12 +145,22 @@ def _words(entry: Entry, attribute: str) -> str | None:
     return clean(entry.text(attribute) or "").strip() or None
 
 
+def _trimming(entry: Entry) -> tuple[str, dict[str, str | None]] | None:
+    """Backend ("": all of the server) and what its changelog is trimmed by, as written; None: it is another entry."""
+    if len(entry.dn) >= 4096 or not (found := _CHANGELOG_DN.fullmatch(entry.dn)):
+        return None
+    about = {"max_age": "nsslapd-changelogmaxage", "max_entries": "nsslapd-changelogmaxentries"}
+    texts = {key: entry.text(attribute) for key, attribute in about.items()}
+    return clean(found[1] or "").lower(), {key: text and clean(text) for key, text in texts.items()}
+
+
 def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
     """(tables, facts) of the replica and agreement entries among these.
 
     Among the facts, `unreadable_links` counts the nsds5agmtmaxcsn values of an unknown shape, and `cleaning` has the tasks
     that clean a replica ID, as written.
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
+    `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
     entries = list(entries)
@@ -190,6 +221,11 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
         if name and suffix
     }
     facts |= {"stores": stores} if stores else {}
+    if trimmed := dict(filter(None, map(_trimming, entries))):
+        mapped = {
+            clean(one.text("nsslapd-backend") or "").lower(): suffix_named(one.text("cn") or "") for one in entries
+        }
+        facts |= {"trimming": trimmed, "backends": {name: suffix for name, suffix in mapped.items() if name and suffix}}
     made = {"vectors": vectors, "links": links}
     return {name: tables.table(name, rows) for name, rows in made.items() if rows}, facts
 

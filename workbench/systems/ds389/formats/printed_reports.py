@@ -28,6 +28,7 @@ _KEYS = {
     "Last Update Status": "last-update-status",
     "Last Init Start": "last-init-start",
     "Last Init End": "last-init-end",
+    "Last Init Status": "last-init-status",
     "Replication Status": "replication-status",
 }
 _SUPPLIER = re.compile(r"^Supplier: (\S+:\S+)\s*$", re.MULTILINE)

@@ -20,6 +20,7 @@ from workbench.systems.ds389.csn import csn_or_none
 from workbench.systems.ds389.formats.directory import generalized_time, status_code, switch
 from workbench.systems.ds389.formats.values import clean
 from workbench.systems.ds389.formats.vectors import Row
+from workbench.systems.ds389.rules.initialisations import outcome_of
 from workbench.systems.ds389.secrets import SECRETS
 
 _BOM = "\ufeff"
@@ -97,6 +98,8 @@ def link_of(item: Any) -> Row:
         "ended_at": generalized_time(_first(item, "last-update-end")),
         "init_started_at": generalized_time(_first(item, "last-init-start")),
         "init_ended_at": generalized_time(_first(item, "last-init-end")),
+        "init_status": (initialised := _first(item, "last-init-status")),
+        "init_outcome": outcome_of(initialised),
         "sent": _first(item, "number-changes-sent"),
         "position": csn_or_none(said[2]) if said else None,
     }

@@ -37,6 +37,8 @@ class Reached:
     """Of the suffixes that are wanted."""
     links: list[Entry] = field(default_factory=list)
     """The agreements of all suffixes: a hub of one suffix crashes the whole server."""
+    settings: list[Entry] = field(default_factory=list)
+    """What its changelogs are trimmed by, and of which suffixes they are."""
     vectors: dict[str, dict[str, str]] = field(default_factory=dict)
     read_at: datetime = field(default_factory=partial(datetime.now, UTC))
     """The moment before its entries were read."""

@@ -19,7 +19,7 @@ from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.live import scrubbed
 from workbench.systems.ds389.live.connection import BELOW, Connection, connected
-from workbench.systems.ds389.live.database import Database, database_of
+from workbench.systems.ds389.live.database import Database, changelog_settings, database_of
 from workbench.systems.ds389.live.dumping import dbscan_program
 from workbench.systems.ds389.live.exports import Exporter, dump_changelog, speaking
 from workbench.systems.ds389.live.feeding import why_quiet
@@ -62,6 +62,7 @@ class DirectoryServers:
         with connected(server.place, self._access) as connection:
             server.known_as = known_as(server, connection)
             self._read(server, connection)
+            server.settings = list(changelog_settings(connection, server.vectors))
         return Survey(server.role, ROLES.index(server.role), server.vectors)
 
     def vectors(self, name: str) -> Vectors:
@@ -78,7 +79,8 @@ class DirectoryServers:
             gathered.without.append("records: its changelog is no physical log")
         self._tell_of_earlier(name, gathered)
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
-            (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, server.of_kind(kind))))
+            more = server.settings if kind == "replica" else []
+            (folder / f"{prefix}.{ending}").write_bytes(b"".join(map(_ldif, [*server.of_kind(kind), *more])))
             gathered.files[f"{prefix}.{ending}"] = None
             gathered.read_at[f"{prefix}.{ending}"] = server.read_at
         if server.instance is None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.collected.links import not_deleted
 from workbench.model import EVIDENCE_SHOWN, first_few
 from workbench.rules.assumptions import CLOCK_IN_UTC
+from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.rules.link_failures import (
     BACKING_OFF,
     BIND_REFUSED,
@@ -39,6 +40,7 @@ from workbench.rules.link_failures import (
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
+from workbench.systems.ds389.logged.initialisations import left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.refusals import (
@@ -114,6 +116,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
             found[key] = closed
         elif cause := cause_of(row.get("status"), row.get("transport")):
             failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
+    empty = left_unfilled(case, shown.links, statuses) if failing else {}
     stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_FATAL)}
     if not failing and not stopped:
         return found
@@ -138,7 +141,8 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         key = one.link.supplier, one.link.suffix, one.link.name
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
-            found[key] = _told(case, shown, one, places, logs)
+            unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
+            found[key] = _told(case, shown, one, places, logs, unfilled)
     return found
 
 
@@ -402,7 +406,14 @@ def _one_machine(one: str, other: str) -> bool:
     return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())
 
 
-def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: Iterable[Any]) -> LinkFailure:
+def _told(
+    case: Case,
+    shown: Topology,
+    one: _Failing,
+    places: _Addresses,
+    logs: Iterable[Any],
+    unfilled: Initialisation | None,
+) -> LinkFailure:
     """The failure with all that the logs add to the status."""
     link, cause, meant = one.link, one.cause, None
     consumer = next((x for x in shown.replicas if (x.server, x.suffix) == (link.consumer, link.suffix)), None)
@@ -466,6 +477,7 @@ def _told(case: Case, shown: Topology, one: _Failing, places: _Addresses, logs: 
         cause.short != NO_TLS, cause.code if cause.reason == REFUSED and cause.short in REFUSED_SESSIONS else None,
         cause.code if cause.reason == REFUSED and one.refusals else None, one.full, bool(one.stopped), itself,
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
+        unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

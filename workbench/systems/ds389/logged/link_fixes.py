@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.model import step
+from workbench.rules.initialisations import Initialisation
 from workbench.rules.link_failures import (
     BACKING_OFF,
     BIND_REFUSED,
@@ -41,6 +42,7 @@ class Agreement:
     down        the consumer did not answer when it was collected
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
+    unfilled    the consumer's last initialisation was aborted: the agreement that it has to be initialised over again
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
     refused     the result with which it refuses a change; None: it refuses none
@@ -67,6 +69,7 @@ class Agreement:
     plain: bool = False
     silent: bool = False
     reads_only: bool = False
+    unfilled: Initialisation | None = None
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -99,7 +102,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
     if link.stopped and link.answered != DUPLICATE_ID and reason in (REFUSED, UNREACHABLE, UNKNOWN):
         return (_restart(link),)
     fixes = made(link)
-    return (*fixes, _restart(link)) if link.stopped and _again(link) not in fixes else fixes
+    fixes = (*fixes, _restart(link)) if link.stopped and _again(link) not in fixes else fixes
+    return (*fixes, _fill_again(link, link.unfilled)) if link.unfilled and made not in _FILLING else fixes
 
 
 def _run(server: str, *words: str) -> str:
@@ -123,6 +127,20 @@ def _restart(link: Agreement) -> Fix:
         f"start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
         "it has stopped and tries no more by itself, not even when its consumer starts anew; this switches it off and on again",
     )
+
+
+def _fill_again(link: Agreement, broke_off: Initialisation) -> Fix:
+    at = f" at {broke_off.at:%Y-%m-%d %H:%M:%S} UTC" if broke_off.at else ""
+    return step(
+        f"then initialise {link.consumer} again, {initialise(broke_off.supplier, link.suffix, broke_off.link)}",
+        f"its last initialisation, by {broke_off.supplier}, was aborted{at}: no session delivers the data that did not arrive",
+        f"an initialisation replaces all data of {link.suffix} on {link.consumer}",
+    )
+
+
+def initialise(supplier: str, suffix: str, name: str) -> str:
+    """The command that initialises the consumer of an agreement."""
+    return _run(supplier, "repl-agmt", "init", "--suffix", suffix, name)
 
 
 def _of_consumer(link: Agreement) -> tuple[Fix, ...]:
@@ -239,7 +257,12 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
         return (
             step(
                 f"start {link.consumer}: `dsctl INSTANCE start` there",
-                "the supplier tries again by itself, at the latest every five minutes, and then delivers what waits",
+                "the supplier tries again by itself, at the latest every five minutes"
+                + (
+                    ", and then finds a consumer without whole data"
+                    if link.unfilled
+                    else ", and then delivers what waits"
+                ),
             ),
         )
     return (
@@ -327,6 +350,10 @@ def _initialise(link: Agreement) -> tuple[Fix, ...]:
             f"an initialisation replaces all data of {link.suffix} on {link.consumer}",
         ),
     )
+
+
+_FILLING = (_replica, _generation, _initialise)
+"""What already says that the consumer has to be initialised."""
 
 
 def _read_only(link: Agreement) -> tuple[Fix, ...]:

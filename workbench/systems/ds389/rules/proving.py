@@ -215,13 +215,18 @@ def touched(body: str) -> frozenset[str]:
     return frozenset(name.lower() for name in modified(body)) - _OF_THE_WRITER
 
 
+def rename_words(rename: str) -> dict[str, str]:
+    """What a record says of a renaming: newrdn, deleteoldrdn, and the new parent."""
+    return dict(line.split(": ", 1) for line in rename.replace("\n ", "").split("\n") if ": " in line)
+
+
 def renamed(target: str, rename: str) -> str:
     r"""The name that a renaming gives an entry.
 
     >>> renamed("uid=a,ou=b,dc=c", "newrdn: uid=d\ndeleteoldrdn: true")
     'uid=d,ou=b,dc=c'
     """
-    told = dict(line.split(": ", 1) for line in rename.replace("\n ", "").split("\n") if ": " in line)
+    told = rename_words(rename)
     new, (_, *above) = told.get("newrdn"), _COMMA.split(target, maxsplit=1)
     parent = told.get("newsuperiordn") or told.get("newsuperior") or "".join(above)
     return ",".join(filter(None, (new, parent))) if new else ""

@@ -1,0 +1,165 @@
+"""Initialisations that broke off: what the status of an agreement tells of a consumer that nobody collected."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import findings, of, plain_line, zulu
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+from test_thrown_away import folder
+
+from workbench.diagnosing.diagnosis import diagnose, situation_of
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.rules.initialisations import ABORTED, FAILED, SUCCEEDED, Initialisation, unfilled
+from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.systems.ds389.rules.initialisations import outcome_of
+
+BROKE_OFF = "Error (-11) connection error: Unknown connection error (-11) - Total update aborted"
+NOT_BEGUN = "Error (-1) - LDAP error: Can't contact LDAP server - no response received"
+WHOLE = "Error (0) Total update succeeded"
+NO_CONNECTION = "Error (-1) Problem connecting to replica - LDAP error: Can't contact LDAP server (connection error)"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "outcome"),
+    [
+        (WHOLE, SUCCEEDED),
+        (BROKE_OFF, ABORTED),
+        ("Error (0) Total update aborted", ABORTED),
+        ("10 Total update abortedLDAP error: Referral", ABORTED),
+        (NOT_BEGUN, FAILED),
+        (
+            'Error (255) Total update aborted: Replication agreement for "x" can not be updated while the agreement',
+            FAILED,
+        ),
+        ("Error (3) Replication error acquiring replica: permission denied", FAILED),
+        ("Error (0) Total update in progress", None),
+        ("Error (2) Replication error acquiring replica: x - Total schema update failed", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_how_an_initialisation_ended(sentence: str | None, outcome: str | None) -> None:
+    assert outcome_of(sentence) == outcome
+
+
+def told(
+    outcome: str | None, began: int | None, ended: int | None = None, session: int | None = None, by: str = "s1"
+) -> Any:
+    times = [None if at is None else datetime.fromtimestamp(at, UTC) for at in (began, ended, session)]
+    return Initialisation(by, f"{by}-to-s3", "s3", times[0], times[1], outcome, times[2])
+
+
+@pytest.mark.parametrize(
+    ("about", "others", "left"),
+    [
+        ("nothing came later", (), True),
+        ("another one filled it before", (told(SUCCEEDED, 1, 5, by="s2"),), True),
+        ("another one filled it since", (told(SUCCEEDED, 11, 12, by="s2"),), False),
+        ("another one fills it now", (told(None, 11, by="s2"),), False),
+        ("a session succeeded since", (told(SUCCEEDED, 1, 5, 20, by="s2"),), False),
+        ("a session succeeded before", (told(SUCCEEDED, 1, 5, 6, by="s2"),), True),
+        ("another one could not begin since", (told(FAILED, 12, by="s2"),), True),
+    ],
+)
+def test_who_is_left_without_whole_data(about: str, others: tuple[Any, ...], left: bool) -> None:
+    bad = told(ABORTED, 9, 10)
+    assert unfilled([bad, *others]) == ({"s3": bad} if left else {}), about
+
+
+def mesh(*, status: str = BROKE_OFF, other: str = "", log: str = "") -> dict[str, Any]:
+    """s1 and s2 are equal; s3 was down, and s1 initialised it from second 20 to 22 with this result; `other`: what s2 keeps."""
+    ruv = elements(claims(r1=(1, 30), r2=(1, 2)))
+    made = changelog([*(csn(second, 1) for second in range(1, 31)), csn(1, 2), csn(2, 2)])
+    began = f"nsds5replicaLastInitStart: {zulu(20)}\nnsds5replicaLastInitEnd: {zulu(22)}\nnsds5replicaLastInitStatus: {status}\n"
+    session = f"nsds5replicaLastUpdateStatus: {NO_CONNECTION}\nnsds5replicaLastUpdateEnd: {zulu(9)}\n"
+    files: dict[str, Any] = {}
+    for rid, more in (1, began + session), (2, other):
+        peer = 3 - rid
+        files |= {
+            f"s{rid}.replica.ldif": replica(rid, ruv),
+            f"s{rid}.changelog.ldif": made,
+            f"s{rid}.agreements.ldif": agreement(f"s{rid}-to-s{peer}", 38900 + peer)
+            + agreement(f"s{rid}-to-s3", 38903).rstrip("\n")
+            + f"\n{more}\n",
+        }
+    title = "\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:38903 (/etc/dirsrv/slapd-s3)\n\n"
+    return files | {"s3.DOWN": "", "s3.errors.log": title + plain_line(0, "INFO - slapd_daemon - slapd started.") + log}
+
+
+def test_a_consumer_that_is_down_and_was_not_filled_to_the_end(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, mesh()))
+    assert headline(found).startswith(
+        "The initialisation of s3 by s1 was aborted at 2024-03-24 10:27:34 UTC: s3 has to be ini"
+    )
+    (one,) = of("INITIALISATION_ABORTED", found["findings"])
+    assert (one["server"], one["link"], one["severity"]) == ("s3", "s1-to-s3", "error")
+    assert "to start it does not fill it" in one["summary"] and BROKE_OFF in one["summary"]
+    assert "repl-agmt init --suffix dc=example,dc=com s1-to-s3" in one["fix"][0]["repair"]
+    (link,) = of("LINK_FAILING", found["findings"])
+    assert "delivers what waits" not in str(link["fix"])
+    assert "then initialise s3 again" in link["fix"][-1]["repair"]
+
+
+IMPORTED = plain_line(
+    90, "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+)
+
+
+@pytest.mark.parametrize(
+    ("about", "more"),
+    [
+        ("it succeeded", {"status": WHOLE}),
+        ("it goes on", {"status": "Error (0) Total update in progress"}),
+        (
+            "s2 filled it since",
+            {"other": f"nsds5replicaLastInitStart: {zulu(25)}\nnsds5replicaLastInitStatus: {WHOLE}\n"},
+        ),
+        (
+            "it took a session since",
+            {
+                "other": f"nsds5replicaLastUpdateEnd: {zulu(29)}\n"
+                "nsds5replicaLastUpdateStatus: Error (0) Replica acquired successfully: Incremental update succeeded\n"
+            },
+        ),
+        ("it was filled from a file since", {"log": IMPORTED}),
+    ],
+)
+def test_a_consumer_that_may_be_whole(about: str, more: dict[str, Any], tmp_path: Path) -> None:
+    found = findings(tmp_path, mesh(**more))
+    assert not of("INITIALISATION_ABORTED", found), about
+    assert "initialise" not in str([fix["repair"] for one in of("LINK_FAILING", found) for fix in one["fix"]]), about
+
+
+def test_one_that_could_not_begin_says_nothing_of_the_data(tmp_path: Path) -> None:
+    files = mesh(status=NOT_BEGUN)
+    files["s1.agreements.ldif"] = files["s1.agreements.ldif"].replace(
+        f"LastInitEnd: {zulu(22)}", "LastInitEnd: 19700101000000Z"
+    )
+    (one,) = of("INITIALISATION_ABORTED", found := findings(tmp_path, files))
+    assert (one["severity"], one.get("root")) == ("warning", "")
+    assert "could not begin at 2024-03-24 10:27:32 UTC" in one["summary"] and "replaced" not in one["summary"]
+    (link,) = of("LINK_FAILING", found)
+    assert "delivers what waits" in str(link["fix"])
+
+
+def test_a_collected_consumer_that_exchanges_changes_is_whole(tmp_path: Path) -> None:
+    files: dict[str, Any] = pair_of_servers(9, 9)
+    told_of = f"nsds5replicaLastInitStart: {zulu(1)}\nnsds5replicaLastInitEnd: {zulu(2)}\n"
+    told_of += f"nsds5replicaLastInitStatus: {BROKE_OFF}\n"
+    files["s1.agreements.ldif"] = files["s1.agreements.ldif"].rstrip("\n") + f"\n{told_of}\n"
+    assert not of("INITIALISATION_ABORTED", findings(tmp_path, files))
+
+
+@pytest.mark.parametrize(("status", "kind"), [("", TOTAL), (WHOLE, TOTAL), (BROKE_OFF, REPLACED), (NOT_BEGUN, None)])
+def test_only_one_that_succeeded_brought_whole_data(status: str, kind: str | None, tmp_path: Path) -> None:
+    files = folder(20)
+    end = zulu(21) if status != NOT_BEGUN else "19700101000000Z"
+    more = f"nsds5replicaLastInitEnd: {end}\n" + (f"nsds5replicaLastInitStatus: {status}\n" if status else "")
+    files["s2.agreements.ldif"] = files["s2.agreements.ldif"].replace(f"nsds5replicaLastInitEnd: {zulu(21)}\n", more)
+    situation = situation_of(case_of(tmp_path, files))[0]
+    resets = [one.kind for one in situation.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
+    assert resets == ([kind] if kind else [])

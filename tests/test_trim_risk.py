@@ -1,0 +1,125 @@
+"""Whether what waits behind a link that fails is still in its supplier's changelog when the link is mended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import findings, of, with_status
+from mesh_samples import SUFFIX, agreement, claims, elements, pair_of_servers
+from test_link_failures import REFUSED_LOGIN
+from test_link_failures import told as session_told
+
+from workbench.systems.ds389.rules.trim_settings import TrimSettings, spelt_out, trim_settings
+
+MAPPING = f"dn: cn=dc\\3Dexample\\2Cdc\\3Dcom,cn=mapping tree,cn=config\ncn: {SUFFIX}\nnsslapd-backend: userRoot\n\n"
+PLACE = "cn=ldbm database,cn=plugins,cn=config"
+
+
+def changelog_of(backend: str = "userroot", *lines: str) -> str:
+    return "\n".join([f"dn: cn=changelog,cn={backend},{PLACE}", "cn: changelog", *lines]) + "\n\n"
+
+
+WEEK = changelog_of("userroot", "nsslapd-changelogmaxage: 7d")
+
+
+@pytest.mark.parametrize(
+    ("written", "settings"),
+    [
+        ({"max_age": "7d"}, TrimSettings(timedelta(days=7), None)),
+        ({"max_age": "10W", "max_entries": "500"}, TrimSettings(timedelta(weeks=10), 500)),
+        ({"max_age": "90"}, TrimSettings(timedelta(seconds=90), None)),
+        ({"max_age": "0", "max_entries": "-1"}, TrimSettings(None, None)),
+        ({"max_age": None}, TrimSettings(None, None)),
+        ({"max_age": "soon"}, None),
+        ({"max_entries": "many"}, None),
+    ],
+)
+def test_what_the_settings_say(written: dict[str, str | None], settings: TrimSettings | None) -> None:
+    assert trim_settings(written) == settings
+
+
+def test_spans_in_words() -> None:
+    assert [spelt_out(timedelta(seconds=n)) for n in (604_800, 129_600, 3600, 61)] == [
+        "7 days",
+        "36 hours",
+        "1 hour",
+        "61 seconds",
+    ]
+
+
+def mesh(
+    settings: str = MAPPING + WEEK, *, session: bool = True, remembered: Any = (), ruv: str = ""
+) -> dict[str, Any]:
+    """s2 waits for five changes of s1, whose login it refuses. `ruv`: another replica entry of s2."""
+    entry = agreement("to-s2", 38902, remembered=elements(remembered) if remembered else ())
+    files: dict[str, Any] = dict(pair_of_servers())
+    files["s1.agreements.ldif"] = with_status(entry, session_told(REFUSED_LOGIN, ended=4 if session else None))
+    files["s1.replica.ldif"] += settings
+    if ruv:
+        files["s2.replica.ldif"] = ruv
+        del files["s2.changelog.ldif"]
+    return files
+
+
+LIMIT = "the changelog of s1 has a limit of 7 days (nsslapd-changelogmaxage)"
+SAFE = "s1 keeps what waits beyond its limit of 7 days (nsslapd-changelogmaxage), as long as this agreement exists"
+OPEN = f"{LIMIT}: what waits may be trimmed from 2024-03-31 10:27:17 UTC on, unless the agreement remembers what its consumer had"
+
+
+@pytest.mark.parametrize(
+    ("about", "files", "says"),
+    [
+        ("a session ran: the consumer is remembered", mesh(), SAFE),
+        ("it is remembered from before its start", mesh(session=False, remembered=claims(r1=(0, 4), r2=(1, 2))), SAFE),
+        ("nothing tells that it is remembered", mesh(session=False), OPEN),
+        ("the entry alone, of a server with one suffix", mesh(WEEK), SAFE),
+        ("of up to 1.4", mesh("dn: cn=changelog5,cn=config\ncn: changelog5\nnsslapd-changelogmaxage: 7d\n\n"), SAFE),
+        ("no limit", mesh(MAPPING + changelog_of()), "the changelog of s1 is not trimmed, so what waits stays there"),
+        (
+            "a number",
+            mesh(MAPPING + changelog_of("userroot", "nsslapd-changelogmaxentries: 5000"), session=False),
+            "s1 has a limit of 5,000 changes (nsslapd-changelogmaxentries): what waits may be trimmed as soon as "
+            "there are more, unless the agreement remembers what its consumer had",
+        ),
+    ],
+)
+def test_whether_the_changelog_keeps_what_waits(about: str, files: dict[str, Any], says: str, tmp_path: Path) -> None:
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert one["summary"].endswith(says), about
+
+
+@pytest.mark.parametrize(
+    ("about", "settings"),
+    [
+        ("not collected", ""),
+        ("of another suffix", MAPPING + changelog_of("other", "nsslapd-changelogmaxage: 7d")),
+        ("written in another way", MAPPING + changelog_of("userroot", "nsslapd-changelogmaxage: long")),
+    ],
+)
+def test_what_is_not_known_is_not_guessed(about: str, settings: str, tmp_path: Path) -> None:
+    (one,) = of("LINK_FAILING", findings(tmp_path, mesh(settings)))
+    assert "trimmed" not in one["summary"] and "nsslapd" not in one["summary"], about
+
+
+def test_an_origin_of_which_the_consumer_has_nothing_is_not_spared(tmp_path: Path) -> None:
+    files = mesh()
+    files["s2.replica.ldif"] = files["s2.replica.ldif"].replace("{replica 1 ", "{replica 7 ")
+    files["s2.changelog.ldif"] = "\n\n".join(
+        block for block in files["s2.changelog.ldif"].split("\n\n") if "00010000" not in block.partition("\nns")[0]
+    )
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert (
+        f"{LIMIT}: what waits of origin 1 may be trimmed from 2024-03-31 10:27:12 UTC on, for trimming does"
+        in one["summary"]
+    )
+
+
+def test_of_a_consumer_that_was_not_collected(tmp_path: Path) -> None:
+    files = {name: text for name, text in mesh().items() if name.startswith("s1.")} | {"s2.DOWN": ""}
+    (one,) = of("LINK_FAILING", findings(tmp_path, files))
+    assert one["summary"].endswith(
+        f"{LIMIT}, and keeps what its consumer lacks for longer, as long as this agreement exists"
+    )
