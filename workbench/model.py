@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -389,6 +389,19 @@ def counted(count: int, one: str = "change", several: str = "") -> str:
     ('1 change', '2,000 files', '2 entries')
     """
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def time_passed(passed: timedelta) -> str:
+    """A span of time in its largest unit of which there are two.
+
+    >>> time_passed(timedelta(seconds=119)), time_passed(timedelta(minutes=119)), time_passed(timedelta(days=3))
+    ('119 s', '119 min', '3 days')
+    """
+    seconds = int(passed.total_seconds())
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
 
 
 def step(repair: str, why: str, caution: str | None = None) -> dict[str, str | None]:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import above, closed_ways, has_some
-from workbench.model import Finding, step
+from workbench.model import Finding, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
 from workbench.rules.vectors import last
@@ -132,7 +132,7 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
     if not waiting:
         return "nothing waits behind it yet"
     many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
-    age = f", the oldest for {_span(oldest)}" if oldest else ""
+    age = f", the oldest for {time_passed(oldest)}" if oldest else ""
     growing = ", and more have come since the snapshot before" if _grows(situation, link, pair) else ""
     others = _on_other_ways(situation, pair)
     way = f"; {others} can deliver {'it' if waiting == 1 else 'them'} over links that run" if others else ""
@@ -165,14 +165,6 @@ def _on_other_ways(situation: Situation, pair: Row) -> str:
     ways = [rows.get(origin, []) for origin in pair["to_send"]]
     ways = [[name for name in way if name != pair["supplier"]] for way in ways]
     return " and ".join(sorted({name for way in ways for name in way})) if ways and all(ways) else ""
-
-
-def _span(passed: timedelta) -> str:
-    seconds = int(passed.total_seconds())
-    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
 
 
 # --- in a headline, and in other findings

@@ -14,7 +14,7 @@ from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step, time_passed
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import ENTRIES_LACK, MOMENTS_APART, REPLACED, TOTAL
@@ -309,7 +309,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)
         age = (
-            f", the oldest of {_span(now - moment)} before the servers were read"
+            f", the oldest of {time_passed(now - moment)} before the servers were read"
             if now and moment and now > moment
             else ""
         )
@@ -384,14 +384,6 @@ _NEXT_LOOK = step(
     "see that the server still fetches from one of them, and applies what it fetched",
     "they arrive as soon as it does: no transaction before them has to be waited for",
 )
-
-
-def _span(passed: timedelta) -> str:
-    seconds = int(passed.total_seconds())
-    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
 
 
 def reinit_required(situation: Situation) -> Iterator[Finding]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.model import Finding, first_few, step
+from workbench.model import Finding, first_few, step, time_passed
+from workbench.systems.ds389.formats.access_operations import Column, nibbles
 from workbench.systems.ds389.rules.clocks import FURTHEST
 
 if TYPE_CHECKING:
@@ -29,10 +30,8 @@ _AGREE = 60
 """Seconds: what two clocks may differ by and agree."""
 _WARN = 300
 """Seconds: Kerberos refuses a login from there on."""
-_NO_DIGIT = 255
-_DIGITS = np.full(256, _NO_DIGIT, np.uint8)
-for _at, _digit in enumerate(b"0123456789abcdef"):
-    _DIGITS[_digit] = _at
+_NO_DIGIT, _CSN_DIGITS = 255, 20
+_PLACES = 16.0 ** np.arange(7, -1, -1)
 
 
 class Lead(NamedTuple):
@@ -54,7 +53,7 @@ class Slow(NamedTuple):
 def clock_behind(situation: Situation) -> Iterator[Finding]:
     """Servers that get changes of all other servers before these were made, while the others agree with each other."""
     for one in slow_servers(situation):
-        much, names = _span(one.seconds), ", ".join(sorted(one.shown))
+        much, names = time_passed(timedelta(seconds=one.seconds)), ", ".join(sorted(one.shown))
         grade = "error" if one.seconds >= FURTHEST.total_seconds() else "warning" if one.seconds >= _WARN else "info"
         last = max(lead.at for lead in one.shown.values())
         yield Finding(
@@ -146,18 +145,9 @@ def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str
     return found
 
 
-def _seconds(positions: Any) -> tuple[Any, Any]:
+def _seconds(positions: pa.Array) -> tuple[Column, Column]:
     """The time of each CSN in seconds since 1970, and where it is one at all."""
-    heads = pc.utf8_slice_codeunits(positions, 0, 8)
-    packed = np.array(heads.to_pylist(), "S8")
-    digits = _DIGITS[packed.view(np.uint8).reshape(-1, 8)]
-    values = digits.astype(np.float64) @ (16.0 ** np.arange(7, -1, -1))
-    return values, (digits != _NO_DIGIT).all(axis=1)
-
-
-def _span(seconds: float) -> str:
-    passed = timedelta(seconds=int(seconds))
-    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
-        if passed.total_seconds() >= 2 * size:
-            return f"{int(passed.total_seconds() // size)} {unit}"
-    return f"{int(seconds)} s"
+    fine = pc.equal(pc.binary_length(positions), _CSN_DIGITS)
+    texts = pc.if_else(fine, positions, "." * _CSN_DIGITS).cast(pa.binary(_CSN_DIGITS))
+    digits = nibbles(np.array(texts.to_numpy(zero_copy_only=False), f"S{_CSN_DIGITS}"))
+    return digits[:, :8] @ _PLACES, (digits != _NO_DIGIT).all(axis=1)

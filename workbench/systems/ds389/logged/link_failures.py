@@ -40,6 +40,7 @@ from workbench.rules.link_failures import (
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
+from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.initialisations import left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
@@ -106,7 +107,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
     statuses = _statuses(case, shown.snapshot)
     found: dict[LinkKey, LinkFailure] = {}
     failing: dict[str, list[_Failing]] = {}
-    places = _Addresses(case, shown)
+    places = Addresses(case, shown)
     for link in shown.links:
         key = link.supplier, link.suffix, link.name
         row = statuses.get(key, {})
@@ -331,86 +332,11 @@ def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
         yield one
 
 
-class _Addresses:
-    """Where the collected servers listen, by their own vectors and by the links that lead to them."""
-
-    def __init__(self, case: Case, shown: Topology) -> None:
-        self.shown = shown
-        self.of: dict[str, Counter[str]] = {}
-        self.silent: dict[str, str] = {}
-        """Address -> a server that did not answer, and whose log names the address as its own."""
-        for link in shown.links:
-            if link.consumer and link.address:
-                self.of.setdefault(link.consumer, Counter())[link.address] += 1
-        used = Counter((one.suffix, one.origin) for one in shown.replicas)
-        # Of an origin that two replicas use the address is that of either, also in the vectors of both.
-        own = {(x.server, x.suffix, x.origin) for x in shown.replicas if x.origin and used[x.suffix, x.origin] == 1}
-        for row in case.arrow("vectors").select(["snapshot", "server", "suffix", "origin", "url", "kind"]).to_pylist():
-            server = row["server"]
-            told = row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]
-            if told and (server, row["suffix"], row["origin"]) in own:
-                self.of.setdefault(server, Counter())[row["url"].partition("://")[2].strip("/").lower()] += 1
-        for one in case.inputs:
-            if one.server in shown.down:
-                self.silent |= dict.fromkeys(one.facts.get("addresses", {}), one.server)
-
-    def meant(self, link: Link) -> tuple[str, str] | None:
-        """(server, address) of the consumer that a link probably means to reach at another address; None: nothing tells.
-
-        Where the consumer is not known, it is a server of the suffix on the same host that no link of the supplier leads to: the
-        one whose name the name of the link ends in, else the only one, if no link of any server leads to it. Where a server did
-        not answer and no link is known to lead to it, the address may be its own.
-        """
-        mine = {one.consumer for one in self.shown.links if one.supplier == link.supplier and one.suffix == link.suffix}
-        host = (link.address or "").rpartition(":")[0]
-        there = {one.server for one in self.shown.replicas if one.suffix == link.suffix} - {link.supplier}
-        led = {one.consumer for one in self.shown.links if one.suffix == link.suffix}
-        if link.consumer is None and self.shown.down - led:
-            return None
-        known = []
-        for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
-            found = [one.rpartition(":") for one, _ in self.of.get(server, Counter()).most_common()]
-            at = [f"{host}:{port}" for its, _, port in found if _one_machine(its, host)]
-            if others := [one for one in at if one != link.address]:
-                known.append((server, others[0]))
-        named = [one for one in known if re.search(rf"(?:^|[^0-9A-Za-z]){re.escape(one[0])}$", link.name)]
-        if len(named) == 1 or link.consumer:
-            return next(iter(named or known), None)
-        return known[0] if len(known) == 1 and known[0][0] not in led else None
-
-    def is_at(self, server: str, address: str | None) -> bool:
-        """True if the server listens at this address, as vectors or other links tell."""
-        host, _, port = (address or "").lower().rpartition(":")
-        known = (one.lower().rpartition(":") for one in self.of.get(server, ()))
-        return any(port == its_port and _one_machine(its, host) for its, _, its_port in known)
-
-    def listening(self, link: Link) -> str | None:
-        """The only collected server of the suffix that is known to listen at the address of a link."""
-        there = {one.server for one in self.shown.replicas if one.suffix == link.suffix} - {link.supplier}
-        found = [server for server in sorted(there) if self.is_at(server, link.address)]
-        return found[0] if len(found) == 1 else None
-
-    def silent_at(self, address: str | None) -> str | None:
-        """The server that did not answer, and whose log names this address, or the other name of its machine, as its own."""
-        host, _, port = (address or "").lower().rpartition(":")
-        for known, server in sorted(self.silent.items()):
-            its, _, its_port = known.lower().rpartition(":")
-            if port == its_port and _one_machine(its, host):
-                return server
-        return None
-
-
-def _one_machine(one: str, other: str) -> bool:
-    """True if two names may be of one machine: the same, or the short and the full name of it."""
-    short = {one.partition(".")[0], other.partition(".")[0]}
-    return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())
-
-
 def _told(
     case: Case,
     shown: Topology,
     one: _Failing,
-    places: _Addresses,
+    places: Addresses,
     logs: Iterable[Any],
     unfilled: Initialisation | None,
 ) -> LinkFailure:
