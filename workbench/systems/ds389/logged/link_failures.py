@@ -38,6 +38,7 @@ from workbench.rules.link_failures import (
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
+from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.refusals import LOGIN_NOTES, LOGIN_NOTES_SAY, NOT_SAID, READ_ONLY, reason_for_53
@@ -128,7 +129,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
             found[key] = _told(case, shown, one, places, logs)
-    return found
+    return with_certificates(case, shown, statuses, found)
 
 
 def _statuses(case: Case, snapshot: str) -> dict[LinkKey, dict[str, Any]]:

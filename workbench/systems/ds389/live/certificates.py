@@ -1,0 +1,98 @@
+"""The public certificates of an instance of this machine, by NSS's own `certutil`, which reads the database beside the server.
+
+Only listings are asked for, with the database opened for reading: no key, no password and no pin file is touched, and nothing
+is asked of a person. A token that wants a password shows nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from workbench.boundary import printable
+from workbench.model import Problem
+from workbench.systems.ds389.formats.certificates import ABOUT, LARGEST
+from workbench.systems.ds389.live.instances import Instance
+
+DATABASES = ("cert9.db", "cert8.db")
+_SECONDS = 30
+"""For all calls of `certutil` together: with the authorities that an operating system brings they are 150."""
+_MOST = 400
+"""Certificates of a server; a file of more says so."""
+_LISTED = re.compile(r"(\S.*?)\s+([pPcCTugw]*,[pPcCTugw]*,[pPcCTugw]*)\s*")
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----\r?\n[A-Za-z0-9+/=\r\n]+-----END CERTIFICATE-----")
+
+
+def certificates_of(instance: Instance) -> str | None:
+    """The certificates of an instance as text, see `formats.certificates`; None if it has no database of them.
+
+    Raises Problem if there is no certutil, or if it cannot read the database.
+    """
+    folder = next((one for one in _folders(instance) if any(os.path.exists(one / name) for name in DATABASES)), None)
+    if folder is None:
+        return None
+    until = time.monotonic() + _SECONDS
+    listed = _listed(_asked(instance, folder, until, "-L", "-h", "all"))
+    blocks = [
+        "\n".join([
+            f"{ABOUT}{instance.name}: certutil -L -d {printable(str(folder))} -h all",
+            f"# certificates of consumers checked: {'on' if instance.checks_certificates else 'off'}",
+            *([f"# left out: {len(listed) - _MOST} of {len(listed)}"] if len(listed) > _MOST else []),
+        ])
+    ]  # fmt: skip
+    mine = set(instance.certificates)
+    # Its own first: of a database of thousands these are never left out.
+    for nickname, trust in sorted(listed.items(), key=lambda one: one[0] not in mine)[:_MOST]:
+        for pem in _PEM.findall(_asked(instance, folder, until, "-L", "-h", "all", "-a", "-n", nickname)):
+            if len(pem) < LARGEST // 2:
+                blocks.append(_block(nickname, trust, nickname in mine, pem))
+    return "\n\n".join(blocks) + "\n\n"
+
+
+def _folders(instance: Instance) -> Iterator[Path]:
+    if instance.certificates_folder:
+        yield instance.certificates_folder
+    yield instance.configuration.parent
+
+
+def _listed(text: str) -> dict[str, str]:
+    """Nickname -> trust flags, of the listing that `certutil -L` prints."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        if (match := _LISTED.fullmatch(line)) and len(match[1]) < 1024:
+            found.setdefault(match[1], match[2])
+    return found
+
+
+def _block(nickname: str, trust: str, used: bool, pem: str) -> str:
+    notes = {"nickname": printable(nickname), "trust": trust, "in use": "yes" if used else "no"}
+    return "\n".join([*(f"# {key}: {value}" for key, value in notes.items()), pem.replace("\r", "")])
+
+
+def _asked(instance: Instance, folder: Path, until: float, *words: str) -> str:
+    """What certutil prints. Raises Problem if it is not there, fails, or takes longer than all calls may."""
+    program = shutil.which(instance.tool("certutil"))
+    if not program:
+        raise Problem("there is no certutil", "", "install it (libnss3-tools, nss-tools)")
+    try:
+        done = subprocess.run(
+            [program, *words[:1], "-d", str(folder), *words[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=max(until - time.monotonic(), 0.1),
+            env={**instance.environment(), "LC_ALL": "C"},
+            cwd="/",
+            start_new_session=True,  # without a terminal it can ask nobody for a password
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = f"did not end within {_SECONDS} s" if isinstance(error, subprocess.TimeoutExpired) else error.strerror
+        raise Problem(f"certutil {why}", str(folder), "run it there by hand") from None
+    if done.returncode:
+        do = "start as root, or as the user of the server"
+        raise Problem(f"certutil ended with {done.returncode}", str(folder), do)
+    return done.stdout.decode("utf-8", "replace")
