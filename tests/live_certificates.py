@@ -3,57 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding
+from certificate_samples import Signed, pem
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from live_mesh import Mesh
 
 RSA = "cn=RSA,cn=encryption,cn=config"
-Signed = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
-"""A certificate and its key."""
-
-
-def named(name: str) -> x509.Name:
-    """A subject with this common name."""
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-
-
-def certificate(
-    name: str,
-    by: Signed | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    hosts: Iterable[str] = (),
-    authority: bool = False,
-) -> Signed:
-    """A certificate with its key, signed by another one or by itself; valid from yesterday to next year unless told."""
-    now = datetime.now(UTC)
-    key = ec.generate_private_key(ec.SECP256R1())
-    issuer, signs = (by[0].subject, by[1]) if by else (named(name), key)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(named(name))
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(since or now - timedelta(days=1))
-        .not_valid_after(until or now + timedelta(days=365))
-        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-    )
-    if hosts:
-        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts]), critical=False)
-    return made.sign(signs, hashes.SHA256()), key
-
-
-def pem(one: Signed) -> str:
-    """The certificate without its key."""
-    return one[0].public_bytes(Encoding.PEM).decode()
 
 
 def trust(mesh: Mesh, server: str, nickname: str, authority: Signed, flags: str = "CT,,") -> None:

@@ -2,6 +2,7 @@
 
     # certificates of slapd-s1
     # certificates of consumers checked: on
+    # encrypts at: ldap1.example.com:636
 
     # nickname: Server-Cert
     # trust: u,u,u
@@ -10,9 +11,10 @@
     ...
     -----END CERTIFICATE-----
 
-The first block is about the server; each other one is a certificate: its name and its trust flags in the database of the
-server, and whether its configuration names it as the one that the server shows. Whoever cannot run `collect` on a server
-writes such a file from what `certutil -L -d FOLDER -h all` and `certutil -L -d FOLDER -h all -n NICKNAME -a` print.
+The first block is about the server, and where it takes encrypted connections, by which links are known to lead to it. Each
+other one is a certificate: its name and its trust flags in the database of the server, and whether its configuration names it
+as the one that the server shows. Whoever cannot run `collect` on a server writes such a file from what
+`certutil -L -d FOLDER -h all` and `certutil -L -d FOLDER -a -n NICKNAME` print.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ LARGEST = 64 << 10
 """Bytes of a certificate as text. Those with hundreds of host names have 20,000."""
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _NOTE = re.compile(r"# ([a-z ]+): ?(.*)")
+_ADDRESS = re.compile(r"[a-z0-9_.:\[\]-]{1,255}:[0-9]{1,5}")
 _LINES = re.compile(r"[A-Za-z0-9+/=\r\n \t]*")
 
 
@@ -58,6 +61,8 @@ def _read(piece: Piece) -> Parsed:
             rows.append({**row, "offset": offset})
         if checked := notes.get("certificates of consumers checked"):
             parsed.facts["checks_certificates"] = {"on" if checked == "on" else "off": 1}
+        if _ADDRESS.fullmatch(address := notes.get("encrypts at", "").lower()):
+            parsed.facts["addresses"] = {clean(address): 1}
         if notes.get("left out"):
             parsed.facts["left_out"] = 1
     parsed.facts["certificates"] = len(rows)

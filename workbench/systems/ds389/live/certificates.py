@@ -42,16 +42,22 @@ def certificates_of(instance: Instance) -> str | None:
         "\n".join([
             f"{ABOUT}{instance.name}: certutil -L -d {printable(str(folder))} -h all",
             f"# certificates of consumers checked: {'on' if instance.checks_certificates else 'off'}",
+            *([f"# encrypts at: {printable(address)}"] if (address := _address(instance)) else []),
             *([f"# left out: {len(listed) - _MOST} of {len(listed)}"] if len(listed) > _MOST else []),
         ])
     ]  # fmt: skip
     mine = set(instance.certificates)
     # Its own first: of a database of thousands these are never left out.
     for nickname, trust in sorted(listed.items(), key=lambda one: one[0] not in mine)[:_MOST]:
-        for pem in _PEM.findall(_asked(instance, folder, until, "-L", "-h", "all", "-a", "-n", nickname)):
+        for pem in _PEM.findall(_asked(instance, folder, until, "-L", "-a", "-n", nickname)):
             if len(pem) < LARGEST // 2:
                 blocks.append(_block(nickname, trust, nickname in mine, pem))
     return "\n\n".join(blocks) + "\n\n"
+
+
+def _address(instance: Instance) -> str:
+    """Where it takes encrypted connections: no vector names that port."""
+    return f"{instance.host}:{instance.secure_port}" if instance.host and instance.secure_port else ""
 
 
 def _folders(instance: Instance) -> Iterator[Path]:

@@ -41,6 +41,8 @@ class Instance:
     certificates: tuple[str, ...] = ()
     """Nicknames of the certificates that it shows."""
     certificates_folder: Path | None = None
+    host: str | None = None
+    """What it calls its machine."""
 
     @property
     def prefix(self) -> Path:
@@ -131,6 +133,7 @@ def read_instance(name: str, file: Path) -> Instance:
         checks_certificates=(config.text("nsslapd-ssl-check-hostname") or "").lower() != "off",
         certificates=tuple(_certificates(entries)),
         certificates_folder=_path(config, "nsslapd-certdir"),
+        host=config.text("nsslapd-localhost"),
     )
 
 
