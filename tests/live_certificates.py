@@ -43,13 +43,11 @@ def switch_on(mesh: Mesh, server: str, nickname: str = "Server-Cert") -> None:
     mesh.modify_config(server, "nsslapd-security", "on")
 
 
-def encrypt(mesh: Mesh, supplier: str, consumer: str, host: str = "localhost", transport: str = "LDAPS") -> None:
-    """Have an agreement use encryption."""
+def encrypt(mesh: Mesh, supplier: str, consumer: str) -> None:
+    """Have an agreement use encryption from the next start of its supplier on."""
     about = mesh._agreement(supplier, consumer)
-    port = mesh.secure_ports[consumer] if transport == "LDAPS" else mesh.ports[consumer]
-    mesh.modify(supplier, about, "nsDS5ReplicaTransportInfo", transport)
-    mesh.modify(supplier, about, "nsDS5ReplicaPort", str(port))
-    mesh.modify(supplier, about, "nsDS5ReplicaHost", host)
+    mesh.modify(supplier, about, "nsDS5ReplicaTransportInfo", "LDAPS")
+    mesh.modify(supplier, about, "nsDS5ReplicaPort", str(mesh.secure_ports[consumer]))
 
 
 def _run(*words: str | Path, text: str = "") -> None:

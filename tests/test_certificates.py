@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -13,11 +14,17 @@ from certificate_samples import Signed, block, certificate, kept_file, pem
 from detector_samples import findings, of
 from mesh_samples import case_of
 from test_link_failures import NO_CONNECTION, REFUSED_LOGIN, Files, mesh, not_connected
+from test_report import shown_in
 
 from workbench.collected.files import inspect_file
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.incident import Incident
 from workbench.model import Parsed, Piece, Source
+from workbench.report.making import pseudonyms_of, redacted_report
+from workbench.report.markdown import markdown
+from workbench.report.packing import case_export
+from workbench.report.page import page
 from workbench.systems.ds389.formats.certificates import CERTIFICATES
 from workbench.systems.ds389.live import certificates as live
 from workbench.systems.ds389.live.instances import Instance
@@ -394,3 +401,27 @@ def test_openssl_agrees_that_the_samples_are_what_they_should_be(tmp_path: Path)
     (tmp_path / "own").write_text(pem(certificate("s2", CA, **WITHIN)))
     command = ["openssl", "verify", "-attime", str(int(NOW.timestamp())), "-CAfile", tmp_path / "ca", tmp_path / "own"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_no_name_in_a_certificate_leaves_a_case(tmp_path: Path) -> None:
+    acme = certificate("Qzxacme Root", authority=True, since=EARLIER, until=LATER)
+    own = certificate(
+        "Qzxhost", acme, since=EARLIER, until=NOW - DAY, hosts=["ldap7.qzxacme.example", "*.qzxweb.example"]
+    )
+    other = certificate("Qzxother", authority=True, since=EARLIER, until=LATER)
+    files = {
+        **encrypted(),
+        "s1.certificates.pem": kept_file([("Qzxtrust", "CT,,", other)]),
+        "s2.certificates.pem": kept_file([("Qzxcert", "u,u,u", own)], "Qzxcert"),
+    }
+    incident = Incident(case_of(tmp_path, files))
+    names = pseudonyms_of(incident)
+    made = redacted_report(incident, names)
+    with case_export(incident, made, names, tmp_path / "out.zip"):
+        pass
+    for kind, text in (("html", page(made)), ("md", markdown(made)), ("json", json.dumps(made))):
+        (tmp_path / f"out.{kind}").write_text(text)
+    shown = shown_in({kind: tmp_path / f"out.{kind}" for kind in ("html", "json", "md", "zip")})
+    assert "expired at 2024-03-23 10:27 UTC" in shown["json"]
+    for where, text in shown.items():
+        assert "qzx" not in text.casefold(), (where, text[text.casefold().index("qzx") - 200 :][:400])

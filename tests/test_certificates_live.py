@@ -60,8 +60,8 @@ def test_an_expired_certificate_of_a_consumer_is_named_and_a_renewed_one_heals_i
         trust(pair, server, "The authority", authority)
     install(pair, "s2", old, tmp_path)
     switch_on(pair, "s2")
-    restarted(pair, "s2", "s1")
     encrypt(pair, "s1", "s2")
+    restarted(pair, "s2", "s1")
     tried_again(pair, "Can't contact LDAP server")
 
     found = look(pair, "expired")
