@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from certificate_samples import Signed, block, certificate, kept_file, pem
-from detector_samples import findings, of
+from detector_samples import findings, of, stamp
 from mesh_samples import case_of
-from test_link_failures import NO_CONNECTION, REFUSED_LOGIN, Files, mesh, not_connected
+from test_link_failures import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, mesh, not_connected
 from test_report import shown_in
 
 from workbench.collected.files import inspect_file
@@ -425,3 +425,47 @@ def test_no_name_in_a_certificate_leaves_a_case(tmp_path: Path) -> None:
     assert "expired at 2024-03-23 10:27 UTC" in shown["json"]
     for where, text in shown.items():
         assert "qzx" not in text.casefold(), (where, text[text.casefold().index("qzx") - 200 :][:400])
+
+
+# --- ahead of time
+
+
+def running(more: str = LDAPS) -> Files:
+    return mesh(FINE, more=more, host=HOST)
+
+
+def expiring(tmp_path: Path, own: Signed, trusted: Signed, files: Files | None = None) -> list[dict[str, Any]]:
+    """The findings on certificates that will expire; the files of the servers end ten seconds after their beginning."""
+    return of("CERTIFICATE_EXPIRES", findings(tmp_path, {
+        **(files or running()),
+        "s2.errors.log": stamp(10) + " - INFO - slapd_daemon - x\n",
+        "s1.certificates.pem": kept_file([("ca", "CT,,", trusted)]),
+        "s2.certificates.pem": kept_file([("Server-Cert", "u,u,u", own)], "Server-Cert"),
+    }))  # fmt: skip
+
+
+def test_a_certificate_that_expires_within_a_week_is_told(tmp_path: Path) -> None:
+    (found,) = expiring(tmp_path, certificate("s2", CA, **{**WITHIN, "until": NOW + 4 * DAY}), CA)
+    assert (found["severity"], found["server"], found["link"]) == ("warning", "s2", "to-s2")
+    assert found["summary"].startswith(
+        "the certificate of s2 (Server-Cert) expires at 2024-03-28 10:27 UTC, 3 days after it"
+    )
+    assert found["summary"].endswith("then to-s2 will not connect any more")
+    assert "renew the certificate of s2" in found["fix"][0]["repair"]
+
+
+def test_what_expires_later_or_is_not_needed_is_not_told(tmp_path: Path) -> None:
+    soon = certificate("s2", CA, **{**WITHIN, "until": NOW + 3 * DAY})
+    assert expiring(tmp_path / "1", certificate("s2", CA, **WITHIN), CA) == []
+    assert expiring(tmp_path / "2", soon, CA, running(more="")) == []
+    gone = certificate("s2", CA, **{**WITHIN, "until": NOW - DAY})
+    assert expiring(tmp_path / "3", gone, CA, encrypted()) == [], "LINK_FAILING says it"
+
+
+def test_an_authority_that_expires_and_a_link_that_outlives_its_certificate_are_told(tmp_path: Path) -> None:
+    short = certificate("Short CA", authority=True, since=EARLIER, until=NOW + DAY)
+    (found,) = expiring(tmp_path / "1", certificate("s2", short, **WITHIN), short)
+    assert found["summary"].startswith("the authority CN=Short CA above the certificate of s2 (Server-Cert) expires at")
+    gone = certificate("s2", CA, **{**WITHIN, "until": NOW - DAY})
+    (found,) = expiring(tmp_path / "2", gone, CA)
+    assert found["summary"].endswith("expired at 2024-03-23 10:27 UTC; the next connection of to-s2 will be refused")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.model import ANCHOR, APPLYING, IDENTITY, LAG, Detectors
 from workbench.systems.ds389.detectors.anchors import anchor_not_found, changelog_recreated, trim_stopped
 from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflict_entries, login_notes_refused
+from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
@@ -15,5 +16,5 @@ DETECTORS: Detectors = {
     IDENTITY: (broken_vector, server_clocks, told_by_status, clean_hanging, cleaned_and_back),
     ANCHOR: (anchor_not_found, anchor_disagrees, changelog_recreated, trim_stopped),
     APPLYING: (apply_skipped, apply_retry_loop, login_notes_refused, clean_forced_loss, conflict_entries),
-    LAG: (never_contacted, fractional_silence, busy),
+    LAG: (never_contacted, fractional_silence, busy, certificate_expires),
 }

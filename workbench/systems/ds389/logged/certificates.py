@@ -10,7 +10,7 @@ import base64
 import hashlib
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -113,6 +113,10 @@ class Found:
         by = "itself" if one.issuer == one.subject else one.issuer
         return f"{self.owner} is signed by {by}, which {self.by} does not trust ({trusts if self.trusted else 'it trusts none'})"
 
+    def expires(self, over: bool) -> str:
+        """The same of one that will expire, or has expired and is still needed."""
+        return f"{self.whose} {'expired' if over else 'expires'} at {_time(self.fault.certificate.not_after)}"
+
     def short(self) -> str:
         """The same in a few words, for a headline."""
         whose = "the certificate" if self.fault.certificate == self.shown else "the authority of the certificate"
@@ -158,13 +162,13 @@ class Found:
             return step(
                 f"get the renewed certificate of the authority {self.fault.certificate.subject}, have each server trust it, "
                 f"`dsctl INSTANCE tls import-ca CA.pem {shlex.quote(self.fault.certificate.nickname)}`, and restart them",
-                f"{self.whose} has expired, and with it all that it signed",
+                "with it all that it signed counts as expired",
                 "with a new key the authority has to sign the certificates of the servers anew",
             )
         return step(
             f"renew the certificate of {server}, on {server}: `dsctl INSTANCE tls generate-server-cert-csr`, have it signed, "
             f"`{_import(self.shown)}`, then restart {server}",
-            f"it expired at {_time(self.shown.not_after)}, and {self.by} accepts none that has expired",
+            f"{self.by} accepts none that has expired",
             "the request makes a new key: give the host names of the old certificate again",
         )
 
@@ -185,7 +189,8 @@ def with_certificates(
     for key, link in doubtful:
         failure, row = failures[key], statuses[key]
         if at := _attempted(case, shown, link, row):
-            told[key] = _told(failure, link, list(_found(kept, link, row, at, failure.reason)))
+            found = found_against(kept, link, row, lambda server, at=at: at, failure.reason)  # type: ignore[misc]
+            told[key] = _told(failure, link, list(found))
     return told
 
 
@@ -228,16 +233,22 @@ def kept_by(case: Case, snapshot: str) -> dict[str, Kept]:
     return found
 
 
-def _found(kept: Mapping[str, Kept], link: Link, row: Row, at: datetime, reason: str) -> Iterator[Found]:
-    """What is wrong with the certificate that the consumer shows, and with that which the supplier logs in with."""
+def found_against(
+    kept: Mapping[str, Kept], link: Link, row: Row, at: Callable[[str], datetime | None], reason: str = TLS
+) -> Iterator[Found]:
+    """What is wrong with the certificate that the consumer shows, and with that which the supplier logs in with.
+
+    at  server -> the time at which its certificates are judged; None: they are not
+    """
     supplier, consumer = kept.get(link.supplier), kept.get(link.consumer or "")
     if consumer and reason == TLS and not (supplier and supplier.checks is False):
         host = (link.address or "").rpartition(":")[0]
         # OpenLDAP takes `localhost` for the name of its own machine, which no file tells.
         asked = host if supplier and supplier.checks and host not in ("", "localhost") else None
-        yield from _of_one(consumer, supplier, link.supplier, at, asked, clients=False)
-    if supplier and (row.get("method") or "").lower() == _CLIENT:
-        yield from _of_one(supplier, consumer, link.consumer or "the consumer", at, None, clients=True)
+        if moment := at(consumer.server):
+            yield from _of_one(consumer, supplier, link.supplier, moment, asked, clients=False)
+    if supplier and (row.get("method") or "").lower() == _CLIENT and (moment := at(supplier.server)):
+        yield from _of_one(supplier, consumer, link.consumer or "the consumer", moment, None, clients=True)
 
 
 def _of_one(
