@@ -68,8 +68,11 @@ def block(nickname: str, trust: str, one: Signed, used: str = "no") -> str:
     return f"# nickname: {nickname}\n# trust: {trust}\n# in use: {used}\n{pem(one)}\n"
 
 
-def kept_file(given: Iterable[tuple[str, str, Signed]], own: str = "", checks: str = "on", at: str = "") -> str:
+def kept_file(
+    given: Iterable[tuple[str, str, Signed]], own: str = "", checks: str = "on", at: str = "", encryption: str = ""
+) -> str:
     """The file with the certificates of a server: nickname, trust flags, certificate; `own` is the one it shows."""
     blocks = [block(name, trust, one, "yes" if name == own else "no") for name, trust, one in given]
     about = f"# certificates of a server\n# certificates of consumers checked: {checks}\n"
+    about += f"# encryption: {encryption}\n" if encryption else ""
     return about + (f"# encrypts at: {at}\n" if at else "") + "\n" + "".join(blocks)

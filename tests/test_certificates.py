@@ -363,6 +363,17 @@ def test_of_an_incomplete_file_nobody_says_whom_a_server_trusts(tmp_path: Path) 
         assert "trust" not in found["summary"]
 
 
+def test_a_supplier_that_encrypts_nothing_itself_trusts_nobody(tmp_path: Path) -> None:
+    good = certificate("s2", CA, **WITHIN)
+    found = told(tmp_path / "off", [good], [CA], encryption="off")
+    assert (
+        "; s1 has encryption switched off itself (nsslapd-security), and 2.3.1 was seen to trust no" in found["summary"]
+    )
+    assert "on s1: `dsconf INSTANCE security enable`, then restart s1" in found["fix"][0]["repair"]
+    assert "switched off" not in told(tmp_path / "on", [good], [CA], encryption="on")["summary"]
+    assert "switched off" not in told(tmp_path / "unchecked", [good], [CA], encryption="off", checks="off")["summary"]
+
+
 def test_a_plain_link_and_a_wrong_password_have_nothing_to_do_with_certificates(tmp_path: Path) -> None:
     old = certificate("s2", CA, **{**WITHIN, "until": NOW - DAY})
     for number, files in enumerate([mesh(NO_CONNECTION, host=HOST), encrypted(sentence=REFUSED_LOGIN)]):

@@ -58,8 +58,10 @@ def test_an_expired_certificate_of_a_consumer_is_named_and_a_renewed_one_heals_i
     old = certificate("s2", authority, now - timedelta(days=9), now - timedelta(days=5), hosts=[HOST])
     for server in ("s1", "s2"):
         trust(pair, server, "The authority", authority)
+    install(pair, "s1", certificate("s1", authority, hosts=[HOST]), tmp_path)
     install(pair, "s2", old, tmp_path)
-    switch_on(pair, "s2")
+    for server in ("s1", "s2"):
+        switch_on(pair, server)
     encrypt(pair, "s1", "s2")
     restarted(pair, "s2", "s1")
     tried_again(pair, "Can't contact LDAP server")
@@ -71,7 +73,7 @@ def test_an_expired_certificate_of_a_consumer_is_named_and_a_renewed_one_heals_i
     assert f"(TLS fails, the certificate of s2 expired at {at})" in headline(found)
     assert [row["nickname"] for row in one["evidence"] if "not_after" in row] == ["Server-Cert"]
     kept = "".join(path.read_text() for path in (tmp_path / "expired").glob("*.certificates.pem"))
-    assert kept.count("BEGIN CERTIFICATE") == 3 and "PRIVATE" not in kept
+    assert kept.count("BEGIN CERTIFICATE") == 4 and "PRIVATE" not in kept
 
     stranger = certificate("The authority", authority=True)
     install(pair, "s2", certificate("s2", stranger, hosts=["elsewhere.example.com"]), tmp_path)

@@ -2,6 +2,7 @@
 
     # certificates of slapd-s1
     # certificates of consumers checked: on
+    # encryption: on
     # encrypts at: ldap1.example.com:636
 
     # nickname: Server-Cert
@@ -61,6 +62,8 @@ def _read(piece: Piece) -> Parsed:
             rows.append({**row, "offset": offset})
         if checked := notes.get("certificates of consumers checked"):
             parsed.facts["checks_certificates"] = {"on" if checked == "on" else "off": 1}
+        if notes.get("encryption") in ("on", "off"):
+            parsed.facts["encryption"] = {notes["encryption"]: 1}
         if _ADDRESS.fullmatch(address := notes.get("encrypts at", "").lower()):
             parsed.facts["addresses"] = {clean(address): 1}
         if notes.get("left out"):

@@ -42,6 +42,7 @@ def certificates_of(instance: Instance) -> str | None:
         "\n".join([
             f"{ABOUT}{instance.name}: certutil -L -d {printable(str(folder))} -h all",
             f"# certificates of consumers checked: {'on' if instance.checks_certificates else 'off'}",
+            f"# encryption: {'on' if instance.encrypts else 'off'}",
             *([f"# encrypts at: {printable(address)}"] if (address := _address(instance)) else []),
             *([f"# left out: {len(listed) - _MOST} of {len(listed)}"] if len(listed) > _MOST else []),
         ])

@@ -55,6 +55,7 @@ class Kept:
     checks        as a supplier it checks those of its consumers; with nsslapd-ssl-check-hostname off, 2.3.1 was seen to
                   accept any certificate, one that had expired, too. None: the file does not say
     whole         False: some of its certificates are not in the file, or could not be read
+    encrypts      it offers encryption itself (nsslapd-security); None: the file does not say
     """
 
     server: str
@@ -63,6 +64,7 @@ class Kept:
     named: frozenset[str]
     checks: bool | None
     whole: bool
+    encrypts: bool | None
 
     def authorities(self, clients: bool) -> list[Certificate] | None:
         """Whom it trusts to sign certificates of servers, or of clients; None: not known."""
@@ -191,7 +193,21 @@ def with_certificates(
         if at := _attempted(case, shown, link, row):
             found = found_against(kept, link, row, lambda server, at=at: at, failure.reason)  # type: ignore[misc]
             told[key] = _told(failure, link, list(found))
+        supplier = kept.get(link.supplier)
+        if supplier and supplier.encrypts is False and supplier.checks and failure.reason == TLS:
+            told[key] = _switched_off(told[key], link)
     return told
+
+
+def _switched_off(failure: LinkFailure, link: Link) -> LinkFailure:
+    """The failure of a supplier that offers no encryption itself: it hands no authority to the library that connects."""
+    says = f"{link.supplier} has encryption switched off itself (nsslapd-security), and 2.3.1 was seen to trust no authority then"
+    mend = step(
+        f"switch encryption on, on {link.supplier}: `dsconf INSTANCE security enable`, then restart {link.supplier}",
+        "a server hands the authorities of its database to the library that connects only if it encrypts itself",
+        "it needs a certificate of its own for that",
+    )
+    return replace(failure, says=f"{failure.says}; {says}", fix=(mend, *failure.fix))
 
 
 def _told(failure: LinkFailure, link: Link, found: Sequence[Found]) -> LinkFailure:
@@ -221,7 +237,10 @@ def kept_by(case: Case, snapshot: str) -> dict[str, Kept]:
             one for one in case.inputs if (one.kind, one.snapshot, one.server) == (CERTIFICATES.key, snapshot, server)
         ]
         rows = {_key(row["encoded"]): row for row in by_server.get(server, ())}
-        checks = {word for one in files for word in one.facts.get("checks_certificates", {})}
+        checks, encryption = (
+            {word for one in files for word in one.facts.get(fact, {})}
+            for fact in ("checks_certificates", "encryption")
+        )
         found[server] = Kept(
             server,
             rows,
@@ -229,6 +248,7 @@ def kept_by(case: Case, snapshot: str) -> dict[str, Kept]:
             frozenset(key for key, row in rows.items() if row["in_use"]),
             None if len(checks) != 1 else checks == {"on"},
             not any(one.rejected or one.facts.get("left_out") for one in files),
+            None if len(encryption) != 1 else encryption == {"on"},
         )
     return found
 
