@@ -56,6 +56,10 @@ CODES: Mapping[str, Code] = {
         "sessions of a fractional agreement send nothing, for all that waits consists of attributes that it leaves out",
         (_INFO,),
     ),
+    "LOGINS_FAIL": Code(
+        "somebody logs in again and again under the name of suppliers and is refused, and no collected link explains that",
+        (_WARNING,),
+    ),
     "CERTIFICATE_EXPIRES": Code(
         "a certificate that a link needs expires within a week, or has expired while the link still runs", (_WARNING,)
     ),

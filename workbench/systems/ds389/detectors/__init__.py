@@ -8,6 +8,7 @@ from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflic
 from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
+from workbench.systems.ds389.detectors.logins import logins_fail
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
@@ -16,5 +17,5 @@ DETECTORS: Detectors = {
     IDENTITY: (broken_vector, server_clocks, told_by_status, clean_hanging, cleaned_and_back),
     ANCHOR: (anchor_not_found, anchor_disagrees, changelog_recreated, trim_stopped),
     APPLYING: (apply_skipped, apply_retry_loop, login_notes_refused, clean_forced_loss, conflict_entries),
-    LAG: (never_contacted, fractional_silence, busy, certificate_expires),
+    LAG: (never_contacted, fractional_silence, busy, certificate_expires, logins_fail),
 }

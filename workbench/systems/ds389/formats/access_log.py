@@ -21,6 +21,7 @@ import numpy as np
 
 from workbench.model import LINES, Format, Parsed, Piece
 from workbench.systems.ds389.csn import csn_or_none, origin_of
+from workbench.systems.ds389.formats.access_logins import login_facts
 from workbench.systems.ds389.formats.access_operations import (
     ACKNOWLEDGED,
     CONNECT,
@@ -93,7 +94,7 @@ class AccessLogReader:
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
         tables = {"applied": applied} if applied.num_rows else {}
-        return Parsed(len(lines), lines.rejects, tables, {**facts, **time_facts(times)})
+        return Parsed(len(lines), lines.rejects, tables, {**facts, **login_facts(piece.data), **time_facts(times)})
 
     def _silent(self, changed: list[int], times: Column) -> list[str]:
         """From each change of the server's settings to where the log went on: what was done in between may be in no line.

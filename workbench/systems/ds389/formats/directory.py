@@ -128,7 +128,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     """(tables, facts) of the replica and agreement entries among these.
 
     Among the facts, `unreadable_links` counts the nsds5agmtmaxcsn values of an unknown shape, and `cleaning` has the tasks
-    that clean a replica ID, as written.
+    that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
     entries = list(entries)
@@ -139,6 +139,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     holders: dict[str, Any] = {}
     replicas = {}
     cleaning: dict[str, list[str]] = {}
+    logins: dict[str, list[str]] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = suffix_of(entry)
@@ -150,6 +151,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
             about = {key: entry.text(attribute) for key, attribute in attributes.items()}
             replicas[suffix or ""] = {key: text and clean(text) for key, text in about.items()}
+            if names := [clean(text) for text in entry.texts("nsDS5ReplicaBindDN")]:
+                logins[suffix or ""] = names
             if tasks := [clean(text) for text in entry.texts("nsds5ReplicaCleanRUV")]:
                 cleaning[suffix or ""] = tasks
         else:
@@ -175,6 +178,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     facts |= {"cleaning": cleaning} if cleaning else {}
+    facts |= {"logins_allowed": logins} if logins else {}
     stores = {
         clean(name).lower(): suffix
         for entry in entries
