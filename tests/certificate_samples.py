@@ -8,11 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-Signed = tuple[x509.Certificate, Key]
+Signed = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 """A certificate and its key."""
 
 
@@ -34,14 +33,10 @@ def certificate(
     until: datetime | None = None,
     hosts: Iterable[str] = (),
     authority: bool = False,
-    of_rsa: bool = False,
 ) -> Signed:
-    """A certificate with its key, signed by another one or by itself; valid from yesterday to next year unless told.
-
-    `of_rsa`: 2.3.1 hands its own key to OpenLDAP's library, to log in with it, only if that is of RSA.
-    """
+    """A certificate with its key, signed by another one or by itself; valid from yesterday to next year unless told."""
     now = datetime.now(UTC)
-    key: Key = rsa.generate_private_key(65537, 2048) if of_rsa else ec.generate_private_key(ec.SECP256R1())
+    key = ec.generate_private_key(ec.SECP256R1())
     issuer, signs = (by[0].subject, by[1]) if by else (_named(name), key)
     made = (
         x509.CertificateBuilder()

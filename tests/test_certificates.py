@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -250,13 +252,34 @@ def test_what_certutil_lists_is_kept_the_own_one_first(tmp_path: Path, monkeypat
     ]
 
 
-@pytest.mark.parametrize(("script", "says"), [("exit 3", "certutil ended with 3"), ("sleep 60", "did not end within")])
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("exit 3", "certutil ended with 3"),
+        ("sleep 60; sleep 60", "did not end within"),
+        ("yes", "printed more than 4 MiB"),
+    ],
+)
 def test_a_certutil_that_fails_or_hangs_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
 ) -> None:
     monkeypatch.setattr(live, "_SECONDS", 0.5)
     with pytest.raises(live.Problem, match=says):
         live.certificates_of(with_certutil(tmp_path, monkeypatch, script))
+
+
+def test_certutil_gets_nothing_of_our_environment_and_is_not_run_as_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKBENCH_PASSWORD", "canary")
+    one, folder = with_certutil(tmp_path, monkeypatch, "env"), tmp_path / "etc/dirsrv/slapd-s1"
+    said = live._asked(one, folder, time.monotonic() + 9, "-L")
+    assert "canary" not in said and "LC_ALL=C" in said
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert live._owner(folder) == {}
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    about = folder.stat()
+    assert live._owner(folder) == {"user": about.st_uid, "group": about.st_gid, "extra_groups": []}
 
 
 def test_without_certutil_or_without_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

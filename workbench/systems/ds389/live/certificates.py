@@ -1,7 +1,8 @@
 """The public certificates of an instance of this machine, by NSS's own `certutil`, which reads the database beside the server.
 
-Only listings are asked for, with the database opened for reading: no key, no password and no pin file is touched, and nothing
-is asked of a person. A token that wants a password shows nothing.
+Only listings are asked for. NSS opens the database for reading, no password and no pin file is read, and nothing is asked of a
+person: a token that wants a password shows nothing. NSS also loads the modules that the folder of the database names, so root
+has it run as the owner of the database, who can do nothing to the machine with it that the server could not.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
 from workbench.boundary import printable
 from workbench.model import Problem
@@ -22,6 +27,8 @@ from workbench.systems.ds389.live.instances import Instance
 DATABASES = ("cert9.db", "cert8.db")
 _SECONDS = 30
 """For all calls of `certutil` together: with the authorities that an operating system brings they are 150."""
+_LONGEST = 4 << 20
+"""Bytes that one call may print."""
 _MOST = 400
 """Certificates of a server; a file of more says so."""
 _LISTED = re.compile(r"(\S.*?)\s+([pPcCTugw]*,[pPcCTugw]*,[pPcCTugw]*)\s*")
@@ -67,6 +74,14 @@ def _folders(instance: Instance) -> Iterator[Path]:
     yield instance.configuration.parent
 
 
+def _owner(folder: Path) -> dict[str, Any]:
+    """As whom root runs it."""
+    if os.geteuid():
+        return {}
+    about = next(os.stat(folder / name) for name in DATABASES if os.path.exists(folder / name))
+    return {"user": about.st_uid, "group": os.stat(folder).st_gid, "extra_groups": []}
+
+
 def _listed(text: str) -> dict[str, str]:
     """Nickname -> trust flags, of the listing that `certutil -L` prints."""
     found: dict[str, str] = {}
@@ -86,20 +101,37 @@ def _asked(instance: Instance, folder: Path, until: float, *words: str) -> str:
     program = shutil.which(instance.tool("certutil"))
     if not program:
         raise Problem("there is no certutil", "", "install it (libnss3-tools, nss-tools)")
+    ended_for: list[str] = []
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [program, *words[:1], "-d", str(folder), *words[1:]],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=max(until - time.monotonic(), 0.1),
-            env={**instance.environment(), "LC_ALL": "C"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # Whom it runs as may not be whom our own environment is for.
+            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
             cwd="/",
             start_new_session=True,  # without a terminal it can ask nobody for a password
+            **_owner(folder),
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = f"did not end within {_SECONDS} s" if isinstance(error, subprocess.TimeoutExpired) else error.strerror
-        raise Problem(f"certutil {why}", str(folder), "run it there by hand") from None
-    if done.returncode:
+    except OSError as error:
+        raise Problem(f"certutil cannot be run: {error.strerror}", program, "run it by hand") from None
+
+    def end(why: str) -> None:
+        ended_for.append(why)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    clock = Timer(max(until - time.monotonic(), 0.1), end, [f"did not end within {_SECONDS} s"])
+    clock.start()
+    with process:
+        assert process.stdout, "it is a pipe"
+        data = process.stdout.read(_LONGEST + 1)
+        if len(data) > _LONGEST:
+            end(f"printed more than {_LONGEST >> 20} MiB")
+        code = process.wait()
+    clock.cancel()
+    if ended_for or code:
         do = "start as root, or as the user of the server"
-        raise Problem(f"certutil ended with {done.returncode}", str(folder), do)
-    return done.stdout.decode("utf-8", "replace")
+        raise Problem(f"certutil {ended_for[0] if ended_for else f'ended with {code}'}", str(folder), do)
+    return data.decode("utf-8", "replace")
