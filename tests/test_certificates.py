@@ -376,6 +376,29 @@ def test_certificates_without_a_fault_add_nothing(tmp_path: Path) -> None:
         assert "certificate of s2" not in found["summary"] and "compare the certificate" in found["fix"][0]["repair"]
 
 
+def test_a_renewed_certificate_that_the_consumer_has_not_read_yet(tmp_path: Path) -> None:
+    def fails(start: float, since: datetime) -> dict[str, Any]:
+        log = (
+            stamp(start)
+            + " - INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38902 for LDAP requests\n"
+        )
+        files = {**encrypted(), "s2.errors.log": log}
+        return told(
+            tmp_path / f"{start}{since.day}", [certificate("s2", CA, **{**WITHIN, "since": since})], [CA], files
+        )
+
+    began = NOW - timedelta(seconds=20)
+    found = fails(-3600, began)
+    assert (
+        "; the certificate of s2 (Server-Cert) is valid from 2024-03-24 10:27 UTC on, and s2 last started"
+        in found["summary"]
+    )
+    assert "at 2024-03-24 09:27 UTC: it may still show an older one; since" in found["summary"]
+    assert "restart s2" in found["fix"][0]["repair"] and found["evidence"][-1]["subject"] == "CN=s2"
+    assert "certificate of s2" not in fails(-3600, began - DAY)["summary"]
+    assert "certificate of s2" not in fails(0, began - timedelta(minutes=1))["summary"]
+
+
 def test_of_an_incomplete_file_nobody_says_whom_a_server_trusts(tmp_path: Path) -> None:
     own = kept_file([("Server-Cert", "u,u,u", certificate("s2", CA, **WITHIN))], "Server-Cert")
     for number, text in enumerate([

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.model import step
 from workbench.rules.link_failures import BIND_REFUSED, TLS, LinkFailure
 from workbench.systems.ds389.formats.certificates import CERTIFICATES
+from workbench.systems.ds389.logged.lines import WITH_TEXT
 from workbench.systems.ds389.logged.link_fixes import Agreement, Fix, start_again
 from workbench.systems.ds389.rules.certificates import (
     EXPIRED,
@@ -132,8 +133,7 @@ class Found:
 
     def shows(self) -> dict[str, Any]:
         """The row of evidence."""
-        times = {key: self.row[key].isoformat() for key in ("not_before", "not_after")}
-        return {key: self.row[key] for key in ("file", "offset", "nickname", "subject", "issuer")} | times
+        return _shown(self.row)
 
     def mends(self, link: Link) -> Fix:
         """What ends the fault."""
@@ -176,9 +176,16 @@ class Found:
 
 
 def with_certificates(
-    case: Case, shown: Topology, statuses: Mapping[LinkKey, Row], failures: Mapping[LinkKey, LinkFailure]
+    case: Case,
+    shown: Topology,
+    statuses: Mapping[LinkKey, Row],
+    failures: Mapping[LinkKey, LinkFailure],
+    logs: Iterable[Any],
 ) -> dict[LinkKey, LinkFailure]:
-    """The failures with what the certificates of both ends show against encrypted links; others are as they were."""
+    """The failures with what the certificates of both ends show against encrypted links; others are as they were.
+
+    logs: the errors logs of the servers, which tell when each started.
+    """
     told = dict(failures)
     doubtful = [
         (key, link)
@@ -193,10 +200,49 @@ def with_certificates(
         if at := _attempted(case, shown, link, row):
             found = found_against(kept, link, row, lambda server, at=at: at, failure.reason)  # type: ignore[misc]
             told[key] = _told(failure, link, list(found))
-        supplier = kept.get(link.supplier)
+        supplier, consumer = kept.get(link.supplier), kept.get(link.consumer or "")
+        if consumer and at and failure.reason == TLS and told[key] is failure:
+            told[key] = _not_restarted(failure, link, consumer, at, _last_start(logs, consumer.server))
         if supplier and supplier.encrypts is False and supplier.checks and failure.reason == TLS:
             told[key] = _switched_off(told[key], link)
     return told
+
+
+def _not_restarted(
+    failure: LinkFailure, link: Link, consumer: Kept, at: datetime, started: datetime | None
+) -> LinkFailure:
+    """The failure of a consumer whose certificate is good, and younger than its last start: it cannot have read it then."""
+    for one in in_use((consumer.certificates[key] for key in consumer.named), at):
+        if started and one.not_before > started:
+            says = (
+                f"the certificate of {consumer.server} ({one.nickname}) is valid from {_time(one.not_before)} on, and "
+                f"{consumer.server} last started before that, at {_time(started)}: it may still show an older one"
+            )
+            mend = step(
+                f"restart {consumer.server}, `dsctl INSTANCE restart` there",
+                "a server reads its certificate at its start",
+            )
+            again = Agreement(
+                link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or ""
+            )
+            return replace(
+                failure,
+                says=f"{failure.says}; {says}",
+                evidence=(*failure.evidence, _shown(consumer.rows[one.key])),
+                fix=(mend, start_again(again), *failure.fix),
+            )
+    return failure
+
+
+def _last_start(logs: Iterable[Any], server: str) -> datetime | None:
+    starts = [
+        at
+        for log in logs
+        if log.server == server
+        for _, place in log.lines(("started",), WITH_TEXT)
+        if (at := place.at)
+    ]
+    return max(starts, default=None)
 
 
 def _switched_off(failure: LinkFailure, link: Link) -> LinkFailure:
@@ -329,6 +375,11 @@ def _certificate(key: str, row: Row) -> Certificate:
 
 def _key(encoded: str) -> str:
     return hashlib.sha256(encoded.encode()).hexdigest()
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    times = {key: row[key].isoformat() for key in ("not_before", "not_after")}
+    return {key: row[key] for key in ("file", "offset", "nickname", "subject", "issuer")} | times
 
 
 def _few(names: Collection[str]) -> list[str]:

@@ -129,7 +129,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
             found[key] = _told(case, shown, one, places, logs)
-    return with_certificates(case, shown, statuses, found)
+    return with_certificates(case, shown, statuses, found, logs)
 
 
 def _statuses(case: Case, snapshot: str) -> dict[LinkKey, dict[str, Any]]:
