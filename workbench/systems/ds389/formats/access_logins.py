@@ -59,6 +59,8 @@ class Logins:
         _, behind = lines.signed(said + 11, 9)
         answers = stands(phrase, b"RESULT ") & np.isin(conn, np.concatenate((known, conn[asks])))
         answers &= lines.says(behind, b" tag=97 ")
+        opened &= ~_closed_later(conn, opened, closed) | np.isin(conn, conn[asks])
+        closed &= np.isin(conn, np.concatenate((np.array([*self._from], np.int64), conn[opened])))
         for at in np.flatnonzero(opened | closed | asks | answers).tolist():
             raw, number = lines.raw(int(rows[at])), int(conn[at])
             if opened[at]:
@@ -120,3 +122,15 @@ class Logins:
             one["failed_at"] = {"min": min(span["min"], at), "max": max(span["max"], at)}
         else:
             one["ended_at"] = {"max": max(one.get("ended_at", {"max": at})["max"], at)}
+
+
+def _closed_later(conn: Column, opened: Column, closed: Column) -> Column:
+    """Of each line whether it opens a connection that a later one closes: of most, nothing has to be remembered."""
+    ends = np.flatnonzero(closed)
+    numbers, last = np.unique(conn[ends][::-1], return_index=True)
+    later = np.zeros(len(conn), bool)
+    begins = np.flatnonzero(opened)
+    if len(numbers) and len(begins):
+        place = np.minimum(np.searchsorted(numbers, conn[begins]), len(numbers) - 1)
+        later[begins] = (numbers[place] == conn[begins]) & (ends[::-1][last[place]] > begins)
+    return later
