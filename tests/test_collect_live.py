@@ -48,7 +48,8 @@ def test_a_mesh_is_collected_and_shows_what_its_servers_claim(mesh: Mesh, tmp_pa
     now, vectors, _ = mesh.collect_at_rest(tmp_path, "--entries")
     seen = collected(now)
     expected = {f"{name}.{ending}": kind for name in mesh.roles for ending, kind in FORMATS.items()}
-    assert {file: one["format"] for file, one in seen.items()} == {**expected, "case.yaml": "text"}
+    expected |= {"s1.certificates.pem": "ds389.certificates", "case.yaml": "text"}  # s1 alone encrypts
+    assert {file: one["format"] for file, one in seen.items()} == expected
     assert [file for file, one in seen.items() if one["rejected"]] == []
     case = Case.create(tmp_path / "case")
     case.load([now])

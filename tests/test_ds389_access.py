@@ -278,6 +278,7 @@ def json_log(text: str, pretty: bool = False) -> str:
     """The same log as servers from 3.1 on write it."""
     words = {"ADD": "ADD", "MOD": "MODIFY", "DEL": "DELETE", "MODRDN": "MODRDN"}
     objects = []
+    sources: dict[str, str] = {}
     for line in text.splitlines():
         found = re.match(r"\[(.*?)\] conn=(\d+)(?: op=(-?\d+))? (.*)", line)
         if not found:
@@ -289,13 +290,19 @@ def json_log(text: str, pretty: bool = False) -> str:
         said = found[4]
         if said.startswith("fd="):
             value["operation"] = "CONNECTION" if "connection from" in said else "DISCONNECT"
+            if source := re.search("connection from ([^ ]+) to", said):
+                sources[found[2]] = source[1]
         elif result := re.match(r"RESULT err=(\d+) tag=(\d+) .*?(?: csn=([0-9a-f]{20}))?(?: - .*)?$", said):
             value.update(operation="RESULT", tag=int(result[2]), err=int(result[1]), nentries=0, etime="0.000000001")
             if result[3]:
                 value["csn"] = result[3]
+            if found[2] in sources:
+                value["client_ip"] = sources[found[2]]
             value["notes"] = [{"note": "U", "description": "x"}]
         elif request := re.match(r'(ADD|MOD|DEL|MODRDN) dn="(.*?)"(?: newrdn=.*)?$', said):
             value.update(operation=words[request[1]], target_dn=request[2])
+        elif bind := re.match(r'BIND dn="(.*?)" method', said):
+            value.update(operation="BIND", bind_dn=bind[1], version=3, method=128)
         elif extended := re.match(r'EXT oid="(.*?)"', said):
             value.update(operation="EXTENDED_OP", oid=extended[1], oid_name="x", name="y")
         objects.append(json.dumps(value, indent=2 if pretty else None, separators=(",", ":"), ensure_ascii=False))

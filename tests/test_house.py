@@ -120,6 +120,7 @@ ONLY_IMPORTER = {
     "papermill": "workbench.runs",
     "click": "workbench.cli",
     "ldap3": "workbench.systems.ds389.live",
+    "cryptography": "workbench.systems.ds389",
     "pymysql": "workbench.systems.drizzle.live",
 }
 
@@ -313,6 +314,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (one_importer_each, "workbench.runs", "import importlib\nimportlib.import_module('plotly.express')"),
     (one_importer_each, "workbench.systems.ds389.formats", "import ldap3"),
     (one_importer_each, "workbench.systems.drizzle.sql", "import pymysql"),
+    (one_importer_each, "workbench.systems.kanidm.formats", "from cryptography import x509"),
     (models_are_for_inputs, "workbench.boundary", "def f():\n    import pydantic"),
     (models_are_for_inputs, "workbench.systems.kanidm.formats", "from pydantic import BaseModel"),
     (models_are_for_inputs, "workbench.scenarios", "from pydantic import BaseModel"),

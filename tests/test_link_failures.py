@@ -44,6 +44,7 @@ BUSY = (
     "Error (1) Can't acquire busy replica (Unable to acquire replica: the replica is currently being updated by another "
     "supplier.)"
 )
+NOT_PREPARED = "Error (16) Replication error acquiring replica: Problem connecting to replica (connection error)"
 NO_STARTTLS = "Error (2) Problem connecting to replica - LDAP error: Protocol error (connection error)"
 OLD_CONNECTION = (
     "Error (-1) Unable to receive the response for a startReplication extended operation to consumer. Will retry later. - LDAP "
@@ -121,6 +122,7 @@ def failing(tmp_path: Path, *snapshots: Files) -> dict[str, Any]:
         (OTHER_GENERATION, "LDAP", "generation_differs"),
         (BROKEN_OFF, "LDAP", "backing_off"),
         (BUSY, "LDAP", "busy"),
+        (NOT_PREPARED, "LDAPS", "tls"),
         (NO_STARTTLS, "StartTLS", "tls"),
         (OLD_CONNECTION, "LDAP", "backing_off"),
         ("Error (2) Replication error acquiring replica: x (excessive clock skew)", "LDAP", "clock_refused"),

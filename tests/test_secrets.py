@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from certificate_samples import certificate, pem
 from conftest import STRIDES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -286,12 +287,22 @@ PLACES: dict[str, list[Place]] = {
         Place("tool-error", lambda t: json.dumps({"desc": t}), True),
         Place("tool-error-broken", lambda t: json.dumps({"desc": t})[:-1]),
     ],
+    "ds389.certificates": [
+        Place("certificates-nickname", lambda t: f"{CERTIFICATES}# nickname: {t}\n{CERTIFICATE}\n", True),
+        Place("certificates-trust", lambda t: f"{CERTIFICATES}# nickname: a\n# trust: {t}\n{CERTIFICATE}\n", True),
+        Place("certificates-note", lambda t: f"{CERTIFICATES}# nickname: a\n# {t}\n{CERTIFICATE}\n"),
+        Place(
+            "certificates-key", lambda t: f"{CERTIFICATES}-----BEGIN PRIVATE KEY-----\n{t}\n-----END PRIVATE KEY-----\n"
+        ),
+        Place("certificates-broken", lambda t: f"{CERTIFICATES}# nickname: a\n-----BEGIN CERTIFICATE-----\n{t}\n"),
+    ],
     "ds389.lag-report": [Place("lag", lambda t: f"Timestamp,Server,CSN,Suffix,a\n{t}\n")],
 }
 STATUS_TEXT = (
     'Status For Agreement: "{}" (localhost:1)\nReplica Enabled: on\nLast Update Status: {}\n'
     "Replication Status: In Synchronization\nReplication Lag Time: 00:00:00\n"
 )
+CERTIFICATES, CERTIFICATE = "# certificates of s1\n\n", pem(certificate("s1"))
 READERS = {kind.key: kind.reader for kind in FORMATS}
 EXACT = {f"{key} exactly": (lambda: exact.read_exactly) for key in ("ds389.changelog-ldif", "ds389.changelog-decoded")}
 ALL = [

@@ -249,6 +249,18 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "method": (TEXT, "how the supplier logs in there, in the words of the system"),
         "login": (TEXT, "as whom it logs in there"),
     },
+    "certificates": {  # of a server: its own, and those of the authorities that it knows
+        **OFFSET,
+        "nickname": (TEXT, "its name in the database of the server"),
+        "trust": (TEXT, "what the server trusts it for, in the words of the system"),
+        "in_use": (pa.bool_(), "the server shows it to whoever connects; null: the file does not say"),
+        "subject": (TEXT, "whose certificate it is"),
+        "issuer": (TEXT, "who signed it"),
+        "not_before": (TIME, "valid from then on"),
+        "not_after": (TIME, "valid until then"),
+        "hosts": (TEXT, "host names and addresses that it is for, separated by blanks"),
+        "encoded": (TEXT, "the certificate (DER) in base64; it is public, and holds no key that is secret"),
+    },
     "applied": {
         **OFFSET,
         "evidence": (TEXT, "evidence kind of the contract: access_log, errors_log, entry_state"),

@@ -573,6 +573,10 @@ def names_in(incident: Incident) -> Iterator[tuple[str, str]]:
         for key, kind in (("suffix", "target"), ("origin", "origin"), ("url", "url")):
             if row[key]:
                 yield kind, row[key]
+    for row in case.arrow("certificates").to_pylist():
+        kinds = (("target", "subject"), ("target", "issuer"), ("entry", "nickname"))
+        yield from ((kind, row[key]) for kind, key in kinds if row[key])
+        yield from (("host", host.removeprefix("*.")) for host in (row["hosts"] or "").split())
     for server in incident.found["servers"]:
         yield "server", server["name"]
     for log in incident.found["streams"]:

@@ -89,6 +89,7 @@ RULES = (
     Rule(MAIL, pattern=r"(?<![\w.+-])([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,8})"),
     Rule(URL, ("url",), why="of an address that is in no sentence all is known: it is understood, or left out"),
     Rule(TARGET, ("target", "suffix", "login", "rename"), why="names of entries are names of people"),
+    Rule(TARGET, ("subject", "issuer")),
     Rule(CASE, ("case", "case.name"), why="people name cases after customers"),
     Rule(SNAPSHOT, ("snapshot", "snapshots")),
     Rule(FILE, ("file",), why="people name files after servers, sites and customers"),

@@ -68,6 +68,13 @@ CODES: Mapping[str, Code] = {
         "sessions of a fractional agreement send nothing, for all that waits consists of attributes that it leaves out",
         (_INFO,),
     ),
+    "LOGINS_FAIL": Code(
+        "somebody logs in again and again under the name of suppliers and is refused, and no collected link explains that",
+        (_WARNING,),
+    ),
+    "CERTIFICATE_EXPIRES": Code(
+        "a certificate that a link needs expires within a week, or has expired while the link still runs", (_WARNING,)
+    ),
     "BUSY_STARVATION": Code("a supplier is turned away by a busy consumer for minutes", (_INFO, _WARNING)),
     "SESSION_MONOPOLY": Code("one supplier has the consumer while another one is turned away for minutes", (_WARNING,)),
 }

@@ -53,6 +53,7 @@ NAMING = Naming(
     common=frozenset(
         {"config", "mapping tree", "replica", "directory manager", "replication manager", "changelog", "plugins"}
         | {"ldbm database", "monitor", "tasks", "schema", "encryption", "localhost"}
+        | {"server-cert", "self-signed-ca", "self-signed-cert"}
     ),
     ordinary=frozenset(
         {"cn", "dc", "dn", "modrdn", "org", "ou", "people", "uid", "directory", "manager", "ldap", "ldaps", "ldapi"}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from workbench.model import ANCHOR, APPLYING, IDENTITY, LAG, Detectors
 from workbench.systems.ds389.detectors.anchors import anchor_not_found, changelog_recreated, trim_stopped
 from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflict_entries, login_notes_refused
+from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
 from workbench.systems.ds389.detectors.initialisations import initialisation_aborted
+from workbench.systems.ds389.detectors.logins import logins_fail
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
 from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
@@ -33,5 +35,5 @@ DETECTORS: Detectors = {
         clean_forced_loss,
         conflict_entries,
     ),
-    LAG: (never_contacted, fractional_silence, busy),
+    LAG: (never_contacted, fractional_silence, busy, certificate_expires, logins_fail),
 }

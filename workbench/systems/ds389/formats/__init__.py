@@ -9,12 +9,14 @@ access_log      which changes a server applied, refused or dropped; `access_oper
 errors_log      what the replication plug-in did; `errors_meanings` is the registry of known messages
 acknowledged    which change a JSON result answers for, and whether it proves that it was applied
 audit_log       audit and security logs: recognised; they name no positions
+certificates    the public certificates of a server: its own one, and the authorities that it trusts
 reports         status, monitor, ds-replcheck and lag reports: the tools' own judgement
 printed_reports the same as text, healthchecks, and what a tool says where it fails
 """
 
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG
 from workbench.systems.ds389.formats.audit_log import AUDIT_LOG, SECURITY_LOG
+from workbench.systems.ds389.formats.certificates import CERTIFICATES
 from workbench.systems.ds389.formats.changelog_fast import CHANGELOG_DECODED, CHANGELOG_LDIF
 from workbench.systems.ds389.formats.dbscan import DBSCAN
 from workbench.systems.ds389.formats.directory import AGREEMENTS, REPLICA
@@ -27,5 +29,5 @@ from workbench.systems.ds389.formats.ruv_text import RUV
 FORMATS = (
     CHANGELOG_LDIF, CHANGELOG_DECODED, DBSCAN, RUV, REPLICA, AGREEMENTS, ENTRIES,
     ACCESS_LOG, ERRORS_LOG, ERRORS_LOG_PRETTY, AUDIT_LOG, SECURITY_LOG,
-    STATUS, STATUS_TEXT, MONITOR, MONITOR_TEXT, REPLCHECK, LAG_REPORT, HEALTHCHECK, TOOL_ERROR,
+    STATUS, STATUS_TEXT, MONITOR, MONITOR_TEXT, REPLCHECK, LAG_REPORT, HEALTHCHECK, TOOL_ERROR, CERTIFICATES,
 )  # fmt: skip

@@ -21,6 +21,7 @@ import numpy as np
 
 from workbench.model import LINES, Format, Parsed, Piece
 from workbench.systems.ds389.csn import csn_or_none, origin_of
+from workbench.systems.ds389.formats.access_logins import Logins
 from workbench.systems.ds389.formats.access_operations import (
     ACKNOWLEDGED,
     CONNECT,
@@ -76,6 +77,7 @@ class AccessLogReader:
         self._room = Room()
         self._internal: dict[str, tuple[str, str | None]] = {}
         self._changed: list[int] = []
+        self._logins = Logins()
 
     def __call__(self, piece: Piece) -> Parsed:
         lines = Lines(piece, self._room)
@@ -93,7 +95,12 @@ class AccessLogReader:
         if silent := self._silent(sorted([*batch.settings, *_settings(lines)]), times):
             facts = {**facts, "silent": silent}
         tables = {"applied": applied} if applied.num_rows else {}
-        return Parsed(len(lines), lines.rejects, tables, {**facts, **time_facts(times)})
+        return Parsed(
+            len(lines),
+            lines.rejects,
+            tables,
+            {**facts, **self._logins.facts(piece.ended), **time_facts(times)},
+        )
 
     def _silent(self, changed: list[int], times: Column) -> list[str]:
         """From each change of the server's settings to where the log went on: what was done in between may be in no line.
@@ -143,6 +150,7 @@ class AccessLogReader:
         result = np.flatnonzero(stands(phrase, b"RESULT "))
         _read_results(lines, batch, rows[result], times, conn[result], op[result], said[result])
         _read_requests(lines, batch, rows, conn, op, said, phrase)
+        self._logins.read_text(lines, rows, conn, op, phrase, said, times)
         opened = np.flatnonzero(stands(word, b"fd="))
         opened = opened[np.array([b" connection from " in lines.raw(line) for line in rows[opened].tolist()], bool)]
         closed = np.flatnonzero(stands(phrase, b"fd="))
@@ -216,7 +224,10 @@ class AccessLogReader:
                 continue
             if not isinstance(word, str) or conn is None:
                 lines.refuse_at(offset, "JSON object that is no line of an access log")
+            elif word == "BIND":
+                self._logins.read_json(value, conn, op, at)
             elif word == "RESULT":
+                self._logins.read_json(value, conn, op, at)
                 err, tag, csn = _whole(value.get("err")), _whole(value.get("tag")), value.get("csn")
                 if err is None or tag is None or not (csn is None or (isinstance(csn, str) and csn_or_none(csn))):
                     lines.refuse_at(offset, "result without err, tag or with a csn that is no CSN")

@@ -158,7 +158,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     """(tables, facts) of the replica and agreement entries among these.
 
     Among the facts, `unreadable_links` counts the nsds5agmtmaxcsn values of an unknown shape, and `cleaning` has the tasks
-    that clean a replica ID, as written.
+    that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
@@ -172,6 +172,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     replicas = {}
     cleaning: dict[str, list[str]] = {}
     traces_kept: dict[str, str] = {}
+    logins: dict[str, list[str]] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = suffix_of(entry)
@@ -183,6 +184,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             attributes = {"id": "nsDS5ReplicaId", "type": "nsDS5ReplicaType", "flags": "nsDS5Flags"}
             about = {key: entry.text(attribute) for key, attribute in attributes.items()}
             replicas[suffix or ""] = {key: text and clean(text) for key, text in about.items()}
+            if names := [clean(text) for text in entry.texts("nsDS5ReplicaBindDN")]:
+                logins[suffix or ""] = names
             if tasks := [clean(text) for text in entry.texts("nsds5ReplicaCleanRUV")]:
                 cleaning[suffix or ""] = tasks
             if re.fullmatch("[0-9]{1,9}", kept := entry.text("nsDS5ReplicaPurgeDelay") or ""):
@@ -211,6 +214,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     facts |= {"cleaning": cleaning} if cleaning else {}
     facts |= {"traces_kept": traces_kept} if traces_kept else {}
+    facts |= {"logins_allowed": logins} if logins else {}
     stores = {
         clean(name).lower(): suffix
         for entry in entries

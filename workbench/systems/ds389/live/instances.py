@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import os
 import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,15 @@ class Instance:
     errors_log: Path | None
     configuration: Path = Path()
     """Its `dse.ldif`."""
+    encrypts: bool = False
+    """It offers encryption (`nsslapd-security`)."""
+    checks_certificates: bool = True
+    """As a supplier it checks the certificates of consumers: with `nsslapd-ssl-check-hostname: off` not even their validity."""
+    certificates: tuple[str, ...] = ()
+    """Nicknames of the certificates that it shows."""
+    certificates_folder: Path | None = None
+    host: str | None = None
+    """What it calls its machine."""
 
     @property
     def prefix(self) -> Path:
@@ -104,7 +114,8 @@ def read_instance(name: str, file: Path) -> Instance:
     except OSError as error:
         do = "start as root, or as the user of the server"
         raise Problem(f"the configuration of {name} cannot be read: {error.strerror}", str(file), do) from None
-    config = next((entry for entry in _entries(data) if entry.dn.replace(" ", "").lower() == "cn=config"), None)
+    entries = _entries(data)
+    config = next((entry for entry in entries if entry.dn.replace(" ", "").lower() == "cn=config"), None)
     if config is None:
         raise Problem(f"the configuration of {name} has no cn=config", str(file), "give its URL")
     listens = (config.text("nsslapd-ldapilisten") or "").lower() == "on"
@@ -118,7 +129,21 @@ def read_instance(name: str, file: Path) -> Instance:
         access_log=_path(config, "nsslapd-accesslog"),
         errors_log=_path(config, "nsslapd-errorlog"),
         configuration=file,
+        encrypts=secure,
+        checks_certificates=(config.text("nsslapd-ssl-check-hostname") or "").lower() != "off",
+        certificates=tuple(_certificates(entries)),
+        certificates_folder=_path(config, "nsslapd-certdir"),
+        host=config.text("nsslapd-localhost"),
     )
+
+
+def _certificates(entries: Iterable[Entry]) -> Iterator[str]:
+    """What the kinds of keys below cn=encryption name as their certificate."""
+    for entry in entries:
+        name = entry.text("nsSSLPersonalitySSL")
+        below = entry.dn.replace(" ", "").lower().endswith(",cn=encryption,cn=config")
+        if name and below and (entry.text("nsSSLActivation") or "").lower() != "off":
+            yield name
 
 
 def _entries(data: bytes) -> list[Entry]:

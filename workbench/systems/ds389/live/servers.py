@@ -18,6 +18,7 @@ from workbench.systems.ds389.formats.directory import kind_of, suffix_of
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.live import scrubbed
+from workbench.systems.ds389.live.certificates import certificates_of
 from workbench.systems.ds389.live.connection import BELOW, Connection, connected
 from workbench.systems.ds389.live.database import Database, changelog_settings, database_of
 from workbench.systems.ds389.live.dumping import dbscan_program
@@ -28,6 +29,7 @@ from workbench.systems.ds389.live.logs import copy_log, log_files
 from workbench.systems.ds389.live.reached import REPLICAS, ROLES, Reached, known_as, role_of, server_at, vector_of
 from workbench.systems.ds389.live.undo import LEVEL, TASK, put_back_on_disk, put_back_on_server
 from workbench.systems.ds389.native import line
+from workbench.systems.ds389.rules.link_reasons import encrypted
 from workbench.systems.ds389.secrets import SECRETS
 
 _REPLICATES = "(|(objectClass=nsds5replica)(objectClass=nsds5replicationagreement))"
@@ -91,6 +93,9 @@ class DirectoryServers:
             return gathered
         self._changelogs(server, folder, prefix, wanted, gathered)
         _logs(server.instance, folder, prefix, wanted, gathered)
+        sends = any(encrypted(link.text("nsDS5ReplicaTransportInfo")) for link in server.links)
+        if server.instance.encrypts or sends:
+            _certificates(server.instance, folder, prefix, wanted, gathered)
         if wanted.entries:
             self._entries(server, folder, prefix, wanted, gathered)
         return gathered
@@ -101,6 +106,8 @@ class DirectoryServers:
         self._tell_of_earlier(name, gathered)
         if server.instance:
             _logs(server.instance, folder, prefix, wanted, gathered)
+            if server.instance.encrypts:
+                _certificates(server.instance, folder, prefix, wanted, gathered)
         return gathered
 
     def close(self) -> None:
@@ -286,6 +293,23 @@ def _logs(instance: Instance, folder: Path, prefix: str, wanted: Wanted, gathere
                 gathered.files[file] = None
 
         _tried(copy, f"{what} log", gathered)
+
+
+def _certificates(instance: Instance, folder: Path, prefix: str, wanted: Wanted, gathered: Gathered) -> None:
+    """Why a session is not encrypted stands there; everything else can be diagnosed without them, so this never fails."""
+    file = f"{prefix}.certificates.pem"
+    gathered.reading(file)
+    try:
+        text = certificates_of(instance)
+        if text is None:
+            return
+        wanted.limits.write(folder / file, [text.encode()], "the copy of the certificates")
+        gathered.files[file] = None
+    except Problem as problem:
+        gathered.without.append(f"certificates: {problem}")
+    finally:
+        if file not in gathered.files:
+            gathered.read_at.pop(file, None)
 
 
 def _ldif(entry: Entry) -> bytes:

@@ -41,6 +41,7 @@ from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.addresses import Addresses
+from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.initialisations import left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
@@ -144,7 +145,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         if not (one.healed and one.connecting):
             unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
             found[key] = _told(case, shown, one, places, logs, unfilled)
-    return found
+    return with_certificates(case, shown, statuses, found, logs)
 
 
 def _statuses(case: Case, snapshot: str) -> dict[LinkKey, dict[str, Any]]:

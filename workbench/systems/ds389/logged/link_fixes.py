@@ -102,7 +102,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
     if link.stopped and link.answered != DUPLICATE_ID and reason in (REFUSED, UNREACHABLE, UNKNOWN):
         return (_restart(link),)
     fixes = made(link)
-    fixes = (*fixes, _restart(link)) if link.stopped and _again(link) not in fixes else fixes
+    fixes = (*fixes, _restart(link)) if link.stopped and start_again(link) not in fixes else fixes
     return (*fixes, _fill_again(link, link.unfilled)) if link.unfilled and made not in _FILLING else fixes
 
 
@@ -115,7 +115,8 @@ def _set(link: Agreement, *words: str) -> str:
     return _run(link.supplier, "repl-agmt", "set", "--suffix", link.suffix, *words, link.name)
 
 
-def _again(link: Agreement) -> Fix:
+def start_again(link: Agreement) -> Fix:
+    """What has an agreement try again, after its cause was mended."""
     return step(
         f"then start the agreement again, {_run(link.supplier, 'repl-agmt', 'poke', '--suffix', link.suffix, link.name)}",
         "the supplier has stopped trying or waits up to five minutes before it tries again",
@@ -173,7 +174,7 @@ def _plain(link: Agreement) -> tuple[Fix, ...]:
             f"with StartTLS {link.supplier} must trust the issuer of the certificate of {link.consumer}; LDAPS needs another "
             "port as well. Without encryption passwords and changes cross the network readable",
         ),
-        _again(link),
+        start_again(link),
     )
 
 
@@ -185,7 +186,7 @@ def _login(link: Agreement) -> tuple[Fix, ...]:
             "the login and its password have to be those of an entry on the consumer",
             "type the password in place of PASSWORD yourself; it stays in the history of the shell",
         ),
-        _again(link),
+        start_again(link),
     )
 
 
@@ -197,7 +198,7 @@ def _expired(link: Agreement) -> tuple[Fix, ...]:
             f"with the password policy of {link.consumer} an expired password lets nobody in, whatever the agreement has",
             "as long as the policy covers this login its password expires again",
         ),
-        _again(link),
+        start_again(link),
     )
 
 
@@ -210,7 +211,7 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
                 "the agreement asks for an encrypted connection, and its consumer offers none",
                 "without encryption the password of the login and all changes cross the network readable",
             ),
-            _again(link),
+            start_again(link),
         )
     return (
         step(
@@ -242,7 +243,7 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
                 "check first that this is the server that the agreement is meant for"
                 + (again if "--host" in words else ""),
             ),
-            _again(link),
+            start_again(link),
         )
     if link.silent:
         return (
@@ -271,7 +272,7 @@ def _address(link: Agreement) -> tuple[Fix, ...]:
             + _set(link, "--host", "HOST", "--port", "PORT"),
             "no session begins before a connection is made",
         ),
-        _again(link),
+        start_again(link),
     )
 
 
@@ -283,14 +284,14 @@ def _answer(link: Agreement) -> tuple[Fix, ...]:
                 "two servers with one replica ID take each other's changes for their own, so no session begins between them",
                 "to initialise a server throws away what only it has: see DUPLICATE_ORIGIN",
             ),
-            _again(link),
+            start_again(link),
         )
     return (
         step(
             f"look into the errors log of {link.consumer} at the time of the last attempt: it refused the session, and says why",
             "the connection was made, so the address is not at fault",
         ),
-        _again(link),
+        start_again(link),
     )
 
 
@@ -423,7 +424,7 @@ def _clocks(link: Agreement) -> tuple[Fix, ...]:
             "a server takes part in no session that would move its own positions too far into the future",
             "setting a clock back does not take back positions that were made in the future: see CLOCK_AHEAD",
         ),
-        _again(link),
+        start_again(link),
     )
 
 

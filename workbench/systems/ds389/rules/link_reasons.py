@@ -112,6 +112,10 @@ def cause_of(status: str | None, transport: str | None = None) -> Cause | None:
     if "unable to receive the response" in text and code in _NO_CONNECTION:
         # A consumer that restarted: its old connection is found broken, and the next attempt opens a new one.
         return Cause(BACKING_OFF, code, f"the connection broke as the session began: {in_words(code)}", BROKEN)
+    if code == 16 and "problem connecting" in text and encrypted(transport):
+        # 2.3.1 with SSLCLIENTAUTH: "could not configure the server for cert auth". Nothing was sent to the consumer.
+        says = "the supplier could not prepare an encrypted connection (code 16); its errors log says why"
+        return Cause(TLS, code, says, "TLS not prepared")
     if "ldap error" in text or code < 0:
         return _of_connection(code, transport)
     if "password" in text and "expired" in text:
