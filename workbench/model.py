@@ -347,7 +347,7 @@ class Finding:
     follows_from  the code of the root of which this one is a consequence: it is true, and ends with that root
     reason        of a link that fails: why, one of `workbench.rules.link_failures.REASONS`
     since         of a link that fails: from when on, as ISO text
-    waiting       of a link that fails: how many changes its supplier would send over it
+    waiting       of a link that fails or is switched off: how many changes wait behind it
     assumes       what it takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     """
 

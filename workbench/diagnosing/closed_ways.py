@@ -8,6 +8,7 @@ d has made changes; its three links are disabled, and a, b and c send to each ot
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,48 +30,56 @@ def has_some(pair: Row, origin: str) -> bool:
     return pair["decision"] == SEND and origin in pair["to_send"] and pair.get("delivers", True)
 
 
-def above(pairs: Iterable[Row], server: str, suffix: str | None, only_running: bool = True) -> set[str]:
-    """The server, and those from which links lead to it, directly or through others."""
-    links = [
-        (one["supplier"], one["consumer"])
-        for one in pairs
-        if one["suffix"] == suffix and one["link"] and (runs(one) or not only_running)
-    ]
-    found, size = {server}, 0
-    while size < len(found):
-        size = len(found)
-        found |= {supplier for supplier, consumer in links if consumer in found}
-    return found
+class LinkedPairs:
+    """The pairs of servers with a link between them, for questions about links that do not run. Answers are kept."""
+
+    def __init__(self, pairs: Iterable[Row]) -> None:
+        self._pairs: dict[str | None, list[Row]] = {}
+        self._feeding: dict[tuple[str | None, bool], dict[str, list[str]]] = {}
+        self._above: dict[tuple[str, str | None, bool], frozenset[str]] = {}
+        for one in pairs:
+            if one["link"]:
+                self._pairs.setdefault(one["suffix"], []).append(one)
+                for only_running in (True, False) if runs(one) else (False,):
+                    to = self._feeding.setdefault((one["suffix"], only_running), {})
+                    to.setdefault(one["consumer"], []).append(one["supplier"])
+
+    def above(self, server: str, suffix: str | None, only_running: bool = True) -> frozenset[str]:
+        """The server, and those from which links lead to it, directly or through others."""
+        key = server, suffix, only_running
+        if key not in self._above:
+            feeding = self._feeding.get((suffix, only_running), {})
+            found, left = {server}, [server]
+            while left:
+                new = {*feeding.get(left.pop(), ())} - found
+                found |= new
+                left += new
+            self._above[key] = frozenset(found)
+        return self._above[key]
+
+    def closed_ways(self, row: Row) -> list[Row]:
+        """The pairs whose links do not run and would bring what a server waits for, directly or over links that run.
+
+        Where more than one link on the way is closed, all of these.
+        """
+        server, suffix, origin = row["server"], row["suffix"], row["origin"]
+        closed = [one for one in self._pairs.get(suffix, ()) if not runs(one)]
+        reached = self.above(server, suffix)
+        if found := [one for one in closed if one["consumer"] in reached and has_some(one, origin)]:
+            return found
+        reached = self.above(server, suffix, only_running=False)
+        entries = {one["consumer"] for one in closed if one["consumer"] in reached and has_some(one, origin)}
+        return [
+            one
+            for one in closed
+            if one["consumer"] in reached
+            and (has_some(one, origin) or entries & self.above(one["supplier"], suffix, only_running=False))
+        ]
 
 
-def closed_ways(pairs: Sequence[Row], row: Row) -> list[Row]:
-    """The pairs whose links do not run and would bring what a server waits for, directly or over links that run.
-
-    Where more than one link on the way is closed, all of these.
-    """
-    server, suffix, origin = row["server"], row["suffix"], row["origin"]
-    closed = [one for one in pairs if one["suffix"] == suffix and one["link"] and not runs(one)]
-    reached = above(pairs, server, suffix)
-    if found := [one for one in closed if one["consumer"] in reached and has_some(one, origin)]:
-        return found
-    reached = above(pairs, server, suffix, only_running=False)
-    entries = {one["consumer"] for one in closed if one["consumer"] in reached and has_some(one, origin)}
-    return [
-        one
-        for one in closed
-        if one["consumer"] in reached
-        and (has_some(one, origin) or entries & above(pairs, one["supplier"], suffix, only_running=False))
-    ]
-
-
-def disabled_rows(stuck: Iterable[Row], pairs: Sequence[Row], links: Iterable[Row]) -> list[dict[str, Any]]:
-    """The disabled links behind which something waits of what nobody sends: name, supplier, consumer, suffix, why."""
-    behind = {
-        (one["supplier"], one["link"], one["suffix"])
-        for row in stuck
-        for one in closed_ways(pairs, row)
-        if one["link_enabled"] is False
-    }
+def disabled_rows(ways: Iterable[Row], links: Iterable[Row]) -> list[dict[str, Any]]:
+    """Those of some ways that are disabled links: name, supplier, consumer, suffix, why."""
+    behind = {(one["supplier"], one["link"], one["suffix"]) for one in ways if one["link_enabled"] is False}
     return [
         {key: one.get(key) for key in ("name", "supplier", "consumer", "suffix", "why")}
         for one in links
@@ -83,8 +92,16 @@ def disabled_say(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     off = "not run" if any(row["why"] for row in rows) else ""
+    names = names_of(rows)
     if len(rows) == 1:
-        return f"the link {rows[0]['name']} {'does not run' if off else 'is disabled'}"
-    named = ", ".join(row["name"] for row in rows[:_NAMED])
+        return f"the link {names[0]} {'does not run' if off else 'is disabled'}"
     more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
-    return f"{len(rows)} links {'do not run' if off else 'are disabled'}: {named}{more}"
+    return f"{len(rows)} links {'do not run' if off else 'are disabled'}: {', '.join(names[:_NAMED])}{more}"
+
+
+def names_of(rows: Sequence[Row]) -> list[str]:
+    """The names of links, with the suffix where several have one name, as agreements of several suffixes often do."""
+    names = Counter(row["name"] for row in rows)
+    return [
+        f"{row['name']} of {row['suffix']}" if names[row["name"]] > 1 and row["suffix"] else row["name"] for row in rows
+    ]

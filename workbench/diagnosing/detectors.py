@@ -395,8 +395,7 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
     for link in situation.topology.links:
         if link.enabled is False:
             row = statuses.get((link.supplier, link.suffix, link.name), {})
-            waiting = waiting_behind(situation, link)
-            waits = f"; {waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it" if waiting else ""
+            waiting, waits = waiting_behind(situation, link)
             yield Finding(
                 "LINK_DISABLED",
                 "warning",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.closed_ways import closed_ways, disabled_rows, disabled_say
+from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say
 from workbench.diagnosing.dropping import dropped_say
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
@@ -79,15 +79,19 @@ def summed(found: Row) -> dict[str, Any]:
             "on": sorted(lacks),
             "same": len(set(lacks.values())) < 2,
         }
-    failing = failing_rows(found)
-    pairs, links = found.get("pairs", ()), found.get("links", ())
-    open_ways = [row for row in arrives["stuck"] if not closed_ways(pairs, row)]
+    failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
+    ways = [linked.closed_ways(row) for row in arrives["stuck"]]
+    open_ways = [row for row, mine in zip(arrives["stuck"], ways, strict=True) if not mine]
+    on_the_way = {(one["supplier"], one["link"], one["suffix"]): one for mine in ways for one in mine}
+    for row in failing:
+        # Of a consumer that no file names it is not known what waits behind the link.
+        row["holds"] = bool(open_ways) or (row["supplier"], row["name"], row["suffix"]) in on_the_way
     return {
         **counted,
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
         "failing": failing,
-        "disabled": disabled_rows(arrives["stuck"], pairs, links),
+        "disabled": disabled_rows(on_the_way.values(), links),
         "stuck_behind_links": bool(arrives["stuck"]) and (not open_ways or all_behind(open_ways, failing, links)),
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
@@ -257,6 +261,9 @@ def verdict_line(told: Row) -> str:
         if told["stuck_behind_links"]:
             what = "change" if count == 1 else "changes"
             said.append(f"{least}{count:,} {what} {has} not arrived at {on}: {fails}")
+            said += filter(
+                None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
+            )
         else:
             waits.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
     if fails and not told["stuck_behind_links"]:
@@ -278,9 +285,10 @@ def verdict_line(told: Row) -> str:
 def links_say(told: Row) -> str:
     """The links that fail, and those that are disabled where something waits behind them alone.
 
-    One that fails because of a root is named only as the reason for which something waits.
+    Where all that is stuck waits behind links, only these. One that fails because of a root is named for no other reason.
     """
-    failing = [row for row in told["failing"] if told["stuck_behind_links"] or not row["follows"]]
+    stuck = told["stuck_behind_links"]
+    failing = [row for row in told["failing"] if (row["holds"] if stuck else not row["follows"])]
     return "; ".join(filter(None, [failing_say(failing), disabled_say(told["disabled"])]))
 
 

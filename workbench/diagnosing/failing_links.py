@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.closed_ways import above, closed_ways, has_some
+from workbench.diagnosing.closed_ways import has_some, names_of
 from workbench.model import Finding, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
@@ -92,10 +91,14 @@ def _pair(situation: Situation, link: Link) -> Row | None:
     return next((one for one in situation.pairs if (one["supplier"], one["consumer"], one["suffix"]) == wanted), None)
 
 
-def waiting_behind(situation: Situation, link: Link) -> int | None:
-    """How many changes that its consumer waits for its supplier would send over a link; None: not known."""
+def waiting_behind(situation: Situation, link: Link) -> tuple[int | None, str]:
+    """How many changes that its consumer waits for its supplier would send over a link (None: not known), and in words."""
     pair = _pair(situation, link)
-    return sum(one["count"] for one in _lacked(situation, pair).values()) if pair else None
+    if pair is None:
+        return None, ""
+    pair = {**pair, "to_send": _lacked(situation, pair)}
+    waiting = sum(one["count"] for one in pair["to_send"].values())
+    return waiting, f"; {_behind(situation, link, pair, waiting, None)}" if waiting else ""
 
 
 def _lacked(situation: Situation, pair: Row) -> dict[str, Row]:
@@ -134,9 +137,7 @@ def _behind(situation: Situation, link: Link, pair: Row | None, waiting: int | N
     many = f"{waiting:,} {'change waits' if waiting == 1 else 'changes wait'} behind it"
     age = f", the oldest for {time_passed(oldest)}" if oldest else ""
     growing = ", and more have come since the snapshot before" if _grows(situation, link, pair) else ""
-    others = _on_other_ways(situation, pair)
-    way = f"; {others} can deliver {'it' if waiting == 1 else 'them'} over links that run" if others else ""
-    return f"{many}{age}{growing}{way}"
+    return f"{many}{age}{growing}{_on_other_ways(situation, pair, waiting > 1)}"
 
 
 def _grows(situation: Situation, link: Link, pair: Row) -> bool:
@@ -155,16 +156,26 @@ def _grows(situation: Situation, link: Link, pair: Row) -> bool:
     )
 
 
-def _on_other_ways(situation: Situation, pair: Row) -> str:
-    """The servers that would send all of what waits, over links that run; empty if some of it has no other way."""
+def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
+    """Who else brings what waits, over links that run, as the end of a sentence; empty if some of it has no other way."""
     rows = {
-        row["origin"]: row["suppliers"]
+        row["origin"]: row
         for row in situation.verdicts.pending
         if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
     }
-    ways = [rows.get(origin, []) for origin in pair["to_send"]]
-    ways = [[name for name in way if name != pair["supplier"]] for way in ways]
-    return " and ".join(sorted({name for way in ways for name in way})) if ways and all(ways) else ""
+    them = "them" if many else "it"
+    waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
+    ways = [[name for name in row["suppliers"] if name != pair["supplier"]] for row in waits]
+    if not waits or len(waits) < len(pair["to_send"]):
+        return ""
+    if all(ways):
+        return (
+            f"; {' and '.join(sorted({name for way in ways for name in way}))} can deliver {them} over links that run"
+        )
+    if all(way or row.get("through") for way, row in zip(ways, waits, strict=True)):
+        through = sorted({name for way, row in zip(ways, waits, strict=True) for name in way or row["through"]})
+        return f"; over links that run {'they come' if many else 'it comes'} through {_listed(through, 'or')}"
+    return ""
 
 
 # --- in a headline, and in other findings
@@ -200,17 +211,19 @@ def failing_say(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     closed = any(row["reason"] == SCHEDULE_CLOSED for row in rows)
+    if all(row["why"] == BECAUSE for row in rows) and len(rows) > 1:
+        return f"because of it, {len(rows)} links fail: {', '.join(names_of(rows)[:_NAMED])}{_more(rows)}"
     if len(rows) == 1:
         return f"the link {rows[0]['name']} {'does not run' if closed else 'fails'} {_for(rows[0]['why'])}"
     by_why: dict[str, list[str]] = {}
-    names = Counter(row["name"] for row in rows)
-    for row in rows[:_NAMED]:
-        # Agreements of several suffixes often have one name.
-        of = f" of {row['suffix']}" if names[row["name"]] > 1 and row["suffix"] else ""
-        by_why.setdefault(row["why"], []).append(f"{row['name']}{of}")
+    for row, name in zip(rows[:_NAMED], names_of(rows), strict=False):
+        by_why.setdefault(row["why"], []).append(name)
     named = "; ".join(f"{', '.join(names)} {_for(why)}" for why, names in by_why.items())
-    more = f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{more}"
+    return f"{len(rows)} links {'do not run' if closed else 'fail'}: {named}{_more(rows)}"
+
+
+def _more(rows: Sequence[Row]) -> str:
+    return f"; {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
 
 
 def _for(why: str) -> str:
@@ -247,7 +260,7 @@ def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[
 
 def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
-    off = sorted({one["link"] for one in closed_ways(situation.pairs, row) if one["link_enabled"] is False})
+    off = sorted({one["link"] for one in situation.linked.closed_ways(row) if one["link_enabled"] is False})
     if not failing and off:
         links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
         return f"no session delivers them, because the {links} not run: switched off"
@@ -272,15 +285,13 @@ def _listed(names: Sequence[str], word: str) -> str:
 def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:
     """What to do about changes that no session delivers as the servers are now: a way is named only if it has them."""
     server, suffix = row["server"], row["suffix"]
-    pairs = [one for one in situation.pairs if one["suffix"] == suffix]
-    if any(one["unrelated"] and one["consumer"] == server for one in pairs):
-        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
-    if ways := closed_ways(pairs, row):
+    pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
+    if ways := situation.linked.closed_ways(row):
         by_code = {
             LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),
             LINK_FAILING: sorted({one["link"] for one in ways if one["link_enabled"] is not False}),
         }
-        reached = above(pairs, server, suffix)
+        reached = above(server, suffix)
         each = all(one["consumer"] in reached and has_some(one, row["origin"]) for one in ways)
         word = "or" if each else "and"
         told = [f"what {code} says on {_listed(names, word)}" for code, names in by_code.items() if names]
@@ -297,6 +308,8 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mappin
             f"do what LINK_FAILING says on {_listed(failing, 'or')}",
             f"they arrive as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
+    if any(one["unrelated"] and one["consumer"] == server for one in pairs):
+        return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     feeding = {
         link.supplier
         for link in situation.topology.links
@@ -305,14 +318,14 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mappin
     waiting = {
         one["server"] for one in situation.verdicts.pending if (one["suffix"], one["origin"]) == (suffix, row["origin"])
     }
-    group = above(pairs, server, suffix)
+    group = above(server, suffix)
     if feeding and feeding <= waiting and not row["available"] and group <= waiting:
         return step(
             "compare the entries that these changes were about, and write once more on a supplier what is still wanted",
             f"no server can deliver them: every server that leads to {server}, directly or through others, waits for them "
             "itself, and no log has them",
         )
-    circle = any(server in above(pairs, name, suffix) for name in feeding)
+    circle = any(server in above(name, suffix) for name in feeding)
     if feeding and feeding <= waiting and not circle:
         through = _listed(sorted(feeding), "and")
         wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"

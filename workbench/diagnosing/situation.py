@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.collected.links import ASKS, address_in, not_deleted
+from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.diagnosing.floors import Floors, floors_of
 from workbench.diagnosing.thrown_away import ThrownAway, thrown_away
 from workbench.diagnosing.verdicts import Verdicts
@@ -47,6 +48,11 @@ class Situation:
     def floors(self) -> Floors:
         """What all servers have seen, and what each may forget; empty where servers keep logs."""
         return floors_of(self.case, self.topology, self.verdicts)
+
+    @cached_property
+    def linked(self) -> LinkedPairs:
+        """The pairs with a link between them."""
+        return LinkedPairs(self.pairs)
 
     @cached_property
     def thrown_away(self) -> list[ThrownAway]:
