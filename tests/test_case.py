@@ -386,12 +386,15 @@ def test_a_manifest_of_another_layout_is_refused_with_both_numbers(tmp_path: Pat
     case.load(SNAPSHOTS[:1])
     manifest = case.evidence / "manifest.json"
     stored = json.loads(manifest.read_text())
-    for layout, do in ((7, "use the version of the workbench that made it"), (0, "load the inputs into a new case")):
+    for layout, do in (
+        (LAYOUT + 1, "use the version of the workbench that made it"),
+        (0, "load the inputs into a new case"),
+    ):
         manifest.write_text(json.dumps(stored | {"layout": layout, "inputs": "in a shape of its own"}))
         with pytest.raises(Problem, match=rf"layout {layout} is not {LAYOUT}.*manifest.json.*{do}"):
             Case.open(case.folder)
-    (tmp_path / "case" / "case.yaml").write_text("layout: '7'\n")
-    with pytest.raises(Problem, match=rf"layout 7 is not {LAYOUT}.*case.yaml.*use the version"):
+    (tmp_path / "case" / "case.yaml").write_text(f"layout: '{LAYOUT + 1}'\n")
+    with pytest.raises(Problem, match=rf"layout {LAYOUT + 1} is not {LAYOUT}.*case.yaml.*use the version"):
         Case.open(case.folder)
 
 

@@ -46,7 +46,9 @@ def test_a_refused_change_is_told_with_its_result_and_what_the_log_says_just_bef
     }
     (told,) = (one for one in diagnose(case_of(tmp_path, files))["findings"] if one["code"] == "APPLY_SKIPPED")
     assert "s2 refused one change of replica ID 1 with 32 (no such object), and the supplier went on" in told["summary"]
-    assert told["summary"].endswith("just before: memberof-plugin - memberof_postop_add - Failed to add dn(cn=g1)")
+    assert told["quotes"] == [
+        {"server": "s2", "text": "memberof-plugin - memberof_postop_add - Failed to add dn(cn=g1)"}
+    ]
 
 
 @pytest.fixture

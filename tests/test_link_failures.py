@@ -14,6 +14,7 @@ from workbench.diagnosing.arriving import mark_what_comes_through
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.failing_links import _oldest
+from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.matrix_text import matrix_text
 from workbench.repairs.plan_text import plan_text
 from workbench.repairs.planning import plan
@@ -306,7 +307,9 @@ def test_a_consumer_that_is_full_as_its_own_log_says(says: str, short: str, repa
     (one,), (loop,) = of("LINK_FAILING", found["findings"]), of("APPLY_RETRY_LOOP", found["findings"])
     assert one["reason"] == "refused" and "in every session with 1 (operations error)" in one["summary"]
     assert "-1" not in one["summary"] and "failed attempts" not in one["summary"]
-    assert f"just before: {says}" in loop["summary"] and "backtrace" not in loop["summary"]
+    assert "-1" not in loop["summary"] and "s2 refuses the change" in loop["summary"]
+    assert loop["quotes"] == one["quotes"] == [{"server": "s2", "text": says}]
+    assert f"the errors log of s2 says just before: {says}" in findings_text([loop])
     assert short in headline(found)
     for finding in (one, loop):
         assert repair in finding["fix"][0]["repair"]
@@ -316,7 +319,29 @@ def test_a_connection_that_ends_is_no_answer(tmp_path: Path) -> None:
     log = "".join(refused_change(second, csn(5, 1), _GONE) for second in (9, 12, 15))
     one = failing(tmp_path, mesh(BROKEN_OFF, log, ended=None))
     assert f"the connection ends in every session at the change {csn(5, 1)}: -1" in one["summary"]
-    assert "err=-1" not in one["fix"][0]["repair"]
+    assert "err=-1" not in one["fix"][0]["repair"] and "refuses" not in one["summary"]
+
+
+def test_one_old_answer_is_not_that_of_every_session(tmp_path: Path) -> None:
+    log = "".join(refused_change(second, csn(5, 1), _GONE) for second in (9, 12, 15))
+    own = line(9, f"ERR - NSMMReplicationPlugin - process_postop - Failed to apply update ({csn(5, 1)}) error (1).  "
+                  "Aborting replication session(conn=31 op=4)")  # fmt: skip
+    found = findings(tmp_path, mesh(BROKEN_OFF, log, ended=None) | {"s2.errors.log": own})
+    assert "in every session with 1" not in of("LINK_FAILING", found)[0]["summary"]
+
+
+def test_what_was_full_and_is_not_any_more_is_not_said(tmp_path: Path) -> None:
+    log = "".join(refused_change(second, csn(5, 1), "Operations error (1)") for second in (9, 12, 15))
+    own = "".join(
+        line(second - 0.4, f"ERR - {says}")
+        + line(second - 0.1, f"ERR - NSMMReplicationPlugin - process_postop - Failed to apply update ({csn(5, 1)}) error (1).  "
+                             "Aborting replication session(conn=31 op=4)")
+        for second, says in ((9, "log_flush - error 28 (No space left on device)"), (12, "plugin x"), (15, "plugin x"))
+    )  # fmt: skip
+    found = findings(tmp_path, mesh(BROKEN_OFF, log, ended=None) | {"s2.errors.log": own})
+    for code in ("LINK_FAILING", "APPLY_RETRY_LOOP"):
+        (one,) = of(code, found)
+        assert "full" not in one["summary"] and [quote["text"] for quote in one["quotes"]] == ["plugin x"]
 
 
 def test_what_was_refused_before_the_data_was_replaced_is_no_loop(tmp_path: Path) -> None:

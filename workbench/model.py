@@ -341,6 +341,7 @@ class Finding:
     items         the positions it is about
     evidence      rows that prove it, each a flat mapping
     fix           what to do: `repair`, `why`, and `caution` or None
+    quotes        what the errors log of a server says just before, word for word: `server`, `text`
     root          a clause for the first line, where this is a cause that other findings follow from
     overrules     codes of findings that this one leaves without meaning
     overruled_by  the code of the finding that leaves this one without meaning: it is shown, and not counted
@@ -369,6 +370,7 @@ class Finding:
     since: str | None = None
     waiting: int | None = None
     assumes: tuple[str, ...] = ()
+    quotes: tuple[Mapping[str, str], ...] = ()
 
 
 EVIDENCE_SHOWN = 10

@@ -246,7 +246,15 @@ class Contents:
         names = same and not any(one.later for one in self.alike.replicas)
         found: list[Difference] = []
         for entry, held in self.held.items():
-            made = compared(held, self._expected, self._forgotten, self.left_out, names, self.evidence.system.change_of)
+            made = compared(
+                held,
+                self._expected,
+                self._forgotten,
+                self.left_out,
+                names,
+                self.evidence.system.change_of,
+                self._proving.conflict,
+            )
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}
             for lack in made.lacks:

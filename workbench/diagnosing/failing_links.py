@@ -62,6 +62,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             suffix=link.suffix,
             items=tuple(sorted(one["first"] for one in pair["to_send"].values())) if pair else (),
             evidence=failure.evidence,
+            quotes=failure.quotes,
             fix=failure.fix,
             reason=failure.reason,
             since=failure.since.isoformat() if failure.since else None,

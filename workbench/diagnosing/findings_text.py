@@ -35,6 +35,8 @@ def findings_text(findings: Iterable[Row], suffixes: bool = False) -> str:
                           if one[word])  # fmt: skip
         lines = [f"{one['severity'].upper()} {one['code']}" + (f" ({one_cell(about)})" if about else "")]
         lines.append(f"    {one_cell(one['summary'])}")
+        lines += [f"    the errors log of {one_cell(quote['server'])} says just before: {one_cell(quote['text'])}"
+                  for quote in one.get("quotes", ())]  # fmt: skip
         for number, fix in enumerate(one["fix"], 1):
             lines.append(f"    {number}. {one_cell(fix['repair'])}: {one_cell(fix['why'])}")
             if fix["caution"]:

@@ -441,7 +441,9 @@ def _around(incident: Incident, group: Row, position: str) -> Iterator[dict[str,
 
 
 def _finding(one: Row) -> dict[str, Any]:
-    return {key: one[key] for key in ("code", "severity", "summary", "server", "link", "origin", "suffix", "fix")}
+    return {
+        key: one[key] for key in ("code", "severity", "summary", "server", "link", "origin", "suffix", "quotes", "fix")
+    }
 
 
 # --- what was planned, done, found

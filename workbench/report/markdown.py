@@ -317,6 +317,8 @@ def _findings(report: Row) -> Iterator[str]:
     for one in report["findings"]:
         where = "".join((f", {escaped(one['server'])}" if one["server"] else "", _link(one["link"])))
         yield f"- **{escaped(one['severity'])}** {escaped(one['code'])}{where}: {escaped(one['summary'])}"
+        for quote in one["quotes"]:
+            yield f"  - the errors log of {escaped(quote['server'])} says just before: {escaped(quote['text'])}"
         for fix in one["fix"]:
             beware = f"; **beware**: {escaped(fix['caution'])}" if fix["caution"] else ""
             yield f"  - {escaped(fix['repair'])} ({escaped(fix['why'])}{beware})"

@@ -77,6 +77,11 @@ class Held:
         """The positions that made its present values."""
         return {position for values in self.present.values() for position in values.values() if position}
 
+    def of(self, attribute: str) -> set[str]:
+        """The positions that made its present values of one attribute, in small letters."""
+        shown = (values for name, values in self.present.items() if _plain(name) == attribute)
+        return {position for values in shown for position in values.values() if position}
+
 
 class Lack(NamedTuple):
     """A change whose effect the entry of a server should show and does not. `attribute`: empty where it is the whole entry."""
@@ -136,11 +141,13 @@ def compared(
     left_out: Mapping[str, frozenset[str]],
     names: bool,
     change_of: ChangeOf = str,
+    conflict: str = "",
 ) -> Compared:
     """What the servers lack of one entry, and in what else they differ.
 
     `forgotten` (server, position): so old that the server need not keep a trace of what removed it later. `left_out`: of each
     server the attributes, in small letters, that it need not have. `names`: the name of the entry has to be the same.
+    `conflict`: the attribute, in small letters, that marks an entry as one of two of one name.
     """
     live = sorted(server for server, one in held.items() if one.status == LIVE)
     if not live:
@@ -148,7 +155,7 @@ def compared(
     lacks: set[Lack] = set()
     unlike: set[Unlike] = set()
     spelt: set[Unlike] = set()
-    _whole(held, live, expected, forgotten, lacks, unlike)
+    _whole(held, live, expected, forgotten, change_of, conflict, lacks, unlike)
     attributes = sorted({name for server in live for name in held[server].present})
     for attribute in attributes:
         mine = [server for server in live if _plain(attribute) not in left_out.get(server, frozenset())]
@@ -164,6 +171,8 @@ def _whole(
     live: list[str],
     expected: Expected,
     forgotten: Callable[[str, str], bool],
+    change_of: ChangeOf,
+    conflict: str,
     lacks: set[Lack],
     unlike: set[Unlike],
 ) -> None:
@@ -178,7 +187,9 @@ def _whole(
     absent = sorted(server for server, one in held.items() if one.status == ABSENT)
     if deleted or not absent:
         return
-    made = {position for server in live for position in held[server].made()}
+    # With a mark of conflict come positions of another entry's change.
+    others = {change_of(position) for server in live for position in held[server].of(conflict)}
+    made = {position for server in live for position in held[server].made() if change_of(position) not in others}
     for server in absent:
         covered = sorted(position for position in made if expected(server, position))
         if made and not expected(server, min(made)):

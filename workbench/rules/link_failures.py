@@ -59,6 +59,7 @@ class LinkFailure:
     means     the collected server that a link to an address of none of them probably means; None: nothing suggests one
     assumes   what that takes for granted, of `workbench.rules.assumptions.ASSUMPTIONS`
     itself    True if the link leads to its own supplier: nothing waits behind it
+    quotes    what a log says of the cause: rows of server and text
     evidence  rows that prove it
     fix       what mends it: entries of a finding's `fix`
     """
@@ -73,6 +74,7 @@ class LinkFailure:
     means: str | None = None
     itself: bool = False
     assumes: tuple[str, ...] = ()
+    quotes: tuple[Mapping[str, str], ...] = ()
     evidence: tuple[Mapping[str, Any], ...] = ()
     fix: tuple[Mapping[str, Any], ...] = ()
 

@@ -259,6 +259,7 @@ class Proving:
     usual         how bodies begin of which `beginning` only takes the first two lines, so that it need not be asked
     unusual       beginnings of these that it must be asked of all the same
     not_compared  attributes, in small letters, in which servers may differ although nothing was lost
+    conflict      the attribute, in small letters, that marks an entry as one of two of one name
     own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
     notes_refused the code of the message by which a server says that it refuses such changes; empty: none does
     touched       the body of a modification -> the attributes that it names, in small letters
@@ -285,6 +286,7 @@ class Proving:
     usual: tuple[str, ...] = ("",)
     unusual: tuple[str, ...] = ()
     not_compared: frozenset[str] = frozenset()
+    conflict: str = ""
     own_notes: frozenset[str] = frozenset()
     notes_refused: str = ""
     touched: Callable[[str], frozenset[str]] = lambda body: frozenset()

@@ -25,7 +25,6 @@ from workbench.systems.ds389.logged.refusals import (
     NOT_SAID,
     NOTES_REFUSED,
     READ_ONLY,
-    just_before,
     no_room,
     reason_for_53,
     result_in,
@@ -55,7 +54,7 @@ class _Attempts:
         self.counts: Counter[Key] = Counter()
         self.rows: dict[Key, list[dict[str, Any]]] = {}
         self.results: dict[Key, int] = {}
-        """The result of the last failure, where the log names it."""
+        """The result of the last failure, where the log names it; below 0 only if each time the connection ended without one."""
         self.firsts: dict[Key, datetime] = {}
         self.lasts: dict[Key, datetime] = {}
 
@@ -64,7 +63,7 @@ class _Attempts:
         if at is not None:
             self.firsts.setdefault(key, at)
             self.lasts[key] = at
-        if result is not None:
+        if result is not None and (result > 0 or key not in self.results):
             self.results[key] = result
         kept = self.rows.setdefault(key, [])
         if len(kept) < EVIDENCE_SHOWN:
@@ -88,7 +87,8 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
                 looping[key] = attempts
     alike: dict[tuple[str, str | None, int | None], list[Key]] = {}
     for key in sorted(looping, key=str):
-        result = next((one.results[key] for one in (looping[key], *sources) if key in one.results), None)
+        results = [one.results[key] for one in (looping[key], *sources) if key in one.results]
+        result = next((result for result in results if result > 0), next(iter(results), None))
         alike.setdefault((key[0], key[1], result), []).append(key)
     for (server, suffix, result), keys in alike.items():
         why = NOT_SAID
@@ -98,29 +98,32 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
                 continue
         most = max(keys, key=lambda key: looping[key].counts[key])
         told, origins = looping[most], sorted({origin_of(csn) for _, _, csn in keys})
-        answer = f" with {in_words(result)}" if result is not None else ""
+        answered = result is None or result > 0
+        answer = "" if result is None else f" with {in_words(result)}" if answered else f" ({in_words(result)})"
+        refuses = f"{server} refuses" if answered else f"sessions with {server} break off at"
         changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
         it = "it" if len(keys) == 1 else "them"
         own = [one.lasts[key] for one in sources[1:] for key in keys if key in one.lasts]
-        said = said_at(situation.case, server, own) if why == NOT_SAID else []
+        said = said_at(situation.case, server, own) if why == NOT_SAID else ()
         full = no_room(said)
         ends = (
             writable_again(server, suffix or "SUFFIX")
             if why == READ_ONLY
             else make_room(server, full)
             if full
-            else take_the_change(server, suffix or "SUFFIX", result)
+            else take_the_change(server, suffix or "SUFFIX", result if answered else None)
         )
         yield Finding(
             "APPLY_RETRY_LOOP",
             "error",
-            f"{server} refuses {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and does not have {it}: "
-            f"nothing behind arrives on that link{f'; {full}' if full else ''}{just_before(said)}",
+            f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {server} does not have {it}: "
+            f"nothing behind arrives on that link{f'; {full}' if full else ''}",
             server=server,
             origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,
             items=tuple(csn for _, _, csn in keys)[:ITEMS_SHOWN],
             evidence=first_few(told.rows[most], told.counts[most]),
+            quotes=said,
             fix=(ends,),
         )
 

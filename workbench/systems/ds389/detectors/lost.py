@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from workbench.model import ITEMS_SHOWN, Finding, first_few, step
-from workbench.systems.ds389.logged.refusals import just_before, said_at
+from workbench.systems.ds389.logged.refusals import said_at
 from workbench.systems.ds389.rules.ldap_results import in_words
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
             "APPLY_SKIPPED",
             "error",
             f"{server} refused {some} of replica ID {origin}{f' with {results}' if results else ''}, and the supplier went on"
-            f"{note}{just_before(said)}",
+            f"{note}",
             server=server,
             origin=origin,
             suffix=suffix,
@@ -58,6 +58,7 @@ def apply_skipped(situation: Situation) -> Iterator[Finding]:
                 }
                 for csn, row in zip(csns, rows, strict=True)
             ),
+            quotes=said,
             fix=(
                 step(
                     "repair the reason first (the missing entry or parent, the schema); then delete and add the entry on a "

@@ -50,7 +50,6 @@ from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES_SAY,
     NOT_SAID,
     READ_ONLY,
-    just_before,
     no_room,
     reason_for_53,
     refused_by,
@@ -86,7 +85,7 @@ _LINES: Mapping[str, frozenset[str]] = {
     REFUSED: frozenset({"acquire_failed", "duplicate_origin"}),
     PERMISSION: frozenset({"acquire_failed"}),
     NO_SUCH_REPLICA: frozenset({"acquire_failed"}),
-    BUSY: frozenset({"busy"}),
+    BUSY: frozenset({"busy", "retry_later"}),
     GENERATION_DIFFERS: frozenset({"generation_differs"}),
     NOT_INITIALISED: frozenset({"not_initialised"}),
     CLOCK_REFUSED: frozenset({"time_skew", "acquire_failed"}),
@@ -96,7 +95,7 @@ _LINES: Mapping[str, frozenset[str]] = {
 _OF_CLOCKS = re.compile(r"clock skew|time skew|current CSN")
 """What a line says that tells of clocks: other failures to acquire a replica end by themselves."""
 _RUNS = frozenset({"acquired", "released"})
-_SWITCHED, _FATAL = "agreement_switched", "session_fatal"
+_SWITCHED, _FATAL, _START = "agreement_switched", "session_fatal", "starting"
 _ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | {_SWITCHED})
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
@@ -180,6 +179,8 @@ class _Failing:
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
     full: str = ""
     """What is full at the consumer, so that it refuses changes."""
+    said: tuple[Mapping[str, str], ...] = ()
+    """What its log says just before it refuses one."""
 
     @property
     def ended(self) -> datetime | None:
@@ -248,10 +249,10 @@ def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], know
     turned_away: set[str] = set()
     if not named:
         return
-    for row, place in log.lines((*_ALL, _FATAL, "started"), WITH_TEXT):
+    for row, place in _with_starts(log):
         numbers, code = dict(row["numbers"] or ()), row["code"]
         one = named.get(row["link"] or "")
-        if code == "started":  # agreements that have stopped begin anew with their server
+        if code == _START:  # agreements that have stopped begin anew with their server
             turned_away.clear()
             for each in named.values():
                 each.stopped = None
@@ -268,7 +269,7 @@ def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], know
         elif code == _FATAL:
             if one.is_new(place) and (log.server, one.link.name) in known:
                 one.stopped, one.healed = place.at, False
-        elif code in _RUNS and one.cause.reason != BACKING_OFF:
+        elif code in _RUNS and one.cause.reason not in TRANSIENT:
             one.forget()
         elif code == "bind" and numbers.get("outcome") == "resumed":
             if one.connecting and not (place.at and one.ended and place.at <= one.ended):
@@ -277,6 +278,20 @@ def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], know
             one.cause.reason != CLOCK_REFUSED or _OF_CLOCKS.search(row["text"] or "")
         ):
             one.add(row, place)
+
+
+def _with_starts(log: Any) -> Iterator[tuple[Row, Place]]:
+    """The lines about agreements, and those of the starts of the server: its agreements try before it calls itself started."""
+    begun = False
+    for row, place in log.lines((*_ALL, _FATAL, _START, "started"), WITH_TEXT):
+        if row["code"] == _START:
+            begun = True
+        elif row["code"] == "started":
+            if not begun:  # a log that begins later
+                yield {**row, "code": _START}, place
+            begun = False
+            continue
+        yield row, place
 
 
 def _logging_in(
@@ -308,9 +323,9 @@ def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
     named = {link.name: (link, row) for link, row in quiet}
     before: dict[str, list[tuple[Row, Place]]] = {}
     stopped: dict[str, list[tuple[Row, Place]]] = {}
-    for row, place in log.lines((*_ALL, _FATAL, "started"), WITH_TEXT):
+    for row, place in _with_starts(log):
         name, code = row["link"] or "", row["code"]
-        if code == "started":  # all agreements of a server begin anew with it
+        if code == _START:  # all agreements of a server begin anew with it
             before.clear()
             stopped.clear()
         elif name not in named:
@@ -369,7 +384,8 @@ def _told(
             cause = Cause(BACKING_OFF, cause.code, says, "consumer just started")
         elif not down and not there:
             meant = places.meant(link)
-    elif cause.reason == BACKING_OFF:
+    elif cause.reason in TRANSIENT:
+        # A consumer that refuses a change is busy with the other suppliers that send it that change.
         cause = _refusing(case, shown, one, consumer) or cause
     elif cause.reason == NO_SUCH_REPLICA:
         others = sorted({x.suffix for x in shown.replicas if x.server == link.consumer and x.suffix and x.claims})
@@ -408,7 +424,7 @@ def _told(
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
-        itself=itself, evidence=(_status(one.row), *first_few(one.kept, sum(one.counts.values()))),
+        itself=itself, quotes=one.said, evidence=(_status(one.row), *first_few(one.kept, sum(one.counts.values()))),
         fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
 
@@ -466,12 +482,12 @@ def _refusing(case: Case, shown: Topology, one: _Failing, consumer: Replica | No
     looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
     if not looping:
         return None
-    # A connection that ends has no result: what the consumer answered counts, if a line tells it.
-    own = refused_by(case, consumer.server, [csn for csn, _ in looping]) if consumer else {}
+    # A connection that ends has no result: what the consumer answered counts, if its log tells it as often.
+    own = refused_by(case, shown.snapshot, consumer.server, [csn for csn, _ in looping], one.ended) if consumer else {}
     answered = {key: count for key, count in looping.items() if key[1] > 0}
-    if not answered and own:
-        one.shared = True  # these are the attempts of all its suppliers
-        answered = {key: len(moments) for key, moments in own.items()}
+    if not answered:
+        answered = {key: len(moments) for key, moments in own.items() if len(moments) >= _LOOPS_FROM}
+        one.shared = bool(answered)  # these are the attempts of all its suppliers
     looping = answered or looping
     why, others = NOT_SAID, set[str]()
     if all(error == REFUSES_ALL for _, error in looping):
@@ -484,15 +500,15 @@ def _refusing(case: Case, shown: Topology, one: _Failing, consumer: Replica | No
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
     if error < 0:
         says = f"the connection ends in every session at the change {csn}: {in_words(error)}"
-        return Cause(REFUSED, error, f"{says}; the consumer's own log says why", "breaks off at one change")
+        return Cause(REFUSED, error, says, "breaks off at one change")
     what = f"the consumer refuses the change {csn} in every session with {in_words(error)}"
     if why == READ_ONLY:
         says = f"{what}, and took no change since, as a backend with nsslapd-readonly: on does"
         return Cause(CONSUMER_READ_ONLY, error, says, "consumer read-only")
-    said = said_at(case, consumer.server, own.get((csn, error), ())) if consumer else []
-    if full := no_room(said):
-        one.full = full
-        return Cause(REFUSED, error, f"{what}: {full}{just_before(said)}", f"{full.removeprefix('its ')} there")
+    said = said_at(case, consumer.server, own.get((csn, error), ())) if consumer else ()
+    one.said, one.full = said, no_room(said)
+    if one.full:
+        return Cause(REFUSED, error, f"{what}: {one.full}", f"{one.full.removeprefix('its ')} there")
     return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")
 
 

@@ -1,8 +1,8 @@
-"""Changes that a consumer refuses with 53 (unwilling to perform): which of the reasons for it the evidence shows."""
+"""Why a consumer refuses changes, as far as the evidence shows it: by its result, its own log, and what it takes all the same."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ LOGIN_NOTES, READ_ONLY, NOT_SAID = "login_notes", "read_only", "not_said"
 """Why a consumer answers 53: as it does to each change of notes of failed logins alone; because it takes no change at all; or the
 collected files do not say."""
 
-_JUST_BEFORE, _MOMENTS, _LINES, _LONGEST = timedelta(seconds=1), 10, 2, 200
+_JUST_BEFORE, _LINES = timedelta(seconds=1), 2
 _SCHEMA, _BACKTRACE = "schema_violation", "slapi_log_backtrace"
 DATABASE_FULL, DISK_FULL = "its database is full", "its disk is full"
 _FULL = {"MDB_MAP_FULL": DATABASE_FULL, "No space left on device": DISK_FULL}
@@ -79,41 +79,37 @@ def _rows(case: Case, table: str, columns: list[str], where: pc.Expression) -> I
             yield from batch.to_pylist()
 
 
-def said_at(case: Case, server: str, moments: Collection[datetime]) -> list[str]:
-    """The last errors that the server wrote just before each of these moments, as its log words them; the first two of all.
+def said_at(case: Case, server: str, moments: Collection[datetime]) -> tuple[dict[str, str], ...]:
+    """The last errors that the server wrote just before the latest of these moments, in the words of its log: quotes.
 
-    Not among them are lines that tell of replication itself: they say that a change was refused, and not why.
+    Lines that tell of replication itself are left out: they say that a change was refused, and not why.
     """
-    said: dict[str, None] = {}
-    for moment in sorted(moments)[-_MOMENTS:]:
-        where = (pc.field("server") == server) & (pc.field("severity") == "error")
-        where &= pc.field("code").is_null() | (pc.field("code") == _SCHEMA)
-        where &= (pc.field("at") > moment - _JUST_BEFORE) & (pc.field("at") <= moment)
-        rows = sorted(
-            _rows(case, "messages", ["at", "offset", "text"], where), key=lambda row: (row["at"], row["offset"])
-        )
-        texts = [row["text"][:_LONGEST] for row in rows if row["text"] and not row["text"].startswith(_BACKTRACE)]
-        said |= dict.fromkeys(texts[-_LINES:])
-    return list(said)[:_LINES]
+    if not moments:
+        return ()
+    moment = max(moments)
+    where = (pc.field("server") == server) & (pc.field("severity") == "error")
+    where &= pc.field("code").is_null() | (pc.field("code") == _SCHEMA)
+    where &= (pc.field("at") > moment - _JUST_BEFORE) & (pc.field("at") <= moment)
+    rows = sorted(_rows(case, "messages", ["at", "offset", "text"], where), key=lambda row: (row["at"], row["offset"]))
+    texts = [row["text"] for row in rows if row["text"] and not row["text"].startswith(_BACKTRACE)]
+    return tuple({"server": server, "text": text} for text in list(dict.fromkeys(texts))[-_LINES:])
 
 
-def just_before(said: Collection[str]) -> str:
-    """What a log says, as the end of a sentence that names the server."""
-    return f"; its errors log says just before: {'; '.join(said)}" if said else ""
-
-
-def no_room(said: Collection[str]) -> str:
+def no_room(said: Iterable[Mapping[str, str]]) -> str:
     """What is full, if the server says so; empty: it does not."""
-    return next((full for sign, full in _FULL.items() if any(sign in line for line in said)), "")
+    lines = [quote["text"] for quote in said]
+    return next((full for sign, full in _FULL.items() if any(sign in line for line in lines)), "")
 
 
-def refused_by(case: Case, server: str, positions: Collection[str]) -> dict[tuple[str, int], list[datetime]]:
-    """When the server's own errors log says that it could not apply these changes, by position and result."""
-    where = (pc.field("server") == server) & (pc.field("code") == "apply_failed")
+def refused_by(
+    case: Case, snapshot: str, server: str, positions: Collection[str], since: datetime | None
+) -> dict[tuple[str, int], list[datetime]]:
+    """When the server's own errors log says that it could not apply these changes, after `since`, by position and result."""
+    where = (pc.field("server") == server) & (pc.field("code") == "apply_failed") & (pc.field("snapshot") == snapshot)
     where &= pc.field("position").isin(pa.array(sorted(positions), pa.string()))
     found: dict[tuple[str, int], list[datetime]] = {}
     for row in _rows(case, "messages", ["at", "position", "numbers"], where):
-        if row["at"] and (result := result_in(row)):
+        if row["at"] and (since is None or row["at"] > since) and (result := result_in(row)):
             found.setdefault((row["position"], result), []).append(row["at"])
     return found
 

@@ -258,6 +258,7 @@ PROVING = Proving(
     usual=tuple(f"{verb}: " for verb in _VERBS),
     unusual=tuple(f"{verb}: {name}" for verb in _VERBS for name in _OF_THE_WRITER),
     not_compared=NOT_COMPARED,
+    conflict="nsds5replconflict",
     own_notes=OWN_NOTES,
     notes_refused="login_notes_refused",
     touched=touched,
