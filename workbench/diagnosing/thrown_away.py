@@ -97,7 +97,7 @@ def named_in(some: Iterable[ThrownAway]) -> dict[tuple[str | None, str], ThrownA
 
 
 def _nowhere(situation: Situation, maker: Replica, reset: Reset, position: str, lacking: set[str]) -> bool:
-    """True if each server lacks the change, or waits for it, and its maker cannot have it either.
+    """True if no server is known to have the change: each lacks it, waits for it, or nobody can tell; nor can its maker have it.
 
     The maker lacks it by the verdicts, or its data came whole from a server that lacks it.
     """
@@ -107,9 +107,22 @@ def _nowhere(situation: Situation, maker: Replica, reset: Reset, position: str, 
     if maker.server not in lacking and (source is None or source not in lacking):
         return False
     return all(
-        one is maker or one.server in lacking or key > (last(one.seen(), origin) or "")
+        one is maker
+        or one.server in lacking
+        or key > (last(one.seen(), origin) or "")
+        or _unknown(situation, one, origin, key)
         for one in situation.topology.replicas
         if one.suffix == maker.suffix
+    )
+
+
+def _unknown(situation: Situation, one: Replica, origin: str, key: str) -> bool:
+    """True if nobody can tell whether the server has the change."""
+    typed = situation.topology.system.typed
+    return any(
+        (typed(row["from"]) or row["from"]) <= key <= (typed(row["to"]) or row["to"])
+        for row in situation.verdicts.unknown
+        if (row["server"], row["suffix"], row["origin"]) == (one.server, one.suffix, origin)
     )
 
 
@@ -132,10 +145,13 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
     for one in situation.thrown_away:
         name, count = one.maker.server, len(one.changes)
         them = "it" if count == 1 else "them"
+        lacking = {row["server"] for row in situation.verdicts.missing if row["position"] == one.changes[0]["position"]}
+        sure = lacking >= {x.server for x in situation.topology.replicas if x.suffix == one.maker.suffix} - {name}
+        holds = "holds" if sure else "is known to hold"
         yield Finding(
             "CHANGES_THROWN_AWAY",
             "error",
-            f"no collected server holds {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
+            f"no collected server {holds} {cut}{counted(count)} of {name} any more, {one.changes[0]['position']} to "
             f"{one.changes[-1]['position']}: {name} made {them} before {_replaced(one)} at {_time(one.reset.began)}",
             server=name,
             origin=one.maker.origin,
@@ -151,7 +167,7 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
                     "earlier may show them",
                 ),
             ),
-            root=f"no collected server holds {cut}{counted(count)} of {name} any more",
+            root=f"no collected server {holds} {cut}{counted(count)} of {name} any more",
         )
 
 
