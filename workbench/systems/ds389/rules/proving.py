@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.model import REMOVED
 from workbench.rules import contents
+from workbench.rules.spelling import parent_of
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
@@ -227,12 +228,9 @@ def renamed(target: str, rename: str) -> str:
     'uid=d,ou=b,dc=c'
     """
     told = rename_words(rename)
-    new, (_, *above) = told.get("newrdn"), _COMMA.split(target, maxsplit=1)
-    parent = told.get("newsuperiordn") or told.get("newsuperior") or "".join(above)
+    new = told.get("newrdn")
+    parent = told.get("newsuperiordn") or told.get("newsuperior") or parent_of(target)
     return ",".join(filter(None, (new, parent))) if new else ""
-
-
-_COMMA = re.compile(r"(?<!\\),")
 
 
 PROVING = Proving(
