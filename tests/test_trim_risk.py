@@ -12,10 +12,12 @@ from mesh_samples import SUFFIX, agreement, claims, elements, pair_of_servers
 from test_link_failures import REFUSED_LOGIN
 from test_link_failures import told as session_told
 
+from workbench.collected.collecting import Access, Address, Wanted
 from workbench.model import Problem
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.database import changelog_settings
+from workbench.systems.ds389.live.servers import DirectoryServers
 from workbench.systems.ds389.rules.trim_settings import TrimSettings, spelt_out, trim_settings
 
 MAPPING = f"dn: cn=dc\\3Dexample\\2Cdc\\3Dcom,cn=mapping tree,cn=config\ncn: {SUFFIX}\nnsslapd-backend: userRoot\n\n"
@@ -155,3 +157,11 @@ def test_settings_that_could_not_be_read_are_said_to_be_lacking(fails: str, read
     found, problem = changelog_settings(cast("Connection", _Asked(fails)), {SUFFIX})
     assert len(found) == read and (problem is None) == (fails == "nothing")
     assert problem is None or "no answer within the time-out" in str(problem)
+
+
+def test_the_collection_names_them(tmp_path: Path) -> None:
+    mesh_of = DirectoryServers([Address("s1", url="ldap://127.0.0.1:1")], Access())
+    mesh_of._servers["s1"].settings_unread = Problem("no answer within the time-out", "ldap://s1", "look at the server")
+    gathered = mesh_of.gather("s1", tmp_path, "s1", Wanted())
+    mesh_of.close()
+    assert any("settings of the changelog: no answer within" in one for one in gathered.without)
