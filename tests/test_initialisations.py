@@ -208,6 +208,7 @@ SUFFIX, OTHER = "dc=example,dc=com", "o=other"
         ("of this one", received(SUFFIX, "userroot"), False, ""),
         ("of one of several", received(OTHER, "other"), True, ", unless a file filled it since"),
     ],
+    ids=["of another", "of this one", "of one of several"],
 )
 def test_of_which_suffix_an_import_was(about: str, log: str, told: bool, unless: str, tmp_path: Path) -> None:
     found = of("INITIALISATION_ABORTED", findings(tmp_path, mesh(log=log + IMPORTED)))
