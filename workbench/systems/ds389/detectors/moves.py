@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import Finding, listed, step
@@ -83,7 +84,7 @@ def _lacked_somewhere(situation: Situation, suffix: str | None, replicas: list[R
     """What some server lacks by its vector, or misses behind it."""
     seen = [one.seen() for one in replicas]
     origins = sorted({origin for one in seen for origin in one})
-    lacked = ~pc.field("origin").isin(origins)
+    lacked = ~pc.field("origin").isin(pa.array(origins, pa.string()))
     for origin in origins:
         everywhere = min(last(one, origin) or "" for one in seen)
         lacked |= (pc.field("origin") == origin) & (pc.field("position") > everywhere)

@@ -123,7 +123,7 @@ def slow_servers(situation: Situation) -> list[Slow]:
 def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str, Lead]:
     """Server -> how far its changes lay ahead of the clock of this one when it logged that it had applied them."""
     where = (pc.field("outcome") == "applied") & (pc.field("evidence") == "access_log") & pc.field("at").is_valid()
-    where &= pc.field("origin").isin(sorted(maker)) & pc.field("position").is_valid()
+    where &= pc.field("origin").isin(pa.array(sorted(maker), pa.string())) & pc.field("position").is_valid()
     found: dict[str, Lead] = {}
     shown = situation.topology.snapshot
     for batch in situation.rows("applied", ["origin", "position", "at"], where, snapshot=shown, server=server):
