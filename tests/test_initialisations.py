@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from test_thrown_away import folder
 
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.incident import Incident
+from workbench.report.making import pseudonyms_of, redacted_report
 from workbench.rules.initialisations import ABORTED, FAILED, SUCCEEDED, Initialisation, unfilled
 from workbench.rules.verdicts import REPLACED, TOTAL
 from workbench.systems.ds389.rules.initialisations import outcome_of
@@ -97,7 +100,9 @@ def test_a_consumer_that_is_down_and_was_not_filled_to_the_end(tmp_path: Path) -
     )
     (one,) = of("INITIALISATION_ABORTED", found["findings"])
     assert (one["server"], one["link"], one["severity"]) == ("s3", "s1-to-s3", "error")
-    assert "to start it does not fill it" in one["summary"] and BROKE_OFF in one["summary"]
+    assert "to start it does not fill it" in one["summary"]
+    assert "10:27:34 UTC (code -11 (connect error)): it had" in one["summary"] and "Unknown" not in one["summary"]
+    assert [row["text"] for row in one["evidence"]] == [BROKE_OFF]
     assert "repl-agmt init --suffix dc=example,dc=com s1-to-s3" in one["fix"][0]["repair"]
     (link,) = of("LINK_FAILING", found["findings"])
     assert "delivers what waits" not in str(link["fix"])
@@ -126,6 +131,13 @@ IMPORTED = plain_line(
             },
         ),
         ("it was filled from a file since", {"log": IMPORTED}),
+        (
+            "it takes changes now",
+            {
+                "other": f"nsds5replicaLastUpdateStart: {zulu(29)}\nnsds5replicaLastUpdateEnd: 19700101000000Z\n"
+                "nsds5replicaLastUpdateStatus: Error (0) Replica acquired successfully: Incremental update started\n"
+            },
+        ),
     ],
 )
 def test_a_consumer_that_may_be_whole(about: str, more: dict[str, Any], tmp_path: Path) -> None:
@@ -163,3 +175,64 @@ def test_only_one_that_succeeded_brought_whole_data(status: str, kind: str | Non
     situation = situation_of(case_of(tmp_path, files))[0]
     resets = [one.kind for one in situation.verdicts.resets["s1", "dc=example,dc=com"] if one.began.second == 32]
     assert resets == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize(
+    "sentence", ["agreement disabled", "No replication sessions started since server startup", "Replica acquired"]
+)
+def test_the_number_0_alone_is_no_session_that_succeeded(sentence: str, tmp_path: Path) -> None:
+    other = f"nsds5replicaLastUpdateEnd: {zulu(29)}\nnsds5replicaLastUpdateStatus: Error (0) {sentence}\n"
+    assert of("INITIALISATION_ABORTED", findings(tmp_path, mesh(other=other)))
+
+
+def received(suffix: str, backend: str) -> str:
+    """A total initialisation of a suffix, as the log of its consumer tells it."""
+    state = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change"
+    return "".join(
+        plain_line(at, text)
+        for at, text in (
+            (1, f"{state} - Replica {suffix} is going offline; disabling replication"),
+            (2, f"INFO - bdb_import_main - import {backend}: Import complete.  Processed 9 entries in 1 seconds."),
+            (3, f"{state} - Replica {suffix} is coming online; enabling replication"),
+        )
+    )
+
+
+SUFFIX, OTHER = "dc=example,dc=com", "o=other"
+
+
+@pytest.mark.parametrize(
+    ("about", "log", "told", "unless"),
+    [
+        ("of another suffix", received(OTHER, "userroot"), True, ""),
+        ("of this one", received(SUFFIX, "userroot"), False, ""),
+        ("of one of several", received(OTHER, "other"), True, ", unless a file filled it since"),
+    ],
+    ids=["of another", "of this one", "of one of several"],
+)
+def test_of_which_suffix_an_import_was(about: str, log: str, told: bool, unless: str, tmp_path: Path) -> None:
+    found = of("INITIALISATION_ABORTED", findings(tmp_path, mesh(log=log + IMPORTED)))
+    assert [one["severity"] for one in found] == (["error"] if told else []), about
+    if told:
+        line = headline(diagnose(case_of(tmp_path / "again", mesh(log=log + IMPORTED))))
+        assert f"s3 has to be initialised again{unless};" in line, about
+
+
+@pytest.mark.parametrize("lacking", ["s2.agreements.ldif", "s2."])
+def test_a_supplier_that_was_not_read_may_have_filled_it(lacking: str, tmp_path: Path) -> None:
+    files = {name: text for name, text in mesh().items() if not name.startswith(lacking)}
+    files |= {"s2.DOWN": ""} if lacking == "s2." else {}
+    found = diagnose(case_of(tmp_path, files))
+    assert "s3 has to be initialised again, unless another server filled it since" in headline(found)
+    (one,) = of("INITIALISATION_ABORTED", found["findings"])
+    assert "see whether another server filled s3 since; if not, initialise s3 from s1" in one["fix"][0]["repair"]
+
+
+def test_a_consumer_of_which_only_the_address_is_known(tmp_path: Path) -> None:
+    files = {name: text for name, text in mesh().items() if not name.startswith("s3.")}
+    text = files["s1.agreements.ldif"]
+    files["s1.agreements.ldif"] = text.replace(BROKE_OFF, "Error (-11) Acme said no - Total update aborted")
+    incident = Incident(case_of(tmp_path, files))
+    (one,) = of("INITIALISATION_ABORTED", incident.found["findings"])
+    assert one["server"] is None and "the initialisation of the server at localhost:38903 by s1" in one["summary"]
+    assert "Acme" not in json.dumps(redacted_report(incident, pseudonyms_of(incident)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from detector_samples import findings, of, with_status
@@ -12,6 +12,12 @@ from mesh_samples import SUFFIX, agreement, claims, elements, pair_of_servers
 from test_link_failures import REFUSED_LOGIN
 from test_link_failures import told as session_told
 
+from workbench.collected.collecting import Access, Address, Wanted
+from workbench.model import Problem
+from workbench.systems.ds389.formats.ldif import Entry
+from workbench.systems.ds389.live.connection import Connection
+from workbench.systems.ds389.live.database import changelog_settings
+from workbench.systems.ds389.live.servers import DirectoryServers
 from workbench.systems.ds389.rules.trim_settings import TrimSettings, spelt_out, trim_settings
 
 MAPPING = f"dn: cn=dc\\3Dexample\\2Cdc\\3Dcom,cn=mapping tree,cn=config\ncn: {SUFFIX}\nnsslapd-backend: userRoot\n\n"
@@ -32,7 +38,8 @@ WEEK = changelog_of("userroot", "nsslapd-changelogmaxage: 7d")
         ({"max_age": "10W", "max_entries": "500"}, TrimSettings(timedelta(weeks=10), 500)),
         ({"max_age": "90"}, TrimSettings(timedelta(seconds=90), None)),
         ({"max_age": "0", "max_entries": "-1"}, TrimSettings(None, None)),
-        ({"max_age": None}, TrimSettings(None, None)),
+        ({"max_age": None, "whole": "yes"}, TrimSettings(None, None)),
+        ({"max_age": None}, None),
         ({"max_age": "soon"}, None),
         ({"max_entries": "many"}, None),
     ],
@@ -64,6 +71,7 @@ def mesh(
     return files
 
 
+NOT_TRIMMED = "the changelog of s1 is not trimmed, so what waits stays there"
 LIMIT = "the changelog of s1 has a limit of 7 days (nsslapd-changelogmaxage)"
 SAFE = "s1 keeps what waits beyond its limit of 7 days (nsslapd-changelogmaxage), as long as this agreement exists"
 OPEN = f"{LIMIT}: what waits may be trimmed from 2024-03-31 10:27:17 UTC on, unless the agreement remembers what its consumer had"
@@ -77,7 +85,9 @@ OPEN = f"{LIMIT}: what waits may be trimmed from 2024-03-31 10:27:17 UTC on, unl
         ("nothing tells that it is remembered", mesh(session=False), OPEN),
         ("the entry alone, of a server with one suffix", mesh(WEEK), SAFE),
         ("of up to 1.4", mesh("dn: cn=changelog5,cn=config\ncn: changelog5\nnsslapd-changelogmaxage: 7d\n\n"), SAFE),
-        ("no limit", mesh(MAPPING + changelog_of()), "the changelog of s1 is not trimmed, so what waits stays there"),
+        ("no limit", mesh(MAPPING + changelog_of("userroot", "objectClass: extensibleObject")), NOT_TRIMMED),
+        ("an interval", mesh(MAPPING + changelog_of("userroot", "nsslapd-changelogtrim-interval: 300")), NOT_TRIMMED),
+        ("limits of 0", mesh(MAPPING + changelog_of("userroot", "nsslapd-changelogmaxage: 0")), NOT_TRIMMED),
         (
             "a number",
             mesh(MAPPING + changelog_of("userroot", "nsslapd-changelogmaxentries: 5000"), session=False),
@@ -96,6 +106,7 @@ def test_whether_the_changelog_keeps_what_waits(about: str, files: dict[str, Any
     [
         ("not collected", ""),
         ("of another suffix", MAPPING + changelog_of("other", "nsslapd-changelogmaxage: 7d")),
+        ("without limits, which may be hidden", MAPPING + changelog_of()),
         ("written in another way", MAPPING + changelog_of("userroot", "nsslapd-changelogmaxage: long")),
     ],
 )
@@ -112,7 +123,7 @@ def test_an_origin_of_which_the_consumer_has_nothing_is_not_spared(tmp_path: Pat
     )
     (one,) = of("LINK_FAILING", findings(tmp_path, files))
     assert (
-        f"{LIMIT}: what waits of origin 1 may be trimmed from 2024-03-31 10:27:12 UTC on, for trimming does"
+        f"{LIMIT}: what waits of origin 1 may be trimmed from 2024-03-31 10:27:12 UTC on, for trimming may not spare "
         in one["summary"]
     )
 
@@ -121,5 +132,36 @@ def test_of_a_consumer_that_was_not_collected(tmp_path: Path) -> None:
     files = {name: text for name, text in mesh().items() if name.startswith("s1.")} | {"s2.DOWN": ""}
     (one,) = of("LINK_FAILING", findings(tmp_path, files))
     assert one["summary"].endswith(
-        f"{LIMIT}, and keeps what its consumer lacks for longer, as long as this agreement exists"
+        f"{LIMIT}, and may keep what its consumer lacks for longer, as long as this agreement exists"
     )
+
+
+class _Asked:
+    """A server that answers searches, but for one below a base that ends the connection."""
+
+    def __init__(self, fails: str) -> None:
+        self.fails = fails
+
+    def search(self, base: str, *how: Any, **more: Any) -> list[Entry]:
+        if base.startswith(self.fails):
+            raise Problem("no answer within the time-out", "ldap://s1", "look at the server")
+        if base.startswith("cn=mapping"):
+            return [Entry(0, [("dn", b"cn=x"), ("cn", SUFFIX.encode()), ("nsslapd-backend", b"userRoot")])]
+        return [Entry(0, [("dn", base.encode()), ("cn", b"changelog")])]
+
+
+@pytest.mark.parametrize(
+    ("fails", "read"), [("nothing", 3), ("cn=changelog5", 2), ("cn=changelog,", 1), ("cn=mapping", 0)]
+)
+def test_settings_that_could_not_be_read_are_said_to_be_lacking(fails: str, read: int) -> None:
+    found, problem = changelog_settings(cast("Connection", _Asked(fails)), {SUFFIX})
+    assert len(found) == read and (problem is None) == (fails == "nothing")
+    assert problem is None or "no answer within the time-out" in str(problem)
+
+
+def test_the_collection_names_them(tmp_path: Path) -> None:
+    mesh_of = DirectoryServers([Address("s1", url="ldap://127.0.0.1:1")], Access())
+    mesh_of._servers["s1"].settings_unread = Problem("no answer within the time-out", "ldap://s1", "look at the server")
+    gathered = mesh_of.gather("s1", tmp_path, "s1", Wanted())
+    mesh_of.close()
+    assert any("settings of the changelog: no answer within" in one for one in gathered.without)

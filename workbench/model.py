@@ -19,7 +19,7 @@ This module needs the standard library only: the rules import it, and so does ev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -391,6 +391,15 @@ def counted(count: int, one: str = "change", several: str = "") -> str:
     ('1 change', '2,000 files', '2 entries')
     """
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Names as a sentence lists them.
+
+    >>> listed(["s1"]), listed(["s1", "s2", "s3"]), listed(["s1", "s2"], "or")
+    ('s1', 's1, s2 and s3', 's1 or s2')
+    """
+    return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def time_passed(passed: timedelta) -> str:

@@ -36,6 +36,7 @@ from workbench.model import (
     Finding,
     counted,
     first_few,
+    listed,
     step,
 )
 from workbench.rules.sending import SEND
@@ -73,11 +74,11 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
                 "UNRELATED_DATA",
                 "error",
                 f"{server} has unrelated data: its data have another beginning ({shown_as(generations[server])}) than those of "
-                f"{_listed(others)}; neither side accepts changes of the other, and their positions cannot be compared",
+                f"{listed(others)}; neither side accepts changes of the other, and their positions cannot be compared",
                 server=server,
                 suffix=suffix,
                 evidence=_beginnings(server, generations),
-                root=f"server {server} has data of another beginning than {_listed(others)}: nothing is exchanged between them",
+                root=f"server {server} has data of another beginning than {listed(others)}: nothing is exchanged between them",
                 fix=(
                     step(
                         f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
@@ -100,7 +101,7 @@ def _not_filled(
         "UNRELATED_DATA",
         "error",
         f"{server} has no entries, and its data have another beginning ({shown_as(generations[server])}) than those of "
-        f"{_listed(others)}: it was never filled, or an initialisation ended before it was whole; no session fills it",
+        f"{listed(others)}: it was never filled, or an initialisation ended before it was whole; no session fills it",
         server=server,
         suffix=suffix,
         evidence=_beginnings(server, generations),
@@ -119,10 +120,6 @@ def _beginnings(server: str, generations: Mapping[str, str | None]) -> tuple[Map
 def shown_as(generation: str | None) -> str:
     """A generation as a sentence names it."""
     return generation or "unknown"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def odd_ones(pairs: set[frozenset[str]]) -> Iterator[tuple[str, list[str]]]:
@@ -195,7 +192,7 @@ def _used_by_several(
         told.append(
             f"{counted(clashes, 'position')} {'stands' if clashes == 1 else 'stand'} for different changes there"
         )
-    who = _listed(servers)
+    who = listed(servers)
     refill = situation.topology.system.refill
     loses = "; ".join(
         f"to {refill} {found.server} from {found.other} throws away {counted(found.only + found.clashes)} that only "

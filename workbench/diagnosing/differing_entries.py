@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE
 
 if TYPE_CHECKING:
@@ -70,9 +70,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     writer, feeder = _sources(situation, contents, server, others)
     entries = {one.entry for one in differences}
     them = "that" if len(others) == len(entries) == 1 else "those"
-    root = (
-        f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {_listed(others)}"
-    )
+    root = f"{counted(len(entries), 'entry', 'entries')} of {server} {_differ(entries)} from {them} of {listed(others)}"
     return Finding(
         "ENTRIES_DIFFER",
         "error" if any(_lost(contents, server, one) for one in differences) else "warning",
@@ -109,7 +107,7 @@ def _open(situation: Situation, contents: Contents, differences: Sequence[Differ
     """What differs so that nothing tells which server is right."""
     servers = sorted({server for one in differences for server in one.servers})
     entries = {one.entry for one in differences}
-    root = f"{counted(len(entries), 'entry', 'entries')} {_differ(entries)} between {_listed(servers)}"
+    root = f"{counted(len(entries), 'entry', 'entries')} {_differ(entries)} between {listed(servers)}"
     whole = {one.entry for one in differences if not one.attribute}
     old = any(there.made() for entry in whole for there in contents.held[entry].values())
     return Finding(
@@ -163,10 +161,6 @@ def _differ(entries: Iterable[str]) -> str:
     return "differs" if len({*entries}) == 1 else "differ"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
 def _kind(contents: Contents, one: Difference, servers: Iterable[str]) -> str:
     """In what an entry differs."""
     if one.attribute == "dn":
@@ -203,7 +197,7 @@ def _told(contents: Contents, differences: Sequence[Difference], servers: Sequen
         names.update({one.attribute} - {"", "dn"})
         if not one.attribute and not one.others:
             there = [name for name, held in sorted(contents.held[one.entry].items()) if held.status == LIVE]
-            names.add(f"on {_listed(there)} only")
+            names.add(f"on {listed(there)} only")
     said = []
     for kind, says in _SAYS.items():
         if entries := sorted(kinds.get(kind, {}).values(), key=lambda entry: entry[0]):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import has_some, names_of
-from workbench.model import Finding, step, time_passed
+from workbench.model import Finding, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
 from workbench.rules.vectors import last
@@ -280,7 +280,7 @@ def passed_on(through: Sequence[str]) -> str:
 def _listed(names: Sequence[str], word: str) -> str:
     """`a, b and c`; of many the first few."""
     named = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
-    return f" {word} ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+    return listed(named, word)
 
 
 def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ Only attributes of the standard schemas, whose matching rule is known, have more
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 
 def spelt_as(attribute: str, value: str) -> str:
@@ -21,11 +22,31 @@ def spelt_as(attribute: str, value: str) -> str:
         return re.sub(r"[\s-]", "", value.lower())
     plain = " ".join(value.lower().split())
     if name in _NAMES:
-        return ",".join(_EQUALS.sub("=", part.strip(), count=1) for part in _COMMA.split(plain))
+        return ",".join(_EQUALS.sub("=", part.strip(), count=1) for part in parts_of(plain))
     return plain if name in _WORDS else value
 
 
-_COMMA = re.compile(r"(?<!\\),")
+def parts_of(name: str) -> list[str]:
+    r"""The parts of the name of an entry: a comma ends one, but for a comma behind a backslash.
+
+    >>> parts_of(r"cn=a\, b,cn=c\\,dc=d")
+    ['cn=a\\, b', 'cn=c\\\\', 'dc=d']
+    """
+    ends = [found.end() - 1 for found in _COMMA.finditer(name)]
+    return [name[last + 1 : end] for last, end in pairwise([-1, *ends, len(name)])]
+
+
+def parent_of(name: str) -> str:
+    r"""The name of the entry above; empty: there is none.
+
+    >>> parent_of(r"cn=a\, b,ou=c,dc=d")
+    'ou=c,dc=d'
+    """
+    found = _COMMA.search(name)
+    return name[found.end() :] if found else ""
+
+
+_COMMA = re.compile(r"(?<!\\)(?:\\\\)*,")
 _EQUALS = re.compile(r" ?= ?")
 
 _NUMBERS = frozenset(

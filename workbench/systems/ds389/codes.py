@@ -57,8 +57,9 @@ CODES: Mapping[str, Code] = {
         "the server refuses what its suppliers note of failed logins, as it does by default: no fault", (_INFO,)
     ),
     "CONTRADICTING_MOVES": Code(
-        "two servers moved two entries below each other while neither knew the other's move: no server can take both",
-        (_ERROR,),
+        "two servers moved two entries below each other while neither knew the other's move: no server can take both; a "
+        "warning once both are moved back",
+        (_WARNING, _ERROR),
     ),
     "CONFLICT_ENTRIES": Code(
         "entries carry a mark of a conflict, of a parent that was made up, or of a schema that they do not fit",

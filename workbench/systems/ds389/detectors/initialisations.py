@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.model import Finding, step
+from workbench.fleet.topology import not_collected
+from workbench.model import Finding, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
-from workbench.systems.ds389.logged.initialisations import left_unfilled
+from workbench.systems import format_with
+from workbench.systems.ds389.formats.directory import status_code
+from workbench.systems.ds389.logged.initialisations import filled_from_a_file, left_unfilled
 from workbench.systems.ds389.logged.link_fixes import initialise
+from workbench.systems.ds389.rules.ldap_results import in_words
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -31,36 +35,70 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
         if replica and replica.claims and not (unrelated and one.outcome == ABORTED):
             continue
         row = statuses[one.supplier, suffix, one.link]
-        about: Any = {key: row.get(key) for key in ("file", "offset", "name", "init_status")}
+        about: Any = {key: row.get(key) for key in ("file", "offset", "name")}
         about |= {key: row[key].isoformat() for key in ("init_started_at", "init_ended_at") if row.get(key)}
-        told: Any = {"server": consumer, "link": one.link, "suffix": suffix, "evidence": (about,)}
-        found = (_aborted if one.outcome == ABORTED else _not_begun)(situation, one, row["init_status"], told)
+        about["text"] = row["init_status"]  # what another program wrote may name anybody
+        link = next(
+            x for x in situation.topology.links if (x.supplier, x.suffix, x.name) == (one.supplier, suffix, one.link)
+        )
+        known = link.consumer or (link.failure.means if link.failure else None)
+        told: Any = {"server": known, "link": one.link, "suffix": suffix, "evidence": (about,)}
+        who = one.consumer if known else f"the server at {one.consumer}"
+        found = (_aborted if one.outcome == ABORTED else _not_begun)(
+            situation, one, who, _code(row["init_status"]), told
+        )
         # Of a collected one UNRELATED_DATA is the root, and this is why.
         yield replace(found, severity="warning", root="") if unrelated else found
 
 
-def _aborted(situation: Situation, one: Initialisation, status: str, told: dict[str, Any]) -> Finding:
-    broke = f"the initialisation of {one.consumer} by {one.supplier} was aborted{_at(one)}"
+def _code(sentence: str) -> str:
+    """The number that the agreement keeps, in words if it is one of LDAP; empty: there is none, or it says nothing."""
+    code = status_code(sentence)
+    of_ldap = "LDAP error" in sentence or "connection error" in sentence
+    return f" (code {in_words(code) if of_ldap else code})" if code else ""
+
+
+def _aborted(situation: Situation, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
+    broke = f"the initialisation of {who} by {one.supplier} was aborted{_at(one)}"
     down = one.consumer in situation.topology.down
-    silent = f"; {one.consumer} did not answer when it was collected, and to start it does not fill it" if down else ""
+    silent = f"; {who} did not answer when it was collected, and to start it does not fill it" if down else ""
+    fillers = [
+        *(["another server"] if _suppliers_unread(situation, one.consumer, told["suffix"]) else []),
+        *(["a file"] if filled_from_a_file(situation.case, one.consumer, told["suffix"], one) is None else []),
+    ]
+    unless = f", unless {listed(fillers, 'or')} filled it since" if fillers else ""
+    first = f"see whether {listed(fillers, 'or')} filled {who} since; if not, " if fillers else ""
     return Finding(
         "INITIALISATION_ABORTED",
         "error",
-        f"{broke} ({status}): it had replaced the old data of "
-        f"{one.consumer}, and the new data did not arrive whole; no later initialisation is known to have succeeded{silent}",
+        f"{broke}{code}: it had replaced the old data of "
+        f"{who}, and the new data did not arrive whole; no later initialisation is known to have succeeded{silent}",
         **told,
-        root=f"{broke}: {one.consumer} has to be initialised again",
-        fix=(_again(situation, one, told["suffix"], f"start {one.consumer}, then " if down else ""),),
+        root=f"{broke}: {who} has to be initialised again{unless}",
+        fix=(_again(situation, one, who, told["suffix"], (f"start {who}, then " if down else "") + first),),
     )
 
 
-def _not_begun(situation: Situation, one: Initialisation, status: str, told: dict[str, Any]) -> Finding:
-    fix = _again(situation, one, told["suffix"], f"see whether {one.consumer} still has to be initialised; if so, ")
+def _suppliers_unread(situation: Situation, consumer: str, suffix: str | None) -> bool:
+    """True if a server may have an agreement with the consumer that was not collected: it may have filled it since."""
+    replicas = [one for one in situation.topology.replicas if one.suffix == suffix and one.server != consumer]
+    telling = {one.server for one in situation.inputs if one.kind and format_with(one.kind).tells_links}
+    if any(one.server not in telling and one.keeps_log for one in replicas):
+        return True
+    if any(row["server"] != consumer and row["suffix"] in (None, suffix) for row in not_collected(situation.topology)):
+        return True
+    # One origin that no collected server has is that of the consumer itself.
+    unknown = {origin for one in replicas for origin in one.vector} - {one.origin for one in replicas}
+    return len(unknown) > 1
+
+
+def _not_begun(situation: Situation, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
+    fix = _again(situation, one, who, told["suffix"], f"see whether {who} still has to be initialised; if so, ")
     return Finding(
         "INITIALISATION_ABORTED",
         "warning",
-        f"{one.supplier} was to initialise {one.consumer} and could not begin{_at(one)} ({status}); no later initialisation is "
-        f"known to have succeeded, and whether {one.consumer} has whole data was not collected",
+        f"{one.supplier} was to initialise {who} and could not begin{_at(one)}{code}; no later initialisation is "
+        f"known to have succeeded, and whether {who} has whole data was not collected",
         **told,
         fix=(fix,),
     )
@@ -70,12 +108,12 @@ def _at(one: Initialisation) -> str:
     return f" at {one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else ""
 
 
-def _again(situation: Situation, one: Initialisation, suffix: str | None, first: str) -> dict[str, Any]:
+def _again(situation: Situation, one: Initialisation, who: str, suffix: str | None, first: str) -> dict[str, Any]:
     what = suffix or "SUFFIX"
     return step(
-        f"{first}initialise {one.consumer} from {one.supplier}, {initialise(one.supplier, what, one.link)}",
-        f"{one.consumer} takes no changes until an initialisation succeeds; no session delivers the data that did not arrive"
+        f"{first}initialise {who} from {one.supplier}, {initialise(one.supplier, what, one.link)}",
+        f"{who} takes no changes until an initialisation succeeds; no session delivers the data that did not arrive"
         if one.outcome == ABORTED
         else "an initialisation that did not begin is not tried again by itself",
-        f"an initialisation replaces all data of {what} on {one.consumer}; find out first why this one ended",
+        f"an initialisation replaces all data of {what} on {who}; find out first why this one ended",
     )

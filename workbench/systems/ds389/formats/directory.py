@@ -151,7 +151,10 @@ def _trimming(entry: Entry) -> tuple[str, dict[str, str | None]] | None:
         return None
     about = {"max_age": "nsslapd-changelogmaxage", "max_entries": "nsslapd-changelogmaxentries"}
     texts = {key: entry.text(attribute) for key, attribute in about.items()}
-    return clean(found[1] or "").lower(), {key: text and clean(text) for key, text in texts.items()}
+    told = {key: text and clean(text) for key, text in texts.items()}
+    # Who may not read the limits gets the entry without them. One that shows its class, or how often it trims, shows all.
+    whole = any(entry.text(name) for name in ("objectClass", "nsslapd-changelogtrim-interval"))
+    return clean(found[1] or "").lower(), told | {"whole": "yes" if whole else None}
 
 
 def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,7 +6,7 @@ Of LMDB (`mdb`) all databases of a server are one file, `data.mdb`; of Berkeley 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,13 @@ CHANGELOG, ENTRIES = "replication_changelog.db", "id2entry.db"
 _DATABASES = "cn=ldbm database,cn=plugins,cn=config"
 _CONFIG = f"cn=config,{_DATABASES}"
 _MAPPINGS = "cn=mapping tree,cn=config"
-_TRIMMING = ("cn", "nsslapd-changelogmaxage", "nsslapd-changelogmaxentries", "nsslapd-changelogtrim-interval")
+_TRIMMING = (
+    "cn",
+    "objectClass",
+    "nsslapd-changelogmaxage",
+    "nsslapd-changelogmaxentries",
+    "nsslapd-changelogtrim-interval",
+)
 _VERSION = re.compile(r"389-Directory/(\d+)\.(\d+)\.(\d+)")
 _FIRST_WITHOUT_LOOP = (2, 3, 3)
 """Upstream #5661, fixed on 2 March 2023: in 2.3.3, 2.4.0 and everything after them; never in 2.0, 2.1 and 2.2."""
@@ -119,20 +125,23 @@ def _backend(server: Connection, suffix: str) -> str:
     raise Problem(f"no backend of {suffix} is shown", _MAPPINGS, "check what the user may read")
 
 
-def changelog_settings(server: Connection, suffixes: Container[str]) -> Iterator[Entry]:
+def changelog_settings(server: Connection, suffixes: Container[str]) -> tuple[list[Entry], Problem | None]:
     """The mapping of these suffixes to their backends, and what the changelogs of these are trimmed by; nothing secret.
 
-    A user who may not read them collects without: what they would tell is no part of what is missing.
+    With the problem for which some of them could not be read: what they would tell is no part of what is missing, so
+    everything else is collected without them.
     """
+    found: list[Entry] = []
     try:
         for entry in server.search(_MAPPINGS, BELOW, "(objectClass=nsMappingTree)", ("cn", "nsslapd-backend")):
             backend = entry.text("nsslapd-backend")
             if backend and any(suffix_named(name.strip('"')) in suffixes for name in entry.texts("cn")):
-                yield entry
-                yield from server.search(f"cn=changelog,cn={backend},{_DATABASES}", attributes=_TRIMMING, absent=True)
-        yield from server.search("cn=changelog5,cn=config", attributes=_TRIMMING, absent=True)
-    except Problem:
-        return
+                found.append(entry)
+                found += server.search(f"cn=changelog,cn={backend},{_DATABASES}", attributes=_TRIMMING, absent=True)
+        found += server.search("cn=changelog5,cn=config", attributes=_TRIMMING, absent=True)
+    except Problem as problem:
+        return found, problem
+    return found, None
 
 
 def _same(dn: str, other: str) -> bool:

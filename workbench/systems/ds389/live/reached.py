@@ -39,6 +39,8 @@ class Reached:
     """The agreements of all suffixes: a hub of one suffix crashes the whole server."""
     settings: list[Entry] = field(default_factory=list)
     """What its changelogs are trimmed by, and of which suffixes they are."""
+    settings_unread: Problem | None = None
+    """Why some of these settings could not be read."""
     vectors: dict[str, dict[str, str]] = field(default_factory=dict)
     read_at: datetime = field(default_factory=partial(datetime.now, UTC))
     """The moment before its entries were read."""

@@ -64,7 +64,7 @@ class DirectoryServers:
         with connected(server.place, self._access) as connection:
             server.known_as = known_as(server, connection)
             self._read(server, connection)
-            server.settings = list(changelog_settings(connection, server.vectors))
+            server.settings, server.settings_unread = changelog_settings(connection, server.vectors)
         return Survey(server.role, ROLES.index(server.role), server.vectors)
 
     def vectors(self, name: str) -> Vectors:
@@ -79,6 +79,8 @@ class DirectoryServers:
         server, gathered = self._servers[name], Gathered()
         if wanted.records:
             gathered.without.append("records: its changelog is no physical log")
+        if server.settings_unread:
+            gathered.without.append(f"settings of the changelog: {server.settings_unread}")
         self._tell_of_earlier(name, gathered)
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
             more = server.settings if kind == "replica" else []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.collected.inputs import stores_of
 from workbench.rules.initialisations import Initialisation, unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.rules.proving import owners_of, store_of
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
@@ -19,6 +21,16 @@ LinkKey = tuple[str, str | None, str]
 
 _OFFLINE = ("import_end", "restore")
 """Codes of messages that tell of data out of a file."""
+_TELLING = (
+    *_OFFLINE,
+    "import_begin",
+    "import_failed",
+    "total_receive",
+    "replica_offline",
+    "replica_online",
+    "starting",
+)
+"""These, and those that tell of which suffix an import was."""
 _ENDS_WITH_IT = timedelta(seconds=60)
 """What a consumer logs so soon is the end of the initialisation that broke off."""
 
@@ -36,23 +48,46 @@ def left_unfilled(
         row = statuses.get((link.supplier, link.suffix, link.name), {})
         if consumer:
             times = row.get("init_started_at"), row.get("init_ended_at")
-            session = row.get("ended_at") if row.get("status_code") == 0 and row.get("state") != "red" else None
+            session = last_success(row)
             told = Initialisation(link.supplier, link.name, consumer, *times, row.get("init_outcome"), session)
             # An agreement that never initialised anybody tells nothing, unless a session of it succeeded.
             if told.at or told.outcome or session:
                 of.setdefault(link.suffix, []).append(told)
     found = {(name, suffix): one for suffix, some in of.items() for name, one in unfilled(some).items()}
-    return {key: one for key, one in found.items() if not _filled_from_a_file(case, key[0], one)}
+    return {key: one for key, one in found.items() if not filled_from_a_file(case, *key, one)}
 
 
-def _filled_from_a_file(case: Case, server: str, since: Initialisation) -> bool:
-    """True if the server's own log tells of an import or a restore after that."""
-    if since.at is None:
-        return False
-    upto = since.at + _ENDS_WITH_IT
-    return any(
-        place.at is not None and place.at > upto
+def last_success(row: Row) -> datetime | None:
+    """When the last session over an agreement succeeded, or the present one was let in; None: the status tells of none.
+
+    The sentence tells it. The number 0 alone stands in front of others, too: `Error (0) agreement disabled`, `Error (0) No
+    replication sessions started since server startup`.
+    """
+    sentence = row.get("status") or ""
+    if row.get("status_code") != 0 or row.get("state") == "red":
+        return None
+    if "Incremental update succeeded" in sentence:
+        return row.get("ended_at")
+    return row.get("started_at") if "Incremental update started" in sentence else None
+
+
+def filled_from_a_file(case: Case, server: str, suffix: str | None, since: Initialisation) -> bool | None:
+    """True if the server's own log tells of an import or a restore of the suffix after that.
+
+    None: it tells of an import of one of its suffixes, and nothing tells of which.
+    """
+    rows = [
+        (row, place)
         for log in session_logs(case)
         if log.server == server
-        for _, place in log.lines(_OFFLINE, WITH_TEXT)
-    )
+        for row, place in log.lines(_TELLING, [*WITH_TEXT, "suffix"])
+    ]
+    stores = stores_of(case.inputs, server)
+    owners = owners_of((row for row, _ in rows), stores)
+    upto = since.at + _ENDS_WITH_IT if since.at else None
+    later = [row for row, place in rows if upto and row["code"] in _OFFLINE and place.at and place.at > upto]
+    of = {suffix if row["code"] == "restore" else row["suffix"] or owners.get(store_of(row)) for row in later}
+    others = {*stores.values(), *owners.values(), *(row["suffix"] for row, _ in rows)} - {suffix, None}
+    if suffix in of or (None in of and not others):
+        return True
+    return None if None in of else False

@@ -1,7 +1,8 @@
 """Whether a supplier's changelog keeps what waits behind an agreement that does not run, until it runs again.
 
 Trimming by age or number spares what a direct consumer lacks by the RUV that its agreement remembers. So it takes only changes
-of which nothing is remembered: the agreement never had a session, or its consumer has nothing of their origin (#6280).
+of which nothing is remembered: the agreement never had a session, or, in some versions, its consumer has nothing of their
+origin (#6280).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def kept_behind(
     replica = situation.replica(consumer, link.suffix)
     session = situation.statuses().get((link.supplier, link.suffix, link.name), {}).get("ended_at")
     if waiting is None and (session or link.remembered):
-        return f"{limit}, and keeps what its consumer lacks for longer, as long as this agreement exists"
+        return f"{limit}, and may keep what its consumer lacks for longer, as long as this agreement exists"
     if waiting is None:
         return f"{limit}; whether the agreement remembers what its consumer had, so that the rest is kept longer, is not known"
     exposed, open_ = [], []
@@ -52,7 +53,7 @@ def kept_behind(
     if exposed:
         when = _from(situation, settings, [waiting[one] for one in exposed])
         return (
-            f"{limit}: what waits of origin {', '.join(exposed)} may be trimmed {when}, for trimming does not spare changes of "
+            f"{limit}: what waits of origin {', '.join(exposed)} may be trimmed {when}, for trimming may not spare changes of "
             "an origin of which the consumer has none"
         )
     if open_:

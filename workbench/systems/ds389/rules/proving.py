@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.model import REMOVED
 from workbench.rules import contents
+from workbench.rules.spelling import parent_of
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
@@ -32,11 +33,11 @@ def resets(
     if suffix is None:  # nobody knows what the server holds
         return _told(rows)
     several = several or any(row["suffix"] not in (None, suffix) for row in rows)
-    owners = _owners(rows, stores) if several else {}
+    owners = owners_of(rows, stores) if several else {}
     mine: list[Mapping[str, Any]] = []
     perhaps: list[Mapping[str, Any]] = []
     for row in rows:
-        owner = row["suffix"] or owners.get(_store(row))
+        owner = row["suffix"] or owners.get(store_of(row))
         if owner in (None, suffix):
             (perhaps if several and owner is None and row["code"] in _OF_ONE else mine).append(row)
     found = [*_told(mine), *(reset._replace(sure=False) for reset in _told(perhaps, _receiving(mine)))]
@@ -48,13 +49,13 @@ _OF_ONE = (*_OF_IMPORTS, "changelog_task")
 """They speak of one suffix, and need not name it."""
 
 
-def _store(row: Mapping[str, Any]) -> str:
+def store_of(row: Mapping[str, Any]) -> str:
     """The backend, or the unique name of the replica, that a message names."""
     numbers = dict(row["numbers"] or ())
     return str(numbers.get("backend") or numbers.get("suffix") or "").rstrip(": ").lower()
 
 
-def _owners(rows: Iterable[Mapping[str, Any]], stores: Mapping[str, str]) -> dict[str, str]:
+def owners_of(rows: Iterable[Mapping[str, Any]], stores: Mapping[str, str]) -> dict[str, str]:
     """The suffix of each backend, as far as anything tells it."""
     going: set[str] = set()
     begun: set[str] = set()  # an import says that it begins: that is no end of what a replica receives meanwhile
@@ -65,14 +66,14 @@ def _owners(rows: Iterable[Mapping[str, Any]], stores: Mapping[str, str]) -> dic
         elif row["code"] == "replica_online":
             going.discard(row["suffix"])
         elif row["code"] == "import_begin":
-            begun.add(_store(row))
-        elif row["code"] in _OF_IMPORTS and _store(row) in begun:
-            begun.remove(_store(row))
+            begun.add(store_of(row))
+        elif row["code"] in _OF_IMPORTS and store_of(row) in begun:
+            begun.remove(store_of(row))
         elif row["code"] in _OF_IMPORTS or row["code"] == "starting":
             if row["code"] == "starting":
                 begun.clear()
             elif len(going) == 1:
-                seen.setdefault(_store(row), set()).update(going)
+                seen.setdefault(store_of(row), set()).update(going)
             going.clear()
     learned = {backend: next(iter(suffixes)) for backend, suffixes in seen.items() if backend and len(suffixes) == 1}
     return learned | dict(stores)
@@ -227,12 +228,9 @@ def renamed(target: str, rename: str) -> str:
     'uid=d,ou=b,dc=c'
     """
     told = rename_words(rename)
-    new, (_, *above) = told.get("newrdn"), _COMMA.split(target, maxsplit=1)
-    parent = told.get("newsuperiordn") or told.get("newsuperior") or "".join(above)
+    new = told.get("newrdn")
+    parent = told.get("newsuperiordn") or told.get("newsuperior") or parent_of(target)
     return ",".join(filter(None, (new, parent))) if new else ""
-
-
-_COMMA = re.compile(r"(?<!\\),")
 
 
 PROVING = Proving(

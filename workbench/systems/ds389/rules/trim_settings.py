@@ -27,13 +27,19 @@ class TrimSettings(NamedTuple):
 
 
 def trim_settings(written: Mapping[str, str | None]) -> TrimSettings | None:
-    """The settings out of `max_age` and `max_entries` as written; None: they are written in a way that is not known.
+    """The settings out of `max_age` and `max_entries` as written; None: they do not tell.
+
+    They are written in a way that is not known; or neither is there, and nothing (`whole`) tells that it would be shown.
 
     >>> trim_settings({"max_age": "7d"})
     TrimSettings(age=datetime.timedelta(days=7), entries=None)
     >>> trim_settings({"max_age": "-1", "max_entries": "0"})
     TrimSettings(age=None, entries=None)
+    >>> trim_settings({"whole": "yes"}), trim_settings({})
+    (TrimSettings(age=None, entries=None), None)
     """
+    if not any(written.get(key) for key in ("max_age", "max_entries", "whole")):
+        return None
     age, entries = ((written.get(key) or "0").strip() for key in ("max_age", "max_entries"))
     found = _DURATION.fullmatch("0" if age == "-1" else age)
     if not found or not re.fullmatch(r"-1|[0-9]{1,12}", entries):
