@@ -193,6 +193,29 @@ def test_a_plan_does_not_take_dropped_changes_for_coming(tmp_path: Path) -> None
     assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [10]
 
 
+def test_no_plan_refills_a_server_because_it_drops_changes(tmp_path: Path) -> None:
+    """The link is switched off: to run it is a step, and c3 drops what it brings. To initialise c3 would not end that."""
+    files = comes_back((5, CLEANED))
+    files["s1.agreements.ldif"] = agreement("to-s2", 38902) + agreement("to-c3", 38903, enabled=False)
+    planned = plan(case_of(tmp_path, files))
+    said = "\n".join(planned.open)
+    assert "10 changes do not arrive at c3, for c3 drops them" in said and "restart c3" in said
+    assert [one.way for one in planned.courses if one.chosen] == ["enable"]
+    assert planned.unmended == 1 and "thrown away" not in str(planned.steps)
+    assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [10]
+
+
+def test_a_plan_that_cannot_begin_still_names_what_is_dropped(tmp_path: Path) -> None:
+    """Data of two beginnings: only a person can decide, and of what c3 drops the plan has no sentence of its own."""
+    files = comes_back((5, CLEANED)) | listening("s4")
+    files["s4.replica.ldif"] = replica(4, elements(claims(r4=(1, 2)), OTHER))
+    files["s4.changelog.ldif"] = changelog([csn(1, 4), csn(2, 4)], own_entries=True)
+    planned = plan(case_of(tmp_path, files))
+    assert any("only a person can tell" in one for one in planned.open), planned.open
+    (line,) = (one for one in planned.left if one.startswith("CLEANED_ORIGIN_BACK"))
+    assert "restart c3" in line
+
+
 def test_the_story_of_a_dropped_change_says_so(tmp_path: Path) -> None:
     told = story(case_of(tmp_path, comes_back((5, CLEANED))), csn(9, 1))
     (one,) = (one for one in told["servers"] if one["server"] == "c3")

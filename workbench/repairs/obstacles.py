@@ -54,13 +54,22 @@ def _with_reason(link: Link) -> str:
 
 
 def dropped_of(model: Model) -> frozenset[Lack]:
-    """What would arrive if no server dropped what it is sent."""
+    """What servers wait for and drop, and what therefore does not reach the servers behind them.
+
+    Links that are switched off count as if they ran: to run them is a step of a plan, and does not end the dropping.
+    """
+    if not any(server.drops for server in model.servers.values()):
+        return frozenset()
+    pending = model.pending()
+    found = {lack for lack in pending if model.lots[lack.lot].origin in model.servers[lack.server].drops}
     dropping, taking = model.copy(), model.copy()
+    for link in (*dropping.links, *taking.links):
+        link.runs = True
     for server in taking.servers.values():
         server.drops = frozenset()
     dropping.settle()
     taking.settle()
-    return frozenset((model.pending() & taking.held()) - dropping.held())
+    return frozenset(found | (pending & taking.held()) - dropping.held())
 
 
 def dropped_said(model: Model, dropped: Collection[Lack]) -> list[str]:

@@ -119,6 +119,7 @@ class _Planned:
         self.restored: set[tuple[str, str]] = set()
         self.passed_over: frozenset[Lack] = frozenset()
         self.dropped: frozenset[Lack] = frozenset()
+        self.dropped_origins: set[tuple[str | None, str]] = set()
         self.unjudged: frozenset[Lack] = frozenset()
 
     def check(self, only: Sequence[str]) -> None:
@@ -178,7 +179,8 @@ class _Planned:
     def _left(self) -> tuple[str, ...]:
         """The findings that stay as they are, one line each."""
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
-        taken = Taken(self.chosen, self.told, self.steps, self.restored, before, after, self.repairs.mends)
+        told = self.told, self.dropped_origins
+        taken = Taken(self.chosen, *told, self.steps, self.restored, before, after, self.repairs.mends)
         return tuple(not_mended(self.findings, self.situation.topology, taken))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
@@ -268,6 +270,7 @@ class _Planned:
         self.dropped = dropped_of(model)
         self.open += dropped_said(model, self.dropped)
         self.unmended += bool(self.dropped)
+        self.dropped_origins |= {(suffix, model.lots[lack.lot].origin) for lack in self.dropped}
         self._say(links_to_mend(self.situation.topology, self.findings, suffix))
 
     def _say(self, obstacles: Sequence[Obstacle]) -> None:
