@@ -160,7 +160,7 @@ def _on_other_ways(situation: Situation, pair: Row) -> str:
     rows = {
         row["origin"]: row["suppliers"]
         for row in situation.verdicts.pending
-        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"]) and not row.get("dropped_since")
     }
     ways = [rows.get(origin, []) for origin in pair["to_send"]]
     ways = [[name for name in way if name != pair["supplier"]] for way in ways]

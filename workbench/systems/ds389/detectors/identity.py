@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
@@ -134,12 +135,16 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
         replicas = situation.topology.replicas
         maker = next((one.server for one in replicas if (one.suffix, one.origin) == (suffix, origin)), None)
         names, drops = ", ".join(row["server"] for row in rows), "drop" if rows[1:] else "drops"
+        unsure = perhaps_restarted(rows)
+        perhaps = (
+            f" (the errors log of {', '.join(unsure)} ends too early to tell whether that was done)" if unsure else ""
+        )
         meant = f"{maker} is meant to take part; else stop {maker}, and delete its agreements" if maker else ""
         yield Finding(
             "CLEANED_ORIGIN_BACK",
             "error",
             f"{maker or 'a server that was not collected'} makes changes as replica ID {origin}, which was cleaned on {names}; "
-            f"{names} {drops} them until restarted",
+            f"{names} {drops} them until restarted{perhaps}",
             server=maker,
             origin=origin,
             suffix=suffix,
