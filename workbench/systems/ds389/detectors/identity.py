@@ -14,7 +14,6 @@ from workbench.systems.ds389.detectors.shown import Row, element_shown, line_sho
 from workbench.systems.ds389.detectors.slow_clocks import slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
-from workbench.systems.ds389.rules.clocks import FURTHEST
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -173,7 +172,7 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
 
 def _wrong_clocks(situation: Situation) -> set[str]:
     """The servers of which other findings say that their clocks are so far off that sessions fail."""
-    slow = {one.server for one in slow_servers(situation) if one.seconds >= FURTHEST.total_seconds()}
+    slow = {one.server for one in situation.once(slow_servers) if one.grave}
     return slow | {one.server for one in skews(situation)}
 
 
