@@ -149,7 +149,7 @@ def _headline(found: Row, text: str, number: str) -> Iterator[str]:
     for sent, words in ((True, "on the way to"), (False, "not arrived at")):
         waits: dict[str, int] = defaultdict(int)
         for row in found["pending"]:
-            if bool(row["suppliers"] or row.get("through")) is sent:
+            if not row.get("dropped_since") and bool(row["suppliers"] or row.get("through")) is sent:
                 waits[row["server"]] += row["count"]
         told = re.search(rf"(up to |at least )?{number}(?: changes?)?(?: is| are| has| have) {words} ([^;:]*)", first)
         if bool(told) != bool(waits) or (

@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 from detector_samples import findings, of, plain_line, status, with_status
-from entry_samples import TOMBSTONE, entry, export, mesh
+from entry_samples import TOMBSTONE, answered, entry, export, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
+from workbench.diagnosing import dropping
 from workbench.diagnosing.change_story import story
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.incident import Incident
 from workbench.diagnosing.output_keys import undocumented
 from workbench.repairs.planning import plan
+from workbench.report.making import whole_report
+from workbench.report.markdown import markdown
 
 OTHER = "66000fff0000ffff0000"
 
@@ -148,8 +152,12 @@ def test_a_replica_that_comes_back_after_it_was_cleaned(tmp_path: Path) -> None:
     assert one["root"] == "replica ID 1 was cleaned, and s1 makes changes as it again"
     assert one["fix"][0]["repair"].startswith("restart c3, if s1 is meant to take part")
     (row,) = found["pending"]
-    assert (row["server"], row["count"], row["suppliers"], row["through"]) == ("c3", 10, [], [])
-    assert row["dropped_since"].startswith("2024-03-24T") and not undocumented(found)
+    assert (row["server"], row["count"], row["suppliers"], row["through"]) == ("c3", 10, ["s1"], [])
+    assert (
+        row["dropped_since"].startswith("2024-03-24T")
+        and row["restart_unknown_after"] is None
+        and not undocumented(found)
+    )
     assert headline(found) == (
         "Replica ID 1 was cleaned, and s1 makes changes as it again; 10 changes do not arrive at c3, which drops them until it "
         "is restarted; no change is known to be missing; 1 stretch cannot be judged by what was collected."
@@ -185,12 +193,90 @@ def test_an_initialisation_does_not_make_a_server_take_a_cleaned_id_again(tmp_pa
     assert row["count"] == 2 and row["dropped_since"] and of("CLEANED_ORIGIN_BACK", found["findings"])
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_a_log_that_ends_too_early_hides_a_restart(live: bool, tmp_path: Path) -> None:
+    """c3 went on working for an hour after the end of its errors log: only a collection that says when it read it covers that."""
+    files = comes_back((5, CLEANED))
+    files["c3.access.log"] = answered(3600, "uid=u", csn(2, 2), replicated=True)
+    if live:
+        times = "from: '2024-03-24T12:30:00Z', until: '2024-03-24T12:30:01Z'"
+        files["case.yaml"] = f"collected: [{{server: c3, {times}}}]\n"
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    (row,) = found["pending"]
+    assert row["dropped_since"] and bool(row["restart_unknown_after"]) is not live
+    unless = "unless it was restarted since"
+    assert (unless in headline(found)) is not live and ("until it is restarted" in headline(found)) is live
+    (waits,) = of("PENDING_CHANGES", found["findings"])
+    assert ("where its errors log ends" in waits["summary"]) is not live
+    (back,) = of("CLEANED_ORIGIN_BACK", found["findings"])
+    assert ("ends too early" in back["summary"]) is not live
+    told = story(case, csn(9, 1))
+    assert any("unless it was restarted after" in one["says"] for one in told["servers"]) is not live
+    assert any("unless restarted since" in one for one in plan(case).open) is not live
+    said = markdown(whole_report(Incident(case)))
+    assert ("unless restarted since" in said) is not live and ("until a restart" in said) is live
+
+
+def test_what_a_hub_drops_does_not_come_through_it(tmp_path: Path) -> None:
+    """s1 would send to the hub c3, which drops it: c4, behind the hub, gets nothing of it through the hub."""
+    files = comes_back((5, CLEANED)) | listening("c4")
+    files["c4.replica.ldif"] = replica(65535, elements(claims(r2=(1, 2))), flags=0)
+    files["c3.replica.ldif"] = replica(65535, elements(claims(r2=(1, 2))), flags=1)
+    files["c3.changelog.ldif"] = changelog([csn(1, 2), csn(2, 2)])
+    files["c3.agreements.ldif"] = agreement("to-c4", 38904)
+    found = diagnose(case_of(tmp_path, files))
+    assert {row["server"]: (row["suppliers"], row["through"]) for row in found["pending"]} == {
+        "c3": (["s1"], []),
+        "c4": ([], []),
+    }
+    assert "on the way" not in headline(found)
+
+
+def test_logs_are_read_once_for_what_a_server_remembers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(evidence: Any, server: str) -> Any:
+        asked.append(server)
+        return read(evidence, server)
+
+    read = dropping._remembered
+    monkeypatch.setattr(dropping, "_remembered", counted)
+    files = comes_back((5, CLEANED))
+    files["c3.replica.ldif"] = replica(65535, elements({}), flags=0)
+    assert len(diagnose(case_of(tmp_path, files))["pending"]) == 2
+    assert asked.count("c3") == 1
+
+
 def test_a_plan_does_not_take_dropped_changes_for_coming(tmp_path: Path) -> None:
     planned = plan(case_of(tmp_path, comes_back((5, CLEANED))))
     said = "\n".join(planned.open)
     assert "10 changes do not arrive at c3, for c3 drops them: restart c3" in said and "way to c3" not in said
     assert not planned.steps
     assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [10]
+
+
+def test_no_plan_refills_a_server_because_it_drops_changes(tmp_path: Path) -> None:
+    """The link is switched off: to run it is a step, and c3 drops what it brings. To initialise c3 would not end that."""
+    files = comes_back((5, CLEANED))
+    files["s1.agreements.ldif"] = agreement("to-s2", 38902) + agreement("to-c3", 38903, enabled=False)
+    planned = plan(case_of(tmp_path, files))
+    said = "\n".join(planned.open)
+    assert "10 changes do not arrive at c3, for c3 drops them" in said and "restart c3" in said
+    assert [one.way for one in planned.courses if one.chosen] == ["enable"]
+    assert planned.unmended == 1 and "thrown away" not in str(planned.steps)
+    assert [row["pending"] for row in planned.after if row["server"] == "c3"] == [10]
+
+
+def test_a_plan_that_cannot_begin_still_names_what_is_dropped(tmp_path: Path) -> None:
+    """Data of two beginnings: only a person can decide, and of what c3 drops the plan has no sentence of its own."""
+    files = comes_back((5, CLEANED)) | listening("s4")
+    files["s4.replica.ldif"] = replica(4, elements(claims(r4=(1, 2)), OTHER))
+    files["s4.changelog.ldif"] = changelog([csn(1, 4), csn(2, 4)], own_entries=True)
+    planned = plan(case_of(tmp_path, files))
+    assert any("only a person can tell" in one for one in planned.open), planned.open
+    (line,) = (one for one in planned.left if one.startswith("CLEANED_ORIGIN_BACK"))
+    assert "restart c3" in line
 
 
 def test_the_story_of_a_dropped_change_says_so(tmp_path: Path) -> None:

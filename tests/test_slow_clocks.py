@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, of, status, with_status
+from detector_samples import BEGAN, findings, of, status, with_status
 from entry_samples import answered
 from mesh_samples import agreement, changelog, claims, csn, elements, replica
+
+from workbench.boundary import to_yaml
+from workbench.systems.ds389.detectors import slow_clocks
 
 MADE = {1: (1000, 1200), 2: (1100, 1300)}
 """When s1 and s2 made their changes."""
@@ -37,6 +41,22 @@ def logs(offsets: dict[int, int], *, delay: int = 1, silent: tuple[int, ...] = (
     return files
 
 
+_ENDS = (("from", 0), ("until", 1))
+
+
+def read_at(files: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
+    """The same as `workbench collect` leaves it: when each server was read, in seconds."""
+    collected = [
+        {"server": name, **{key: (BEGAN + timedelta(seconds=second + more)).isoformat() for key, more in _ENDS}}
+        for name, second in times.items()
+    ]
+    return files | {"case.yaml": to_yaml({"collected": collected})}
+
+
+RIGHT = {"s1": 1301.0, "s2": 1302.0, "s3": 1303.0}
+"""When servers were read of which s1 and s2 have a clock that is right."""
+
+
 @pytest.mark.parametrize(
     ("off", "severity", "much"),
     [(-120, "info", "119 s"), (-601, "warning", "10 min"), (-90001, "error", "25 h")],
@@ -44,13 +64,77 @@ def logs(offsets: dict[int, int], *, delay: int = 1, silent: tuple[int, ...] = (
 def test_a_server_that_gets_changes_before_two_others_made_them(
     off: int, severity: str, much: str, tmp_path: Path
 ) -> None:
-    found = findings(tmp_path, logs({3: off}))
+    found = findings(tmp_path, read_at(logs({3: off}), RIGHT))
     (one,) = of("CLOCK_BEHIND", found)
     assert (one["server"], one["severity"]) == ("s3", severity)
-    assert f"the clock of s3 was at least {much} behind" in one["summary"] and "taken to be right" in one["summary"]
+    assert f"the clock of s3 was at least {much} behind" in one["summary"] and "were right when" in one["summary"]
+    assert one["assumes"] == [] and one["fix"][0]["repair"].startswith("set the clock of s3 right")
     assert [row["made_by"] for row in one["evidence"]] == ["s1", "s2"]
     assert one["root"] == (f"the clock of s3 is {much} behind" if severity == "error" else "")
-    assert not of("CLOCK_AHEAD", found)
+    assert {row["overruled_by"] for row in of("CLOCK_AHEAD", found)} <= {"CLOCK_BEHIND"}
+
+
+@pytest.mark.parametrize("off", [-601, -90001])
+def test_without_the_time_of_the_reading_either_side_may_be_wrong(off: int, tmp_path: Path) -> None:
+    (one,) = of("CLOCK_BEHIND", findings(tmp_path, logs({3: off})))
+    assert (one["severity"], one["root"], one["assumes"]) == ("warning", "", ["clocks_agree"])
+    assert "either s3 was behind, or all of these were ahead" in one["summary"]
+    assert one["fix"][0]["repair"].startswith("compare the clocks of s3, s1, s2")
+
+
+def test_two_clocks_that_agree_may_be_wrong_together(tmp_path: Path) -> None:
+    """s1 and s2 are 25 h ahead; s3 is right, which the time of the reading tells."""
+    files = logs({3: -90001})
+    times = {"s1": 1301 - 90001.0, "s2": 1302 - 90001.0, "s3": 1303 - 90001.0}
+    assert not of("CLOCK_BEHIND", findings(tmp_path, read_at(files, times)))
+
+
+@pytest.mark.parametrize("off", [-601, -90001])
+def test_a_clock_that_was_set_right_since(off: int, tmp_path: Path) -> None:
+    files = logs({3: off})
+    later = [(5000 + number, 1 + number % 2) for number in range(6)]
+    for server in (1, 2, 3):
+        files[f"s{server}.replica.ldif"] = replica(
+            server, elements({**claims(r1=(1000, 5004), r2=(1100, 5005)), 3: None})
+        )
+        made = [csn(second, rid) for rid, seconds in MADE.items() for second in seconds]
+        files[f"s{server}.changelog.ldif"] = changelog(
+            sorted([*made, *(csn(second, rid) for second, rid in later)]), own_entries=True
+        )
+        for second, rid in later:
+            own = rid == server
+            files[f"s{server}.access.log"] += answered(
+                second + (not own), "uid=u", csn(second, rid), replicated=not own
+            )
+    for name, some in (("unknown", files), ("read", read_at(files, {"s1": 5005, "s2": 5006, "s3": 5007}))):
+        (one,) = of("CLOCK_BEHIND", findings(tmp_path / name, some))
+        assert (one["severity"], one["root"]) == ("info", "")
+        assert "later changes arrived promptly" in one["summary"] and "set the clock of s3" not in str(one["fix"])
+
+
+@pytest.mark.parametrize("ahead", [50, 70000])
+def test_what_lies_further_ahead_than_the_clock_is_behind_stays(ahead: int, tmp_path: Path) -> None:
+    files = logs({3: -40001})
+    far = csn(1400 + 40000 + ahead, 9)
+    for server in (1, 2, 3):
+        spans = {**claims(r1=(1000, 1200), r2=(1100, 1300)), 3: None, 9: (csn(1400, 9), far)}
+        files[f"s{server}.replica.ldif"] = replica(server, elements(spans))
+    files["s3.access.log"] += answered(1401, "uid=u", far, replicated=True)
+    rows = [one for one in of("CLOCK_AHEAD", findings(tmp_path, files)) if one["origin"] == "9"]
+    assert {one["overruled_by"] for one in rows} == {None if ahead > 60000 else "CLOCK_BEHIND"}
+
+
+def test_clocks_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    looked = slow_clocks._leads
+
+    def leads(situation: Any, server: str, maker: Any) -> Any:
+        asked.append(server)
+        return looked(situation, server, maker)
+
+    monkeypatch.setattr(slow_clocks, "_leads", leads)
+    findings(tmp_path, logs({3: -601}))
+    assert sorted(asked) == ["s1", "s2", "s3"]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +161,10 @@ def test_a_link_that_refuses_the_slow_clock_follows_from_it(tmp_path: Path) -> N
     )
     entry = with_status(agreement("s1-to-s3", 38903), status(2, told, "red", 5, 6))
     files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902) + entry
-    found = findings(tmp_path, files)
+    found = findings(tmp_path / "read", read_at(files, RIGHT))
     (one,) = of("LINK_FAILING", found)
-    assert one["follows_from"] == "CLOCK_BEHIND" and not of("CLOCK_AHEAD", found)
+    assert one["follows_from"] == "CLOCK_BEHIND"
+    assert {row["overruled_by"] for row in of("CLOCK_AHEAD", found)} <= {"CLOCK_BEHIND"}
+    # Where nothing tells whose clock is wrong, the link says so: set the clocks right on every server.
+    found = findings(tmp_path / "unknown", files)
+    assert "the clocks of s1 and s3 are too far apart" in {row["root"] for row in of("CLOCK_AHEAD", found)}

@@ -13,7 +13,8 @@ Row = Mapping[str, Any]
 def mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:
     """Give each row of `pending` of the suffix `through`: the servers that pass the changes on when they have them.
 
-    Only where nobody would send them now, and over links that run. Three servers, c has made a change, r is behind h:
+    Only where nobody would send them now, and over links that run. What a server drops it neither has nor passes on.
+    Three servers, c has made a change, r is behind h:
 
         r lacks it, h lacks it, c sends to h    ->  r gets it through h
         r lacks it, h lacks it, c-to-h fails    ->  r does not get it
@@ -24,7 +25,7 @@ def mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[R
         if runs and row["decision"] in (SEND, NOTHING):
             feeding.setdefault(row["consumer"], []).append(row["supplier"])
     mine = [row for row in pending if row["suffix"] == suffix]
-    coming = {(row["server"], row["origin"]) for row in mine if row["suppliers"]}
+    coming = {(row["server"], row["origin"]) for row in mine if row["suppliers"] and not row.get("dropped_since")}
     for row in mine:
         row["through"] = []
     more = True

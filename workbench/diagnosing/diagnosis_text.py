@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say
-from workbench.diagnosing.dropping import dropped_say
+from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.floors_text import floors_text
@@ -79,6 +79,7 @@ def summed(found: Row) -> dict[str, Any]:
             "on": sorted(lacks),
             "same": len(set(lacks.values())) < 2,
         }
+    counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
     ways = [linked.closed_ways(row) for row in arrives["stuck"]]
     open_ways = [row for row, mine in zip(arrives["stuck"], ways, strict=True) if not mine]
@@ -250,7 +251,7 @@ def verdict_line(told: Row) -> str:
     if count := stranded["count"]:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
     if told["dropped"]["count"]:
-        said.append(dropped_say(*_most(told["dropped"], told["pending_cut"])))
+        said.append(dropped_say(*_most(told["dropped"], told["pending_cut"]), unsure=told["dropped"]["unsure"]))
     fails, waits = links_say(told), []
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])

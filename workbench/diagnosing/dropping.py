@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from workbench.engine.rows import rows_where
+from workbench.engine.rows import highest, rows_where
 from workbench.fleet.told import Evidence
 from workbench.model import step
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.rules.verdicts import MOMENTS_APART, REPLACED, TOTAL
 
 if TYPE_CHECKING:
     from workbench.diagnosing.proofs import Proofs
@@ -29,45 +29,85 @@ if TYPE_CHECKING:
 CLEANED_ORIGIN_BACK = "CLEANED_ORIGIN_BACK"
 
 
-def _remembered(evidence: Evidence, server: str) -> dict[str, datetime]:
-    """Origin -> when a server logged that it cleaned it, of those that it remembers: no start of it is logged after that."""
-    proving = evidence.shown.proving
+class Remembered(NamedTuple):
+    """What the errors logs of a server say of the origins that it cleaned.
+
+    cleaned  origin -> when it logged that it cleaned it, of those that it remembers: no start of it is logged after that
+    ends     when the last line of these logs was written; None: they have none
+    live     the last of them was read by the collection itself, which says when: it covers the time up to that
+    """
+
+    cleaned: dict[str, datetime]
+    ends: datetime | None
+    live: bool
+
+
+class Dropping(NamedTuple):
+    """Since when a server drops the changes of an origin, and where its errors log ends if a restart since is possible."""
+
+    since: datetime
+    log_ends: datetime | None
+
+
+def _remembered(evidence: Evidence, server: str) -> Remembered:
+    proving, shown = evidence.shown.proving, evidence.shown
     if not proving.remembers_cleaned:
-        return {}
+        return Remembered({}, None, False)
     codes = pc.field("code").isin([proving.cleaned, *proving.forgets_cleaned])
-    columns = ["at", "code", "function", "origin"]
-    rows = rows_where(evidence.parts("messages", server), columns, codes & pc.field("at").is_valid()).to_pylist()
+    columns, parts = ["at", "code", "function", "origin"], evidence.parts("messages", server)
+    rows = rows_where(parts, columns, codes & pc.field("at").is_valid()).to_pylist()
     started = max((row["at"] for row in rows if row["code"] != proving.cleaned), default=None)
     found: dict[str, datetime] = {}
     for row in rows:
         kept = row["code"] == proving.cleaned and row["function"] in proving.remembers_cleaned
         if kept and row["origin"] and (started is None or row["at"] > started):
             found[row["origin"]] = max(row["at"], found.get(row["origin"], row["at"]))
-    return found
+    logs = [one for one in evidence.inputs if (one.server, one.snapshot) == (server, shown.snapshot)]
+    logs = [one for one in logs if evidence.parts_of("messages", one)]
+    reading = next((one for one in shown.readings if one.server == server), None)
+    live = reading is not None and any(not reading.files or one.file in reading.files for one in logs)
+    return Remembered(found, highest(parts, "at") if found else None, live)
 
 
-def dropped_since(proofs: Proofs, newest: str, origin: str) -> datetime | None:
-    """Since when a server drops the changes of an origin that it waits for, up to the newest; None: nothing shows that it does.
+def dropping(proofs: Proofs, newest: str, origin: str) -> Dropping | None:
+    """How a server drops the changes of an origin that it waits for, up to the newest; None: nothing shows that it does.
 
     Changes that were made after it cleaned the origin show that the origin is in use again. One of them in its vector shows that
     the server takes them, so it was restarted, unless the vector came with data of another server.
     """
-    system, replica = proofs.system, proofs.replica
-    at = _remembered(proofs.evidence, replica.server).get(origin)
+    system, replica, evidence = proofs.system, proofs.replica, proofs.evidence
+    told: Remembered = evidence.once(replica.server, _remembered)
+    at = told.cleaned.get(origin)
     made, top = system.moment(system.typed(newest) or ""), last(replica.seen(), origin)
     if at is None or made is None or made <= at:
         return None
     taken = system.moment(top) if top else None
     brought = any(one.kind in (TOTAL, REPLACED) and taken and one.ended >= taken for one in proofs.resets)
-    return None if taken and taken > at and not brought else at
+    if taken and taken > at and not brought:
+        return None
+    last_seen = max(made, evidence.newest.get(replica.server, made))
+    covers = told.live or told.ends is None or told.ends >= last_seen - MOMENTS_APART
+    return Dropping(at, None if covers else told.ends)
 
 
 def why_dropped(proofs: Proofs, position: str) -> tuple[str, str] | None:
     """The rule by which a change does not come to a server that drops it, and its sentence; None where nothing shows that."""
     system = proofs.system
-    if since := dropped_since(proofs, system.show(position), system.origin_of(position)):
-        return "dropped_here", f"it cleaned the origin at {_time(since)} and drops its changes until it is restarted"
+    if found := dropping(proofs, system.show(position), system.origin_of(position)):
+        return (
+            "dropped_here",
+            f"it cleaned the origin at {_time(found.since)} and drops its changes {_until(found.log_ends)}",
+        )
     return None
+
+
+def told_of_dropping(found: Dropping | None) -> dict[str, str | None]:
+    """The same in a row of what waits."""
+    since, ends = found or (None, None)
+    return {
+        "dropped_since": since.isoformat() if since else None,
+        "restart_unknown_after": ends.isoformat() if ends else None,
+    }
 
 
 def dropped_rows(rows: Iterable[Mapping[str, Any]], server: str, suffix: str | None) -> dict[str, Mapping[str, Any]]:
@@ -81,8 +121,9 @@ def dropped_rows(rows: Iterable[Mapping[str, Any]], server: str, suffix: str | N
 
 def how_dropped(row: Mapping[str, Any]) -> str:
     """Why no session brings these changes, in words."""
-    at = _time(datetime.fromisoformat(row["dropped_since"]))
-    return f"{row['server']} cleaned this origin at {at} and drops its changes until it is restarted"
+    at, ends = _time(datetime.fromisoformat(row["dropped_since"])), row.get("restart_unknown_after")
+    until = _until(datetime.fromisoformat(ends) if ends else None)
+    return f"{row['server']} cleaned this origin at {at} and drops its changes {until}"
 
 
 def restart_first(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,11 +133,24 @@ def restart_first(row: Mapping[str, Any]) -> Mapping[str, Any]:
     )
 
 
-def dropped_say(count: int, on: str, least: str) -> str:
+def perhaps_restarted(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The servers among those which drop changes that may have been restarted since: their errors logs end too early."""
+    return sorted({row["server"] for row in rows if row.get("restart_unknown_after")})
+
+
+def dropped_say(count: int, on: str, least: str, unsure: bool) -> str:
     """`3 changes do not arrive at c, h, which drop them until they are restarted`, for a headline."""
     does, it = ("change does", "it") if count == 1 else ("changes do", "them")
-    drops = f"drop {it} until they are" if "," in on else f"drops {it} until it is"
-    return f"{least}{count:,} {does} not arrive at {on}, which {drops} restarted"
+    drop, are, were = ("drop", "they are", "they were") if "," in on else ("drops", "it is", "it was")
+    until = f"unless {were} restarted since" if unsure else f"until {are} restarted"
+    return f"{least}{count:,} {does} not arrive at {on}, which {drop} {it} {until}"
+
+
+def _until(log_ends: datetime | None) -> str:
+    """A log that ends before the server was read hides a restart."""
+    if log_ends is None:
+        return "until it is restarted"
+    return f"unless it was restarted after {_time(log_ends)}, where its errors log ends"
 
 
 def _time(at: datetime) -> str:

@@ -162,7 +162,7 @@ def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
     rows = {
         row["origin"]: row
         for row in situation.verdicts.pending
-        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"]) and not row.get("dropped_since")
     }
     them = "them" if many else "it"
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]

@@ -316,11 +316,17 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         # A node that is stuck itself sends what it has, which is not all of them.
         them = "what they have of them" if len(row["suppliers"]) > 1 else "what it has of them"
         who = f"{', '.join(row['suppliers'])} would send {them if lacking else 'them'}"
-        coming = row["suppliers"] or row.get("through")
-        unfed = not coming and not _fed(situation, row)
         dropped = bool(row.get("dropped_since"))
+        coming = not dropped and (row["suppliers"] or row.get("through"))
+        unfed = not coming and not _fed(situation, row)
         failing = () if coming else waits_behind(situation, row["server"], row["suffix"])
-        who = who if row["suppliers"] else passed_on(row["through"]) if coming else no_way_now(situation, row, failing)
+        who = (
+            who
+            if coming and row["suppliers"]
+            else passed_on(row["through"])
+            if coming
+            else no_way_now(situation, row, failing)
+        )
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {counted(lacking)} can be supplied by nobody any more" if lacking else ""
         yield Finding(

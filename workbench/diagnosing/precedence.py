@@ -10,7 +10,7 @@ twice), whatever was concluded from comparing them is void, however many rows pr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,9 @@ MENDED_BY = {"CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING")}
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
 
+_CLOCKS_DIFFER = 60
+"""Seconds by which clocks differ that agree."""
+
 _PLACE = {one.root: place for place, one in enumerate(PRECEDENCE)}
 
 
@@ -77,20 +80,20 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
     """
     ends = {(link.supplier, link.suffix, link.name): link.consumer for link in links}
     found = list(findings)
-    slow = {one.server for one in found if one.code == "CLOCK_BEHIND"}
-    found = [one for one in found if not _told_by_slow(one, slow)]
+    slow = {one.server: _seconds_behind(one) for one in found if one.code == "CLOCK_BEHIND"}
     roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]
     said: list[Finding] = []
     for one in found:
         rule = next((rule for rule, root in roots if root is not one and _void(rule, root, one)), None)
-        if rule:
+        void = rule.root if rule else "CLOCK_BEHIND" if _told_by_slow(one, slow) else None
+        if void:
             one = replace(
                 one,
                 severity="info",
-                overruled_by=rule.root,
+                overruled_by=void,
                 root="",
                 fix=(),
-                summary=f"not concluded, because of {rule.root}; by positions alone it would be: {one.summary}",
+                summary=f"not concluded, because of {void}; by positions alone it would be: {one.summary}",
             )
         elif cause := next((root for _, root in roots if _explained(root, one)), None):
             one = replace(one, root="", fix=(_of_root(cause.code),))
@@ -116,13 +119,19 @@ def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     return root.server in (None, one.server, ends.get((one.server, one.suffix, one.link)))
 
 
-def _told_by_slow(one: Finding, slow: Collection[str | None]) -> bool:
-    """True where positions are ahead of no clock but those of servers that are behind themselves."""
+def _seconds_behind(one: Finding) -> float:
+    return max((float(row["seconds_before"]) for row in one.evidence if "seconds_before" in row), default=0.0)
+
+
+def _told_by_slow(one: Finding, slow: Mapping[str | None, float]) -> bool:
+    """True where positions are ahead of no clock but those of servers that are behind themselves, and no further than these."""
     rows = [row for row in one.evidence if "more" not in row]
     by_others = (
         one.code == "CLOCK_AHEAD" and bool(rows) and all("seconds_ahead" in row and "position" in row for row in rows)
     )
-    return by_others and all(row.get("server") in slow for row in rows)
+    return by_others and all(
+        row["server"] in slow and row["seconds_ahead"] <= slow[row["server"]] + _CLOCKS_DIFFER for row in rows
+    )
 
 
 def _explained(root: Finding, one: Finding) -> bool:

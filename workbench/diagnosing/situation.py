@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,8 @@ from workbench.engine.rows import highest
 from workbench.fleet.told import newest_times
 from workbench.fleet.topology import Replica, Row, Topology, topology
 from workbench.systems import format_with
+
+T = TypeVar("T")
 
 LinkKey = tuple[str, str | None, str]
 """Supplier, suffix and name: one link."""
@@ -43,6 +45,14 @@ class Situation:
     pairs: Sequence[Row]
     verdicts: Verdicts
     _topologies: dict[str, Topology | None] = field(default_factory=dict, init=False, repr=False)
+    _once: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, compute: Callable[[Situation], T]) -> T:
+        """What a function gives for this situation, computed once: several detectors ask for it."""
+        if compute not in self._once:
+            self._once[compute] = compute(self)
+        found: T = self._once[compute]
+        return found
 
     @cached_property
     def floors(self) -> Floors:

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from workbench.diagnosing.dropping import dropped_since
+from workbench.diagnosing.dropping import dropping, told_of_dropping
 from workbench.diagnosing.proofs import Proofs
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
@@ -162,11 +162,10 @@ class Waiting:
         return ((some.hi > hi) | ((some.hi == hi) & (some.lo > lo))) & (some.hi < below)
 
     def how_it_comes(self, server: Holder, row: Row, pairs: Sequence[Row]) -> dict[str, Any]:
-        """Who would send what the server waits for by this row, or since when the server drops what it is sent of the origin."""
-        name, origin = row["server"], row["origin"]
-        since = dropped_since(server.proofs, row["last"], origin)
-        suppliers = [] if since else who_would_send(pairs, name, origin, row["first"], self.moved(origin))
-        return {"suppliers": suppliers, "dropped_since": since.isoformat() if since else None}
+        """Who would send what the server waits for by this row, and since when the server drops what it is sent of the origin."""
+        origin = row["origin"]
+        suppliers = who_would_send(pairs, row["server"], origin, row["first"], self.moved(origin))
+        return {"suppliers": suppliers, **told_of_dropping(dropping(server.proofs, row["last"], origin))}
 
     def moved(self, origin: str) -> dict[str, str]:
         """Server -> up to where it claimed the origin when it was read once more, of those that had more by then."""

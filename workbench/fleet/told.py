@@ -5,7 +5,7 @@ The logs of a server speak of all its suffixes, whose origins often bear the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -43,6 +43,7 @@ class Evidence:
         self.system: System = shown.system
         self.numbers = {name: number for number, name in enumerate(names)}
         self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._once: dict[tuple[str, Callable[..., Any]], Any] = {}
         self._without_name: dict[str, tuple[pa.Table, pa.Table]] = {}
         labels = list(case.snapshots)
         known = set(labels[: labels.index(shown.snapshot) + 1])
@@ -67,6 +68,17 @@ class Evidence:
         if table not in self._rows:
             self._rows[table] = self.case.arrow(table).to_pylist()
         return self._rows[table]
+
+    def once(self, server: str, read: Callable[[Evidence, str], Any]) -> Any:
+        """What a function reads of a server, read once."""
+        if (server, read) not in self._once:
+            self._once[server, read] = read(self, server)
+        return self._once[server, read]
+
+    @cached_property
+    def newest(self) -> dict[str, datetime]:
+        """Server -> the latest time that its own files of the last snapshot tell."""
+        return newest_times(self.case, self.shown.snapshot)
 
     def told(
         self,

@@ -32,12 +32,14 @@ class Taken:
 
     chosen    needs and the ways that were chosen for them
     told      needs that are left, each with a sentence of its own
+    dropped   (suffix, origin) of changes that servers drop, where the plan has a sentence on that
     restored  (server, position) of single changes that arrive
     before    (server, suffix) -> what is missing and pending there now; `after`: when all is done
     """
 
     chosen: Sequence[tuple[Need, str]]
     told: Collection[Need]
+    dropped: Collection[tuple[str | None, str]]
     steps: Sequence[Step]
     restored: Collection[tuple[str, str]]
     before: Mapping[tuple[str, str | None], Mapping[str, Any]]
@@ -71,7 +73,9 @@ def _reason(one: Finding, taken: Taken) -> str:
 
 def _told(one: Finding, taken: Taken) -> bool:
     """True if the plan has a sentence of its own about it."""
-    if one.code in (LINK_FAILING, CLEANED_ORIGIN_BACK) or (one.code in DECIDED_BY_A_PERSON and one.root):
+    if one.code == CLEANED_ORIGIN_BACK:
+        return (one.suffix, one.origin) in taken.dropped
+    if one.code == LINK_FAILING or (one.code in DECIDED_BY_A_PERSON and one.root):
         return True
     return any(_same(need, one) for need in taken.told)
 

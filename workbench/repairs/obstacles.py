@@ -54,17 +54,26 @@ def _with_reason(link: Link) -> str:
 
 
 def dropped_of(model: Model) -> frozenset[Lack]:
-    """What would arrive if no server dropped what it is sent."""
+    """What servers wait for and drop, and what therefore does not reach the servers behind them.
+
+    Links that are switched off count as if they ran: to run them is a step of a plan, and does not end the dropping.
+    """
+    if not any(server.drops for server in model.servers.values()):
+        return frozenset()
+    pending = model.pending()
+    found = {lack for lack in pending if model.lots[lack.lot].origin in model.servers[lack.server].drops}
     dropping, taking = model.copy(), model.copy()
+    for link in (*dropping.links, *taking.links):
+        link.runs = True
     for server in taking.servers.values():
         server.drops = frozenset()
     dropping.settle()
     taking.settle()
-    return frozenset((model.pending() & taking.held()) - dropping.held())
+    return frozenset(found | (pending & taking.held()) - dropping.held())
 
 
-def dropped_said(model: Model, dropped: Collection[Lack]) -> list[str]:
-    """What a plan says of changes that servers drop."""
+def dropped_said(model: Model, dropped: Collection[Lack], perhaps: Collection[str]) -> list[str]:
+    """What a plan says of changes that servers drop; `perhaps`: servers that may have been restarted since."""
     droppers = sorted(name for name, server in model.servers.items() if server.drops)
     found = []
     for name in sorted({lack.server for lack in dropped}):
@@ -72,8 +81,9 @@ def dropped_said(model: Model, dropped: Collection[Lack]) -> list[str]:
         does, it = ("change does", "it") if count == 1 else ("changes do", "them")
         who = name if name in droppers else ", ".join(droppers)
         drop = "drops" if name in droppers or len(droppers) == 1 else "drop"
+        unless = " unless restarted since (its errors log ends too early to tell)" if name in perhaps else ""
         found.append(
-            f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}: restart {who}, as {CLEANED_ORIGIN_BACK} says; no "
-            "step of a plan does that"
+            f"{count:,} {does} not arrive at {name}, for {who} {drop} {it}{unless}: restart {who}, as {CLEANED_ORIGIN_BACK} "
+            "says; no step of a plan does that"
         )
     return found

@@ -17,6 +17,7 @@ from typing import Any
 from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
+from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.diagnosing.situation import Situation
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
@@ -119,6 +120,7 @@ class _Planned:
         self.restored: set[tuple[str, str]] = set()
         self.passed_over: frozenset[Lack] = frozenset()
         self.dropped: frozenset[Lack] = frozenset()
+        self.dropped_origins: set[tuple[str | None, str]] = set()
         self.unjudged: frozenset[Lack] = frozenset()
 
     def check(self, only: Sequence[str]) -> None:
@@ -178,7 +180,8 @@ class _Planned:
     def _left(self) -> tuple[str, ...]:
         """The findings that stay as they are, one line each."""
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
-        taken = Taken(self.chosen, self.told, self.steps, self.restored, before, after, self.repairs.mends)
+        told = self.told, self.dropped_origins
+        taken = Taken(self.chosen, *told, self.steps, self.restored, before, after, self.repairs.mends)
         return tuple(not_mended(self.findings, self.situation.topology, taken))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
@@ -215,7 +218,8 @@ class _Planned:
         for row in rows:
             about = row["server"], row["suffix"]
             waits = [one for one in found.pending if (one["server"], one["suffix"]) == about]
-            never = sum(one["count"] - one["available"] for one in waits if not (one["suppliers"] or one["through"]))
+            stuck = [x for x in waits if x.get("dropped_since") or not (x["suppliers"] or x["through"])]
+            never = sum(one["count"] - one["available"] for one in stuck)
             pending = sum(one["count"] for one in waits)
             self.never[about] = max(min(never, pending - row["pending"]), 0)
             row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
@@ -266,8 +270,9 @@ class _Planned:
             has = "change has" if count == 1 else "changes have"
             self.open.append(f"{count:,} {has} not arrived at {name}, and no link that runs brings them")
         self.dropped = dropped_of(model)
-        self.open += dropped_said(model, self.dropped)
+        self.open += dropped_said(model, self.dropped, perhaps_restarted(self.situation.verdicts.pending))
         self.unmended += bool(self.dropped)
+        self.dropped_origins |= {(suffix, model.lots[lack.lot].origin) for lack in self.dropped}
         self._say(links_to_mend(self.situation.topology, self.findings, suffix))
 
     def _say(self, obstacles: Sequence[Obstacle]) -> None:

@@ -235,13 +235,17 @@ def _row(row: Row) -> str:
     return escaped(f"{row['snapshot']}/{row['file']}:{row['offset']}: {said}")
 
 
+def _dropped(row: Row) -> str:
+    return "dropped unless restarted since" if row["perhaps_restarted"] else "dropped until a restart"
+
+
 def _open(found: Row) -> Iterator[str]:
     pending = [
         (
             *_cells(one["server"], one["origin"], one["count"]),
             _at(one["first"], one["first_at"]),
             _at(one["last"], one["last_at"]),
-            "dropped until a restart" if one["dropped"] else _listed(one["suppliers"]) or "nobody now",
+            _dropped(one) if one["dropped"] else _listed(one["suppliers"]) or "nobody now",
         )
         for one in found["pending"]
     ]

@@ -271,6 +271,8 @@ def _coming(counts: Row) -> Iterator[str]:
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
         if name == "stuck" and counts["stuck_behind_links"]:
             then = f": {links_say(counts)}"
+        if name == "dropped" and counts[name]["unsure"]:
+            then = ", which cleaned the origin and drops {} unless restarted since"
         if count:
             what = _changes(count)
             each = " each" if len(on) > 1 and count > 1 else ""

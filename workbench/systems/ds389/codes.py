@@ -14,7 +14,7 @@ CODES: Mapping[str, Code] = {
         (_WARNING,),
     ),
     "CLOCK_BEHIND": Code(
-        "a server gets changes before others, whose clocks agree, made them; an error from a day on, when sessions are refused",
+        "a server gets changes before others, whose clocks agree, made them; an error from a day on if these were right then",
         (_INFO, _WARNING, _ERROR),
     ),
     "CLEAN_HANGING": Code("a task that cleans a replica ID waits for a server and does not end", (_WARNING,)),

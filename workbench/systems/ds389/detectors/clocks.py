@@ -85,7 +85,7 @@ def skews(situation: Situation) -> list[Skew]:
         at, its = (reading.ended if reading else one.stopped and one.stopped[0]), newest.get(server)
         if at is None:
             continue
-        if reading and its and its - at >= _LEAST and not _right_when_read(situation, reading):
+        if reading and its and its - at >= _LEAST and not right_when_read(situation, reading):
             one.clock = its - at
             one.evidence.append({"server": server, "read_at": at.isoformat(), "its_time": its.isoformat()})
         for replica in situation.topology.replicas:
@@ -145,7 +145,7 @@ def _grade(ahead: timedelta) -> str:
     return next((grade for seconds, grade in HEALTH_LEVELS if ahead.total_seconds() >= seconds), "info")
 
 
-def _right_when_read(situation: Situation, reading: Reading) -> bool:
+def right_when_read(situation: Situation, reading: Reading) -> bool:
     """True if its log has lines of the very time at which it was read: reading a changelog makes it write some."""
     began, ended = reading.began - _CLOSE, reading.ended + _CLOSE
     where = (pc.field("at") >= pa.scalar(began)) & (pc.field("at") <= pa.scalar(ended))

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
 from workbench.systems.ds389.detectors.slow_clocks import slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
-from workbench.systems.ds389.rules.clocks import FURTHEST
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -134,12 +134,16 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
         replicas = situation.topology.replicas
         maker = next((one.server for one in replicas if (one.suffix, one.origin) == (suffix, origin)), None)
         names, drops = ", ".join(row["server"] for row in rows), "drop" if rows[1:] else "drops"
+        unsure = perhaps_restarted(rows)
+        perhaps = (
+            f" (the errors log of {', '.join(unsure)} ends too early to tell whether that was done)" if unsure else ""
+        )
         meant = f"{maker} is meant to take part; else stop {maker}, and delete its agreements" if maker else ""
         yield Finding(
             "CLEANED_ORIGIN_BACK",
             "error",
             f"{maker or 'a server that was not collected'} makes changes as replica ID {origin}, which was cleaned on {names}; "
-            f"{names} {drops} them until restarted",
+            f"{names} {drops} them until restarted{perhaps}",
             server=maker,
             origin=origin,
             suffix=suffix,
@@ -168,7 +172,7 @@ def cleaned_and_back(situation: Situation) -> Iterator[Finding]:
 
 def _wrong_clocks(situation: Situation) -> set[str]:
     """The servers of which other findings say that their clocks are so far off that sessions fail."""
-    slow = {one.server for one in slow_servers(situation) if one.seconds >= FURTHEST.total_seconds()}
+    slow = {one.server for one in situation.once(slow_servers) if one.grave}
     return slow | {one.server for one in skews(situation)}
 
 

@@ -7,6 +7,14 @@
 A change may arrive late, never early, so each early one bounds the difference from below. Where two servers disagree and no
 third one tells who is right, nothing is said. CSNs alone are no clock, for a clock that was ahead pulls them along: a server
 counts if its own log shows that its CSNs are not ahead of its own clock.
+
+Two clocks that agree may be wrong together. The clock of the machine that collected tells, where the last lines of a log are of
+the moment at which it was read:
+
+    s1, s2 right when read           s3 is behind
+    s1 or s2 ahead when read         nothing is said of s3
+    s3 right when read               it was behind, or the others are ahead: nobody sets the clock of s3
+    nothing is known of the reading  s3 is behind, or the others are ahead: a warning at most
 """
 
 from __future__ import annotations
@@ -20,6 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.model import Finding, first_few, step, time_passed
+from workbench.rules.assumptions import CLOCKS_AGREE
+from workbench.systems.ds389.detectors.clocks import right_when_read
 from workbench.systems.ds389.formats.access_operations import Column, nibbles
 from workbench.systems.ds389.rules.clocks import FURTHEST
 
@@ -30,6 +40,7 @@ _AGREE = 60
 """Seconds: what two clocks may differ by and agree."""
 _WARN = 300
 """Seconds: Kerberos refuses a login from there on."""
+_CLOSE = timedelta(seconds=20)
 _NO_DIGIT, _CSN_DIGITS = 255, 20
 _PLACES = 16.0 ** np.arange(7, -1, -1)
 
@@ -40,27 +51,48 @@ class Lead(NamedTuple):
     seconds: float
     position: str
     at: datetime
+    again: bool = False
+    """A change of the origin that was logged after this one arrived promptly."""
 
 
 class Slow(NamedTuple):
-    """A server whose clock is behind: by how much at least, and the change of each other server that shows it."""
+    """A server whose clock is behind: by how much at least, and the change of each other server that shows it.
+
+    over  changes arrived promptly since, or the clock was right when the server was read: it was set right, if it was wrong
+    sure  the clocks of others were right when they were read: it is this one that was wrong
+    """
 
     server: str
     seconds: float
     shown: dict[str, Lead]
+    over: bool
+    sure: bool
+
+    @property
+    def grave(self) -> bool:
+        """True if sessions fail because of it."""
+        return self.sure and not self.over and self.seconds >= FURTHEST.total_seconds()
 
 
 def clock_behind(situation: Situation) -> Iterator[Finding]:
     """Servers that get changes of all other servers before these were made, while the others agree with each other."""
-    for one in slow_servers(situation):
+    for one in situation.once(slow_servers):
         much, names = time_passed(timedelta(seconds=one.seconds)), ", ".join(sorted(one.shown))
-        grade = "error" if one.seconds >= FURTHEST.total_seconds() else "warning" if one.seconds >= _WARN else "info"
+        grade = "error" if one.grave else "warning" if one.seconds >= _WARN and not one.over else "info"
         last = max(lead.at for lead in one.shown.values())
+        since = ""
+        if any(lead.again for lead in one.shown.values()):
+            since = "; later changes arrived promptly, so the clocks agree again"
+        elif one.over:
+            since = f"; the clock of {one.server} was right when it was read"
+        why = f"the clocks of {names} agree, and were right when the servers were read"
+        if not one.sure:
+            why = f"the clocks of {names} agree; either {one.server} was behind, or all of these were ahead"
         yield Finding(
             "CLOCK_BEHIND",
             grade,
             f"the clock of {one.server} was at least {much} behind at {last:%Y-%m-%d %H:%M:%S} UTC by that clock: its access log "
-            f"shows changes of {names} before these were made; the clocks of {names} agree, and are taken to be right",
+            f"shows changes of {names} before these were made; {why}{since}",
             server=one.server,
             items=tuple(sorted(lead.position for lead in one.shown.values())),
             evidence=first_few(
@@ -74,8 +106,20 @@ def clock_behind(situation: Situation) -> Iterator[Finding]:
                 for other, lead in sorted(one.shown.items())
             ),
             root=f"the clock of {one.server} is {much} behind" if grade == "error" else "",
+            assumes=() if one.sure else (CLOCKS_AGREE,),
             fix=(
                 step(
+                    f"see that a time service keeps the clocks of {one.server}, {names} right",
+                    "the clocks differed then, and agree now",
+                )
+                if one.over
+                else step(
+                    f"compare the clocks of {one.server}, {names} with a time service, and set right the one that is wrong",
+                    "the collected files do not say which of them was: `workbench collect` notes when it reads each server",
+                    "a clock that is set wrong pulls the CSNs of all servers along",
+                )
+                if not one.sure
+                else step(
                     f"set the clock of {one.server} right, and see that a time service keeps it so",
                     "its CSNs are moved up to those of the others, by a day at the most: from there on it refuses sessions and "
                     "writes; Kerberos refuses logins from 5 minutes on, and times in its entries and logs are wrong",
@@ -115,7 +159,11 @@ def slow_servers(situation: Situation) -> list[Slow]:
         if agreed:
             least = min(lead.seconds - max(own[other], 0) for other, lead in shown.items())
             if least > _AGREE:
-                found.append(Slow(server, least, shown))
+                read = {name: _when_read(situation, name) for name in (server, *shown)}
+                over = any(lead.again for lead in shown.values()) or read[server] == "right"
+                others = {read[name] for name in shown}
+                if "ahead" not in others:
+                    found.append(Slow(server, least, shown, over, "right" in others))
     # As many against as many: nothing tells which side is right.
     return [one for one in found if len(one.shown) > len(found)]
 
@@ -125,6 +173,8 @@ def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str
     where = (pc.field("outcome") == "applied") & (pc.field("evidence") == "access_log") & pc.field("at").is_valid()
     where &= pc.field("origin").isin(pa.array(sorted(maker), pa.string())) & pc.field("position").is_valid()
     found: dict[str, Lead] = {}
+    last_early: dict[str, float] = {}
+    last_prompt: dict[str, float] = {}
     shown = situation.topology.snapshot
     for batch in situation.rows("applied", ["origin", "position", "at"], where, snapshot=shown, server=server):
         if not len(batch):
@@ -142,7 +192,25 @@ def _leads(situation: Situation, server: str, maker: dict[str, str]) -> dict[str
             other, seconds = maker[origin], float(ahead[best])
             if other not in found or seconds > found[other].seconds:
                 found[other] = Lead(seconds, batch["position"][best].as_py(), datetime.fromtimestamp(at[best], UTC))
-    return found
+            early, prompt = (at[mine[some]] for some in (ahead[mine] > _AGREE, np.abs(ahead[mine]) <= _AGREE))
+            last_early[other] = max(last_early.get(other, 0.0), early.max(initial=0.0))
+            last_prompt[other] = max(last_prompt.get(other, 0.0), prompt.max(initial=0.0))
+    return {other: lead._replace(again=last_prompt[other] > last_early[other]) for other, lead in found.items()}
+
+
+def _when_read(situation: Situation, server: str) -> str:
+    """`right` or `ahead`: how the clock of a server was when it was read, by that of who collected; empty: unknown."""
+    reading = next((one for one in situation.topology.readings if one.server == server), None)
+    its = situation.once(_newest).get(server)
+    if reading is None or its is None:
+        return ""
+    if right_when_read(situation, reading) or reading.began - _CLOSE <= its <= reading.ended + _CLOSE:
+        return "right"
+    return "ahead" if its > reading.ended else ""
+
+
+def _newest(situation: Situation) -> dict[str, datetime]:
+    return situation.newest()
 
 
 def _seconds(positions: pa.Array) -> tuple[Column, Column]:
