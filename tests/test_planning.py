@@ -352,7 +352,7 @@ def test_what_is_overruled_is_not_left_and_equal_findings_are_one_line() -> None
         Finding("TRIM_STOPPED", "info", "", server="s1"),
         Finding("DIVERGED", "error", "", server="s1", overruled_by="CLOCK_AHEAD"),
     ]
-    nothing = Taken((), (), (), (), {}, {}, {})
+    nothing = Taken((), (), (), (), (), {}, {}, {})
     (line,) = not_mended(found, shown, nothing)
     assert line == "CLOCK_AHEAD s1, s2: no step of this plan mends it; what to do: set it right"
 
@@ -361,7 +361,7 @@ def test_a_step_in_one_suffix_mends_nothing_in_another() -> None:
     shown = situation_of(loaded(PLANS["cleaned"].source))[0].topology
     found = [Finding("ENTRIES_DIFFER", "error", "", server="s1", suffix=suffix) for suffix in ("dc=one", "dc=two")]
     way = (Need("REINIT_REQUIRED", "dc=one", "s1"), "initialise-from-s2")
-    taken = Taken((way,), (), (), (), {}, {}, {"initialise": ("ENTRIES_DIFFER",)})
+    taken = Taken((way,), (), (), (), (), {}, {}, {"initialise": ("ENTRIES_DIFFER",)})
     assert not_mended(found[:1], shown, taken) == []
     assert len(not_mended(found, shown, taken)) == 1
 

@@ -58,30 +58,35 @@ def thrown_away(situation: Situation) -> list[ThrownAway]:
                 lacking.setdefault(row["position"], set()).add(row["server"])
                 rows.setdefault(row["position"], row)
         of_reset: dict[Reset, list[Row]] = {}
-        kept = _kept_by_entries(situation, maker, rows)
-        for position in sorted(rows.keys() - kept):
+        carried = {
+            one.server: _kept_by_entries(situation, maker, one.server, rows)
+            for one in situation.topology.replicas
+            if one.suffix == maker.suffix
+        }
+        for position in sorted(rows.keys() - (carried[maker.server] or set())):
             made = situation.topology.system.moment(position)
             reset = next((one for one in resets if made and made < one.began), None)
-            if reset and _nowhere(situation, maker, reset, position, lacking[position]):
+            none = {server for server, kept in carried.items() if kept is not None and position not in kept}
+            if reset and _nowhere(situation, maker, reset, position, lacking[position], none):
                 of_reset.setdefault(reset, []).append(rows[position])
         for reset, some in of_reset.items():
             found.append(ThrownAway(maker, reset, _source(situation, maker, reset), some))
     return found
 
 
-def _kept_by_entries(situation: Situation, maker: Replica, positions: Iterable[str]) -> set[str]:
-    """The changes that an entry of their maker still carries."""
-    system, kept = situation.topology.system, set[str]()
+def _kept_by_entries(situation: Situation, maker: Replica, server: str, positions: Iterable[str]) -> set[str] | None:
+    """The changes of a maker that an entry of a server still carries; None: its entries were not collected."""
+    system, kept = situation.topology.system, None
     for contents in situation.verdicts.contents:
         evidence = contents.evidence
-        if maker not in contents.alike.replicas or maker.origin not in evidence.numbers:
+        if contents.suffix != maker.suffix or maker.origin not in evidence.numbers or server not in contents.exports:
             continue
+        kept = kept or set()
         keys = sorted(filter(None, map(system.typed, positions)))
-        if not keys:
-            continue
-        where = evidence.between(of_keys(system, keys, evidence.numbers))
-        rows = evidence.told("entry_states", ["position"], where, maker.server)
-        kept |= {system.show(system.change_of(one)) for one in rows["position"].to_pylist()} if len(rows) else set()
+        if keys:
+            where = evidence.between(of_keys(system, keys, evidence.numbers))
+            rows = evidence.told("entry_states", ["position"], where, server)
+            kept |= {system.show(system.change_of(one)) for one in rows["position"].to_pylist()} if len(rows) else set()
     return kept
 
 
@@ -96,8 +101,10 @@ def named_in(some: Iterable[ThrownAway]) -> dict[tuple[str | None, str], ThrownA
     return {(row["suffix"], row["position"]): one for one in some for row in one.changes}
 
 
-def _nowhere(situation: Situation, maker: Replica, reset: Reset, position: str, lacking: set[str]) -> bool:
-    """True if no server is known to have the change: each lacks it, waits for it, or nobody can tell; nor can its maker have it.
+def _nowhere(
+    situation: Situation, maker: Replica, reset: Reset, position: str, lacking: set[str], none: set[str]
+) -> bool:
+    """True if each server lacks the change or waits for it, or none of its entries carries it (`none`), its maker's neither.
 
     The maker lacks it by the verdicts, or its data came whole from a server that lacks it.
     """
@@ -107,22 +114,9 @@ def _nowhere(situation: Situation, maker: Replica, reset: Reset, position: str, 
     if maker.server not in lacking and (source is None or source not in lacking):
         return False
     return all(
-        one is maker
-        or one.server in lacking
-        or key > (last(one.seen(), origin) or "")
-        or _unknown(situation, one, origin, key)
+        one is maker or one.server in lacking | none or key > (last(one.seen(), origin) or "")
         for one in situation.topology.replicas
         if one.suffix == maker.suffix
-    )
-
-
-def _unknown(situation: Situation, one: Replica, origin: str, key: str) -> bool:
-    """True if nobody can tell whether the server has the change."""
-    typed = situation.topology.system.typed
-    return any(
-        (typed(row["from"]) or row["from"]) <= key <= (typed(row["to"]) or row["to"])
-        for row in situation.verdicts.unknown
-        if (row["server"], row["suffix"], row["origin"]) == (one.server, one.suffix, origin)
     )
 
 

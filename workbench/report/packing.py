@@ -124,6 +124,7 @@ def _copy(draft: Path, to: IO[bytes]) -> None:
 # --- a case for others
 
 COLUMN_RULES: Mapping[str, str] = {
+    **dict.fromkeys(("nickname", "trust", "subject", "issuer", "hosts", "encoded"), DROPPED),  # of certificates
     "snapshot": SNAPSHOT,
     "server": SERVER,
     "suffix": TARGET,
