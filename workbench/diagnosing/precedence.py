@@ -80,7 +80,7 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
     """
     ends = {(link.supplier, link.suffix, link.name): link.consumer for link in links}
     found = list(findings)
-    slow = {one.server: _seconds_behind(one) for one in found if one.code == "CLOCK_BEHIND"}
+    slow = {one.server: _seconds_behind(one) for one in found if one.code == "CLOCK_BEHIND" and not one.assumes}
     roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]
     said: list[Finding] = []
     for one in found:
