@@ -20,8 +20,8 @@ from workbench.rules.contents import ABSENT, DELETED, LIVE, Compared, Held, Lack
 from workbench.rules.verdicts import SAYS
 
 
-def judged(made: History, held: dict[str, Held], old: bool = False) -> Compared:
-    return compared(held, made.expected, lambda server, position: old, {}, True)
+def judged(made: History, held: dict[str, Held], old: bool = False, conflict: str = "") -> Compared:
+    return compared(held, made.expected, lambda server, position: old, {}, True, conflict=conflict)
 
 
 @pytest.mark.parametrize("seed", range(400))
@@ -192,6 +192,15 @@ def test_whoever_has_the_same_does_not_differ() -> None:
     assert not _apart(there, there, "mail"), "neither has one"
     moved = Held(LIVE, target="uid=a,ou=x", present={"cn": {"x": None}})
     assert _apart(there, moved, "dn") and not _apart(moved, moved, "dn")
+
+
+def test_a_mark_of_conflict_does_not_tell_when_an_entry_was_made() -> None:
+    """The entry of 15 is on its way to bert; the mark on it is of the change 10, which bert has."""
+    marked = Held(LIVE, present={"objectClass": {"top": "0015-2"}, "nsds5ReplConflict": {"x": "0010-1"}})
+    behind = History([], {"anna": {"1": 20, "2": 20}, "bert": {"1": 20, "2": 12}})
+    held = {"anna": marked, "bert": Held(ABSENT)}
+    assert judged(behind, held) != Compared((), ())
+    assert judged(behind, held, conflict="nsds5replconflict") == Compared((), ())
 
 
 def test_what_a_link_leaves_out_does_not_count() -> None:

@@ -184,6 +184,13 @@ def test_a_vector_with_a_broken_element(value: str, broken: str | None, tmp_path
     assert all(str(broken) in one["summary"] and value in [row["raw"] for row in one["evidence"]] for one in found)
 
 
+def test_a_server_whose_own_element_is_broken_is_restarted_and_not_cleaned(tmp_path: Path) -> None:
+    files = equal_servers()
+    files["s1.replica.ldif"] = replica(1, [*elements(claims(r2=(1, 2))), f"{{replica 1 ldap://x:1}} {csn(0, 1)}"])
+    (one,) = of("BROKEN_VECTOR", findings(tmp_path, files))
+    assert one["fix"][0]["repair"].startswith("restart s1") and "clean" not in one["fix"][0]["repair"]
+
+
 @pytest.mark.parametrize(("number", "code"), [(11, "DUPLICATE_ORIGIN"), (2, "CLOCK_AHEAD"), (1, None), (0, None)])
 def test_the_status_of_an_agreement_tells_of_identity_and_clocks(number: int, code: str | None, tmp_path: Path) -> None:
     told = status(number, "Replication error acquiring replica: x", "red", 5, 6)

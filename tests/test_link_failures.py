@@ -257,6 +257,16 @@ def test_a_read_only_consumer(tmp_path: Path) -> None:
     assert one["fix"] == loop["fix"]
 
 
+def test_a_consumer_that_is_busy_because_it_refuses(tmp_path: Path) -> None:
+    """Another supplier has it, and is refused the same change again and again."""
+    changes = csn(5, 1), csn(6, 1)
+    log = "".join("".join(refused_change(second, one) for one in changes) for second in (9, 12, 15))
+    case = case_of(tmp_path, mesh(BUSY, log, ended=None))
+    assert headline(diagnose(case)).startswith(
+        "5 changes have not arrived at s2: the link to-s2 fails (consumer read-only)"
+    )
+
+
 def test_one_change_that_is_refused_does_not_prove_that_all_are(tmp_path: Path) -> None:
     log = "".join(bind_resumed(second) + refused_change(second, csn(5, 1)) for second in (9, 12, 15))
     found = findings(tmp_path, mesh(BROKEN_OFF, log, ended=None))
@@ -507,6 +517,8 @@ def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_
     assert (one["reason"], one["severity"], one["waiting"]) == ("clock_refused", "error", 5)
     assert "has stopped until somebody acts" in one["summary"]
     started = line(20, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 38901 for LDAP requests")
+    starting = line(8, "INFO - main - 389-Directory/2.3.1 B2024.056.0000 starting up")
+    assert of("LINK_FAILING", findings(tmp_path / "starting", mesh(NEVER_YET, starting + log + started, ended=None)))
     assert not of("LINK_FAILING", findings(tmp_path / "restarted", mesh(NEVER_YET, log + started, ended=None)))
     assert not of("LINK_FAILING", findings(tmp_path / "later", mesh(FINE, log, ended=12)))
     assert not of("LINK_FAILING", findings(tmp_path / "poked", mesh(DISABLED_BEFORE, log)))

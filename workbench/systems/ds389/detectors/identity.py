@@ -54,6 +54,8 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 )
         if wrong:
             found = [row for problem in sorted(wrong) for row in wrong[problem]]
+            replica = situation.replica(server, suffix)
+            own = replica is not None and any(row["problem"] and row["origin"] == replica.origin for row in found)
             yield Finding(
                 "BROKEN_VECTOR",
                 "warning",
@@ -63,6 +65,13 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 evidence=first_few(map(element_shown, found)),
                 fix=(
                     step(
+                        f"restart {server}: the element of its own replica ID is broken, and it makes that anew when it starts",
+                        "a server whose own element is broken may be taken for another one until then (code 11)",
+                        f"save first the changes that {server} made and no other server has: they may be hidden behind "
+                        "its newer ones. Do not clean its replica ID",
+                    )
+                    if own
+                    else step(
                         "clean the replica ID that no server has any more, or restart the server and collect its RUV again",
                         "the server rejects a broken element, and then knows nothing of that replica ID",
                         "clean a replica ID only if it is dead: a live one would lose its changes",
