@@ -364,6 +364,12 @@ def test_what_was_refused_before_the_data_was_replaced_is_no_loop(tmp_path: Path
     assert not of("APPLY_RETRY_LOOP", findings(tmp_path, files))
 
 
+def test_a_link_to_its_own_supplier_fails_whatever_its_status_says(tmp_path: Path) -> None:
+    files = mesh(FINE, host="localhost.localdomain", port=38901)
+    one = failing(tmp_path, files)
+    assert "the agreement to-s2 leads to s1 itself; " in one["summary"] and one["reason"] == "refused"
+
+
 # --- what ends by itself, and what is healed
 
 

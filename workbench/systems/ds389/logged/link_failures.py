@@ -115,7 +115,7 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
             continue
         if closed := _closed(case, shown, link, row):
             found[key] = closed
-        elif cause := cause_of(row.get("status"), row.get("transport")):
+        elif cause := cause_of(row.get("status"), row.get("transport")) or _to_itself(link, places):
             failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
     empty = left_unfilled(case, shown.links, statuses) if failing else {}
     stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_FATAL)}
@@ -145,6 +145,12 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
             unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
             found[key] = _told(case, shown, one, places, logs, unfilled)
     return with_certificates(case, shown, statuses, found, logs)
+
+
+def _to_itself(link: Link, places: Addresses) -> Cause | None:
+    """A link to the address of its own supplier fails, whatever its status still says of sessions that it had elsewhere."""
+    itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
+    return Cause(REFUSED, 0, "", "") if itself else None
 
 
 def _statuses(case: Case, snapshot: str) -> dict[LinkKey, dict[str, Any]]:
@@ -364,7 +370,8 @@ def _told(
     itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
     there = places.listening(link) if link.consumer is None and not silent else None
     if itself:
-        says = f"the agreement {link.name} leads to {link.supplier} itself (code {cause.code})"
+        code = f" (code {cause.code})" if cause.code else ""
+        says = f"the agreement {link.name} leads to {link.supplier} itself{code}"
         cause = Cause(REFUSED, cause.code, says, "leads to its own server")
     elif cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
         says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
