@@ -388,8 +388,9 @@ def _element(row: Row) -> dict[str, Any]:
 
 def link_disabled(situation: Situation) -> Iterator[Finding]:
     """Links that are switched off, or do not run for another reason."""
-    statuses = situation.statuses()
-    for link in situation.topology.links:
+    statuses, shown = situation.statuses(), situation.topology
+    forget = shown.system.proving is not None and bool(shown.proving.traces_kept)
+    for link in shown.links:
         if link.enabled is False:
             row = statuses.get((link.supplier, link.suffix, link.name), {})
             waiting, waits = waiting_behind(situation, link)
@@ -403,16 +404,23 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                 link=link.name,
                 suffix=link.suffix,
                 evidence=(_status(row),) if row else (),
-                fix=(_ALLOW if link.why else _SWITCH_ON,),
+                fix=(_ALLOW if link.why else _switch_on(forget),),
                 waiting=waiting,
             )
 
 
-_SWITCH_ON = step(
-    "switch it on, if its supplier can still serve the consumer",
-    "what waits is then delivered without any other repair",
-    "find out first why it is off: somebody may hold back a restored or damaged server",
-)
+def _switch_on(forget: bool) -> dict[str, str | None]:
+    """What mends a link that is switched off. `forget`: servers forget deletions after some time."""
+    stays = (
+        "; if it was off for longer than servers remember deletions, what was deleted meanwhile may stay on one side"
+    )
+    return step(
+        "switch it on, if its supplier can still serve the consumer",
+        "what waits is then delivered",
+        f"find out first why it is off: somebody may hold back a restored or damaged server{stays if forget else ''}",
+    )
+
+
 _ALLOW = step(
     "let the supplier allow it, if it can still serve the consumer, or take it away at the consumer",
     "both ends have to be told of a link over which the consumer asks: what waits is then delivered",
