@@ -163,10 +163,8 @@ class Bench:
                 done = self.apply("--accept-progress", verb="resume")
             if done.exit_code == 0:
                 return planned
-            if (
-                done.exit_code == 4 and "plan anew" in done.output
-            ):  # what it wrote is nowhere else, and would be thrown away
-                continue
+            if done.exit_code == 4 and "plan anew" in done.output:
+                continue  # what it wrote is nowhere else, and the rest of the plan would throw it away
             assert done.exit_code == 2 and moved, done.output
         raise AssertionError("the servers never rest")
 
