@@ -45,6 +45,10 @@ TRANSIENT = frozenset({BUSY, BACKING_OFF})
 """Reasons that end by themselves as a rule: what waits is still on its way."""
 
 
+LinkKey = tuple[str, str | None, str]
+"""Supplier, suffix and name."""
+
+
 @dataclass(frozen=True)
 class LinkFailure:
     """Why one link does not run.

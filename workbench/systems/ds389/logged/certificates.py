@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import step
-from workbench.rules.link_failures import BIND_REFUSED, TLS, LinkFailure
+from workbench.rules.link_failures import BIND_REFUSED, TLS, LinkFailure, LinkKey
 from workbench.systems.ds389.formats.certificates import CERTIFICATES
 from workbench.systems.ds389.logged.lines import WITH_TEXT
 from workbench.systems.ds389.logged.link_fixes import Agreement, Fix, start_again
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from workbench.fleet.topology import Link, Topology
 
 Row = Mapping[str, Any]
-LinkKey = tuple[str, str | None, str]
-"""Supplier, suffix and name."""
 
 _MOST_SIGNATURES = 2000
 """Signatures that are checked for one link, a tenth of a millisecond each. Where more are needed, nothing is said of trust."""
@@ -198,7 +196,7 @@ def with_certificates(
     for key, link in doubtful:
         failure, row = failures[key], statuses[key]
         if at := _attempted(case, shown, link, row):
-            found = found_against(kept, link, row, lambda server, at=at: at, failure.reason)  # type: ignore[misc]
+            found = found_against(kept, link, row, _always(at), failure.reason)
             told[key] = _told(failure, link, list(found))
         supplier, consumer = kept.get(link.supplier), kept.get(link.consumer or "")
         if consumer and at and failure.reason == TLS and told[key] is failure:
@@ -299,6 +297,27 @@ def kept_by(case: Case, snapshot: str) -> dict[str, Kept]:
     return found
 
 
+def _signed(certificate: Any, authority: Any) -> bool:
+    """False if the key of the authority did not make the signature. The names of the two fit.
+
+    A signature by an algorithm that cannot be checked here counts as made: a fault is told only where it is proven.
+    """
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except InvalidSignature:
+        return False
+    except (UnsupportedAlgorithm, TypeError, ValueError):
+        return True
+    return True
+
+
+def _always(moment: datetime) -> Callable[[str], datetime | None]:
+    """The same time for every server."""
+    return lambda server: moment
+
+
 def found_against(
     kept: Mapping[str, Kept], link: Link, row: Row, at: Callable[[str], datetime | None], reason: str = TLS
 ) -> Iterator[Found]:
@@ -333,7 +352,6 @@ def _of_one(
 def _signers(shown: str, rows: Mapping[str, Row]) -> dict[str, set[str]] | None:
     """Key of a certificate -> keys of those that signed it, as far as they lead up from one; None: too many to look at."""
     from cryptography import x509  # here, because few links need it
-    from cryptography.exceptions import InvalidSignature
 
     read = {key: x509.load_der_x509_certificate(base64.b64decode(row["encoded"])) for key, row in rows.items()}
     by_subject: dict[bytes, list[str]] = {}
@@ -346,12 +364,8 @@ def _signers(shown: str, rows: Mapping[str, Row]) -> dict[str, set[str]] | None:
         for above in by_subject.get(read[key].issuer.public_bytes(), ()):
             if (looked_at := looked_at + 1) > _MOST_SIGNATURES:
                 return None
-            try:
-                read[key].verify_directly_issued_by(read[above])
-            except InvalidSignature:
+            if not _signed(read[key], read[above]):
                 continue
-            except Exception:  # noqa: S110 - an algorithm that cannot be checked here: the names fit, so it counts as signed
-                pass
             found[key].add(above)
             if above not in waiting:
                 waiting.append(above)

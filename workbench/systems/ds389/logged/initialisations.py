@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.collected.inputs import stores_of
 from workbench.rules.initialisations import Initialisation, unfilled
+from workbench.rules.link_failures import LinkKey
 from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
 from workbench.systems.ds389.rules.proving import owners_of, store_of
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from workbench.fleet.topology import Link
 
 Row = Mapping[str, Any]
-LinkKey = tuple[str, str | None, str]
-"""Supplier, suffix and name."""
 
 _OFFLINE = ("import_end", "restore")
 """Codes of messages that tell of data out of a file."""

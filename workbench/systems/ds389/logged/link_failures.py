@@ -36,6 +36,7 @@ from workbench.rules.link_failures import (
     UNREACHABLE,
     WRONG_SUFFIX,
     LinkFailure,
+    LinkKey,
 )
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
@@ -76,8 +77,6 @@ if TYPE_CHECKING:
     from workbench.fleet.topology import Link, Replica, Topology
 
 Row = Mapping[str, Any]
-LinkKey = tuple[str, str | None, str]
-"""Supplier, suffix and name."""
 
 _CONNECTING = frozenset({BIND_REFUSED, TLS, UNREACHABLE})
 _LINES: Mapping[str, frozenset[str]] = {
