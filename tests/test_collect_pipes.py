@@ -242,7 +242,8 @@ def test_an_interrupted_run_leaves_a_pipe_that_is_not_open_to_its_guard(
     journal.close()
 
 
-@pytest.mark.parametrize(("error", "asked"), [(Problem("refused"), True), (KeyboardInterrupt(), False)])
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("error", [Problem("refused"), KeyboardInterrupt()])
 def test_a_pipe_that_the_server_will_not_open_is_left_to_nobody(
     tmp_path: Path, error: BaseException, asked: bool
 ) -> None:
@@ -253,6 +254,26 @@ def test_a_pipe_that_the_server_will_not_open_is_left_to_nobody(
         raise error
     assert (guards(path), list(tmp_path.iterdir())) == ([], [])
     journal.close()
+
+
+def test_a_pipe_that_was_given_up_is_asked_for_no_more(tmp_path: Path) -> None:
+    """A thread that reaches its server late must not have it write a file."""
+    path, owner, journal = tmp_path / "cl.ldif", (os.geteuid(), os.getegid()), FlightJournal()
+    with pipes.pipe_at(path, owner, "the export", None, 60, lambda: True, journal) as tap:
+        pass
+    with pytest.raises(Problem, match="the export was given up before the server was asked"):
+        tap.asked()
+    journal.close()
+
+
+def test_what_is_held_back_comes_afterwards() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), pipes.held_back():
+        signal.raise_signal(signal.SIGINT)
+        done.append("all of the block")
+    assert done == ["all of the block"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize(("error", "ended"), [(NoAnswer("no answer"), False), (Problem("refused"), True), (None, True)])

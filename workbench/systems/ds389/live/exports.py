@@ -26,7 +26,7 @@ from workbench.systems.ds389.live import scrubbed
 from workbench.systems.ds389.live.connection import Connection, NoAnswer, Place, connected
 from workbench.systems.ds389.live.database import CHANGELOG, ENTRIES, Database
 from workbench.systems.ds389.live.dumping import dumped
-from workbench.systems.ds389.live.pipes import Tap, pipe_at
+from workbench.systems.ds389.live.pipes import Tap, held_back, pipe_at
 from workbench.systems.ds389.live.undo import (
     FILE,
     LEVEL,
@@ -108,7 +108,7 @@ class Exporter:
             ended = _SeldomAsked(lambda: exit_code(server, _task(label)) is not None)
             with (
                 self._pipe(file, what, estimate, ended, drain=True) as tap,
-                self._task(server, label, database, file, tap.asked),
+                self._task(server, label, database, file, tap.asked, ended.known),
             ):
                 spool.fill(tap)
                 self._until(what, ended)
@@ -170,20 +170,32 @@ class Exporter:
 
     @contextmanager
     def _task(
-        self, server: Connection, label: str, database: Database, file: Path, asking: Callable[[], None] = lambda: None
+        self,
+        server: Connection,
+        label: str,
+        database: Database,
+        file: Path,
+        asking: Callable[[], None] = lambda: None,
+        over: Callable[[], None] = lambda: None,
     ) -> Iterator[None]:
-        """An export of entries is begun, and cancelled if the block fails. `asking` is called right before that."""
+        """An export of entries is begun, and cancelled if the block fails.
+
+        asking   called right before the server is asked
+        over     called when it is known, after a failure, that the server has ended the export or was never asked for it
+        """
         task = _task(label)
         wanted = {"nsInstance": database.backend, "nsFilename": str(file), "nsExportReplica": "true", "ttl": _KEPT}
         values = {"objectClass": ["top", "extensibleObject"], **{name: [one] for name, one in wanted.items()}}
         with self.journal.noted(TASK, self.server, task=task):
             try:
-                asking()
-                server.send(add(task, values))
+                with held_back():  # else a task that the server does not know might still be on its way to it
+                    asking()
+                    server.send(add(task, values))
                 yield
-            except BaseException:
+            except BaseException as stopped:
                 with suppress(Problem), connected(self.place, self.access) as other:
-                    cancel_task(other, task)
+                    if cancel_task(other, task) and not isinstance(stopped, NoAnswer):
+                        over()
                 raise
 
     def _until(self, what: str, ended: Callable[[], bool], file: Path | None = None, bound: int | None = None) -> None:
@@ -296,6 +308,10 @@ class _SeldomAsked:
 
     def __init__(self, question: Callable[[], bool]) -> None:
         self._question, self._next, self._answer = question, 0.0, False
+
+    def known(self) -> None:
+        """It is so, which somebody else found out."""
+        self._answer = True
 
     def __call__(self) -> bool:
         if not self._answer and time.monotonic() >= self._next:

@@ -31,6 +31,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
+from typing import IO
 
 from workbench.collected.in_flight import FlightJournal
 from workbench.collected.room import size_text
@@ -99,17 +101,25 @@ class Tap:
         seconds: float,
         ended: Callable[[], bool],
         opened: Callable[[], None],
-        guard: int | None = None,
+        guard: IO[bytes] | None = None,
     ) -> None:
         self._pipe, self._what, self._bound, self._ended, self._opened = pipe, what, bound, ended, opened
         self._seconds, self._until, self._guard = seconds, time.monotonic() + seconds, guard
         self.size = 0
 
     def asked(self) -> None:
-        """Call it right before the server is asked for the export: from then on it may open the pipe."""
-        if self._guard is not None:
+        """Call it right before the server is asked for the export: from then on it may open the pipe.
+
+        Raises Problem if the pipe has been given up meanwhile: then the server must not be asked, it would write a file.
+        """
+        if self._guard is None:
+            return
+        try:
             with suppress(OSError):
-                os.write(self._guard, b"a")
+                self._guard.write(b"a")
+                self._guard.flush()
+        except ValueError:  # closed, by another thread
+            raise Problem(f"{self._what} was given up before the server was asked", "", "collect again") from None
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes; none at the end of the export."""
@@ -194,13 +204,12 @@ def pipe_at(
                 do = "start as root, or as the user of the server"
                 raise Problem(f"{what}: no pipe can be made: {error.strerror}", str(path), do) from None
             assert guard.stdin
-            tap = Tap(pipe, what, bound, seconds, ended, opened, guard.stdin.fileno())
+            tap = Tap(pipe, what, bound, seconds, ended, opened, guard.stdin)
             yield tap
             over = True
-        except Problem:
-            with suppress(
-                Problem
-            ):  # the export may have ended, or may have been refused: then nobody opens it any more
+        except BaseException:
+            # The export may have ended, or may have been refused: then no server opens the pipe any more.
+            with suppress(Problem):
                 over = not (tap and tap.size) and ended()
             raise
         finally:
@@ -287,6 +296,29 @@ def _is_pipe(path: Path) -> bool:
         return stat.S_ISFIFO(path.lstat().st_mode)
     except OSError:
         return False
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """A Ctrl-C, or an order to end, waits until the block is over: afterwards it is known what the server was asked for."""
+    came: list[tuple[int, FrameType | None]] = []
+    heard = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    try:
+        before = {number: signal.signal(number, lambda *one: came.append(one)) for number in heard}
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+        for number_, frame in came:
+            former = before[signal.Signals(number_)]
+            if callable(former):
+                former(number_, frame)
+            elif former == signal.SIG_DFL:
+                signal.raise_signal(number_)
 
 
 @contextmanager
