@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from detector_samples import stamp
 from mesh_samples import SUFFIX, agreement, claims, csn, elements, replica
 
+TAGS = {"MOD": 103, "ADD": 105, "DEL": 107, "MODRDN": 109}
+"""Of the results of operations."""
 TOMBSTONE = "ffffffff-ffffffff-ffffffff-ffffffff"
 
 
@@ -36,12 +38,13 @@ def logged(position: str, number: int, name: str, body: str, operation: str = "m
     return f"changetype: {operation}\ncsn: {position}\nnsuniqueid: 2-2-2-{number}\ndn: {name},{SUFFIX}\n{what}\n\n"
 
 
-def answered(second: int, name: str, position: str, replicated: bool = False) -> str:
-    """Lines of an access log: a modification, and its result with its CSN."""
+def answered(second: int, name: str, position: str, replicated: bool = False, operation: str = "MOD") -> str:
+    """Lines of an access log: an operation, and its result with its CSN."""
     where = f"{stamp(second)} conn={1 if replicated else 2}"
     session = f'{where} op={second}0 EXT oid="2.16.840.1.113730.3.5.12" name="x"\n' if replicated else ""
-    asked = f'{where} op={second} MOD dn="{name},{SUFFIX}"\n'
-    return f"{session}{asked}{where} op={second} RESULT err=0 tag=103 nentries=0 etime=0.006 csn={position}\n"
+    renamed = ' newrdn="uid=new" newsuperior="(null)"' if operation == "MODRDN" else ""
+    asked = f'{where} op={second} {operation} dn="{name},{SUFFIX}"{renamed}\n'
+    return f"{session}{asked}{where} op={second} RESULT err=0 tag={TAGS[operation]} nentries=0 etime=0.006 csn={position}\n"
 
 
 def mesh(

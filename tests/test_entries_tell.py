@@ -102,6 +102,51 @@ def test_what_a_killed_server_lost_from_its_log_alone_is_in_its_data(tmp_path: P
         assert verdict(tmp_path / str(number), files)[0] == expected, about
 
 
+def gone(*lines: str, live: bool = False, alone: bool = False) -> dict[str, str | bytes]:
+    """s2 answered LOST, of an entry that no server has any more, and its log lost it. `lines`: more of its access log."""
+    files = crashed(overwritten=False)
+    files["s2.access.log"] = answered(5, "uid=base18", csn(5, 2)) + "".join(lines)
+    for name in ("s1", "s2"):
+        more = entry("uid=gone", 16, "description: x") if live else ""
+        more += entry("uid=base20", 20, "description: x") if alone and name == "s2" else ""
+        files[f"{name}.entries.ldif"] = str(files[f"{name}.entries.ldif"]) + more
+    return files
+
+
+def test_what_was_done_to_an_entry_that_nobody_has_any_more_is_no_loss(tmp_path: Path) -> None:
+    """No entry of that name is anywhere, and the same entries are on both servers."""
+    modified, removed, moved = (answered(10, "uid=gone", LOST, operation=what) for what in ("MOD", "DEL", "MODRDN"))
+    for number, files in enumerate((gone(modified), gone(removed), gone(moved))):
+        assert verdict(tmp_path / f"gone{number}", files) == ("present", "entries_show")
+        assert headline(diagnose(case_of(tmp_path / f"all{number}", files))) == "No change is missing."
+    for number, files in enumerate((gone(modified, live=True), gone(removed, live=True), gone(moved, live=True))):
+        assert verdict(tmp_path / f"there{number}", files) == ("missing", "log_lacks"), "an entry has the name"
+    for number, line in enumerate((modified, removed, moved)):
+        assert verdict(tmp_path / f"alone{number}", gone(line, alone=True)) == ("missing", "log_lacks"), "s1 lacks one"
+    renamed = answered(20, "uid=gone", csn(20, 2), operation="MODRDN")
+    assert verdict(tmp_path / "renamed", gone(modified, renamed)) == ("missing", "log_lacks"), "it has another name"
+    unmoved = answered(20, "uid=base17", csn(20, 2), operation="MODRDN")
+    assert verdict(tmp_path / "unmoved", gone(removed, unmoved)) == ("missing", "log_lacks"), "it has its old name"
+
+
+def test_what_was_done_to_an_entry_that_another_server_deleted_is_no_loss_whatever_became_of_its_maker(
+    tmp_path: Path,
+) -> None:
+    modified = answered(10, "uid=gone", LOST)
+    without_maker = {name: text for name, text in gone(modified).items() if name != "s2.entries.ldif"}
+    third = str(gone()["s1.entries.ldif"])
+    files = without_maker | {"s3.entries.ldif": third, "s3.replica.ldif": str(without_maker["s1.replica.ldif"])}
+    files["s3.changelog.ldif"] = files["s1.changelog.ldif"]
+    files["s3.replica.ldif"] = str(files["s3.replica.ldif"]).replace("nsDS5ReplicaId: 1", "nsDS5ReplicaId: 3")
+    assert verdict(tmp_path / "unknown", files) == ("missing", "log_lacks")
+    deleted = answered(9, "uid=gone", csn(9, 1), operation="DEL")
+    added = answered(11, "uid=gone", csn(11, 1), operation="ADD")
+    log = str(files["s1.access.log"])
+    assert verdict(tmp_path / "deleted", files | {"s1.access.log": log + deleted}) == ("present", "entries_show")
+    again = files | {"s1.access.log": log + deleted + added}
+    assert verdict(tmp_path / "again", again) == ("missing", "log_lacks"), "another one of that name came after it"
+
+
 def test_a_change_whose_attributes_were_all_replaced_since_is_overwritten(tmp_path: Path) -> None:
     """The entries still differ: the next change is on its way. An attribute that only got another value proves nothing."""
     early, later, newest = csn(10, 1), csn(20, 2), csn(60, 1)

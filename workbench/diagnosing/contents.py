@@ -6,7 +6,6 @@ by value (`workbench.rules.contents`); of more than a few thousand the first one
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from workbench.collected.inputs import Input
 from workbench.diagnosing.comparable import Comparable
 from workbench.diagnosing.fractional import Fractional
+from workbench.diagnosing.unlogged import Unlogged
 from workbench.engine.entries import COMPARED_HERE, PRESENT, Unequal, unequal
 from workbench.engine.positions import Positions, of_keys
 from workbench.engine.reading import Part
@@ -28,7 +28,6 @@ from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica, Topology
 from workbench.rules.contents import (
     ABSENT,
-    CLEARED,
     DELETED,
     LIVE,
     MADE,
@@ -103,13 +102,14 @@ class Contents:
         return self.evidence.shown
 
     @cached_property
-    def _proving(self) -> Proving:
+    def proving(self) -> Proving:
+        """What a system says of the marks and names in entries."""
         return self._shown.proving
 
     @cached_property
     def exports(self) -> dict[str, Export]:
         """Server -> its entries, where they were exported with state and not replaced since."""
-        if not self._proving.marks:
+        if not self.proving.marks:
             return {}
         found = {one.server: self._export(one) for one in self.alike.replicas}
         there = {server: export for server, export in found.items() if export}
@@ -152,7 +152,7 @@ class Contents:
     @cached_property
     def left_out(self) -> dict[str, frozenset[str]]:
         """Server -> the attributes that it need not have: those that no server replicates, and those that a link leaves out."""
-        return {server: names | self._proving.not_compared for server, names in self.excluded.items()}
+        return {server: names | self.proving.not_compared for server, names in self.excluded.items()}
 
     @cached_property
     def fractional(self) -> Fractional:
@@ -167,9 +167,9 @@ class Contents:
 
     def no_effect(self, server: str, about: Mapping[str, Mapping[str, Any]]) -> set[str]:
         """Of changes (position -> operation, body), those that change only what the server need not have."""
-        need_not = self.excluded.get(server, frozenset()) | self._proving.own_notes
+        need_not = self.excluded.get(server, frozenset()) | self.proving.own_notes
         touched = {
-            key: self._proving.touched(row["body"] or "") for key, row in about.items() if row["operation"] == "modify"
+            key: self.proving.touched(row["body"] or "") for key, row in about.items() if row["operation"] == "modify"
         }
         return {key for key, names in touched.items() if names and names <= need_not}
 
@@ -182,9 +182,9 @@ class Contents:
         every = frozenset().union(*(self.left_out[server] for server in exports))
         found = self._unequal(exports, every)
         # Among servers that are sent everything, also what others need not have counts.
-        whole = {name: one for name, one in exports.items() if self.left_out[name] == self._proving.not_compared}
-        if every != self._proving.not_compared and len(whole) > 1:
-            more = self._unequal(whole, self._proving.not_compared)
+        whole = {name: one for name, one in exports.items() if self.left_out[name] == self.proving.not_compared}
+        if every != self.proving.not_compared and len(whole) > 1:
+            more = self._unequal(whole, self.proving.not_compared)
             first = sorted({*found.first, *more.first})
             both = len({*found.first} & {*more.first})
             found = Unequal(max(found.total + more.total - both, len(first)), first[:LOOKED_AT])
@@ -192,7 +192,7 @@ class Contents:
 
     def _unequal(self, exports: Mapping[str, Export], without: frozenset[str]) -> Unequal:
         parts = {server: export.parts for server, export in exports.items()}
-        made_by = [mark for mark, did in self._proving.marks.items() if did == MADE]
+        made_by = [mark for mark, did in self.proving.marks.items() if did == MADE]
         spark = None
         if sum(part["rows"] for some in parts.values() for part in some) > COMPARED_HERE:
             from workbench.engine.session import spark_session
@@ -215,13 +215,13 @@ class Contents:
 
     def _take(self, one: Held, row: Mapping[str, Any]) -> None:
         name, value, position = row["attribute"], row["value"], row["position"]
-        did = self._proving.marks.get(row["mark"] or "", MADE)
+        did = self.proving.marks.get(row["mark"] or "", MADE)
         one.target = row["target"]
         if position:
             one.changes.add(position)
         dead = row["state"] == "tombstone"
         one.status = DELETED if dead or one.status == DELETED else LIVE
-        if ((name or "").lower(), (value or "").lower()) == self._proving.grave:
+        if ((name or "").lower(), (value or "").lower()) == self.proving.grave:
             if dead:
                 one.deleted = max(position or "", one.deleted or "") or None
             else:
@@ -253,7 +253,7 @@ class Contents:
                 self.left_out,
                 names,
                 self.evidence.system.change_of,
-                self._proving.conflict,
+                self.proving.conflict,
             )
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}
@@ -275,7 +275,7 @@ class Contents:
 
     def _lacks_it(self, held: Held, lack: Lack) -> bool:
         """False where no vector tells of the change, or where it made an entry that is there: then only a value is lacking."""
-        classes = {name for name in held.present if name.lower() == self._proving.grave[0]}
+        classes = {name for name in held.present if name.lower() == self.proving.grave[0]}
         came = bool(lack.attribute) and any(lack.position in held.positions(name) for name in classes)
         return self._proves(lack.position) and not came
 
@@ -312,7 +312,7 @@ class Contents:
             return True
         return system.change_of(position) <= self.exports[server].claimed.get(system.origin_of(position), "")
 
-    def _covers(self, server: str, key: str) -> bool:
+    def covers(self, server: str, key: str) -> bool:
         """True if the entries of the server were exported when it had the change: only then does a likeness to them prove it."""
         return key <= self.exports[server].claimed.get(self.evidence.system.origin_of(key), "")
 
@@ -324,7 +324,7 @@ class Contents:
     @cached_property
     def _traces_kept(self) -> dict[str, timedelta]:
         """Server -> how long its entries keep traces of what was removed, by its own setting; 0: for good."""
-        kept = dict.fromkeys(self.exports, self._proving.traces_kept)
+        kept = dict.fromkeys(self.exports, self.proving.traces_kept)
         for one in self.evidence.inputs:
             seconds = one.facts.get("traces_kept", {}).get(self.suffix or "")
             if seconds and one.snapshot == self._shown.snapshot:
@@ -364,16 +364,16 @@ class Contents:
         shown: set[int] = set()
         for other in others:
             for key, row in self._changes(open_, logs[other]):
-                if held_by[other][number[key]] and self._covers(other, key) and self._shown_by(server, other, key, row):
+                if held_by[other][number[key]] and self.covers(other, key) and self._shown_by(server, other, key, row):
                     shown.add(number[key])
-        if left := sorted(
-            {*number.values()} - shown - {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
-        ):
-            traced = self._traced(server, open_[np.array(left)])
-            shown |= {number[key] for key, entries in traced.items() if all(map(self._same, entries))}
-            if nowhere := [at for at in left if at not in {number[key] for key in traced}]:
-                shown |= {number[key] for key in self._written_over(open_[np.array(nowhere)])}
+        logged = {at for held in held_by.values() for at in np.flatnonzero(held).tolist()}
+        if left := sorted({*number.values()} - shown - logged):
+            shown |= {number[key] for key in self._unlogged.shown_by(server, open_[np.array(left)])}
         grounds[asked[sorted(shown)]] |= int(Ground.ENTRIES_SHOW)
+
+    @cached_property
+    def _unlogged(self) -> Unlogged:
+        return Unlogged(self)
 
     def lacked(self, server: str, some: Positions, where: Numbers) -> Numbers:
         """For each change: is it one of those in question (`where`), and do the server's entries lack it?"""
@@ -408,127 +408,13 @@ class Contents:
         """What its entries lack, and nothing told of yet."""
         return self.lacks.get(server, set()) - self.told.get(server, set())
 
-    def _traced(self, server: str, some: Positions) -> dict[str, set[str]]:
-        """The entries of other servers that carry changes which no log holds any more."""
-        found: dict[str, set[str]] = {}
-        where, keys = self.evidence.between(some), {*some.keys(self.evidence.system, self.evidence.names)}
-        for other in self.exports:
-            rows = self.evidence.told(_TABLE, ["position", "entry"], where, other) if other != server else None
-            for row in rows.to_pylist() if rows else ():
-                key = self.evidence.system.change_of(row["position"])
-                if key in keys and row["entry"]:
-                    found.setdefault(key, set()).add(row["entry"])
-        return found
-
-    def _same(self, entry: str) -> bool:
+    def same(self, entry: str) -> bool:
         """True if the entry is the same on all servers, but for its spelling."""
         if entry not in self.held:
             return True
         first, *others = self.held[entry].values()
         every = frozenset().union(*(self.left_out[server] for server in self.exports))
         return all(first.like(other, every) for other in others)
-
-    def _written_over(self, some: Positions) -> set[str]:
-        """Of changes that only results of operations name, those whose effect nothing can lack any more.
-
-        Their entry is the same on all servers. Nobody tells which attributes the change touched: so all that a client may have
-        changed in the entry was replaced since. Of a server that was killed after its answer, and whose log alone lost it,
-        it is enough that something was: its data had the change, and no trace of it but what replaced it.
-        """
-        where = self.evidence.between(some) & (pc.field("operation") == "modify") & pc.field("target").is_valid()
-        asked: dict[str, dict[str, str]] = {}
-        wanted, makers = {*some.keys(self.evidence.system, self.evidence.names)}, self._makers
-        for row in self.evidence.told("applied", ["position", "target"], where).to_pylist():
-            key = self.evidence.system.change_of(row["position"])
-            maker = makers.get(self.evidence.system.origin_of(key))
-            covered = maker is not None and maker.server in self.exports and self._covers(maker.server, key)
-            if key in wanted and maker and covered and not self._replaced_since(maker, key):
-                asked.setdefault(maker.origin or "", {})[key] = name_of(row["target"])
-        found: set[str] = set()
-        for origin, names in asked.items():
-            bearing = self._bearing(makers[origin].server, {*names.values()})
-            replaced = self._replaced({entry for entry, _ in bearing.values()})
-            some_of: set[str] = set()
-            for key, name in names.items():
-                entry, named = bearing.get(name, ("", None))
-                if not entry or not self._same(entry) or (named or "") > key:
-                    continue
-                naming = {part.partition("=")[0].strip() for part in name.split(",")[0].split("+")}
-                later = [mark > key for attribute, mark in replaced[entry].items() if _plain(attribute) not in naming]
-                if any(later):
-                    (found if all(later) else some_of).add(key)
-            found |= self._kept(makers[origin], some_of)
-        return found
-
-    @cached_property
-    def _makers(self) -> dict[str, Replica]:
-        return {one.origin: one for one in self.alike.replicas if one.origin}
-
-    def _replaced_since(self, maker: Replica, key: str) -> bool:
-        """True if other data may have come in the place of those that the change was made in."""
-        resets = [one for one in self.resets.get((maker.server, maker.suffix), ()) if one.kind != LOG_REPLACED]
-        made = self.evidence.system.moment(key)
-        return any(made is None or made <= reset.ended for reset in resets)
-
-    def _bearing(self, server: str, names: set[str]) -> dict[str, tuple[str, str | None]]:
-        """Name -> the one entry that bears it on a server, and since which change."""
-        plain = pc.replace_substring_regex(pc.utf8_lower(pc.field("target")), r"\s*,\s*", ",")
-        where = plain.isin(pa.array(sorted(names), pa.string())) & (pc.field("state") != "tombstone")
-        found: dict[str, tuple[str, str | None]] = {}
-        doubtful: set[str] = set()
-        for row in rows_where(self.exports[server].parts, _READ, where & pc.field("entry").is_valid()).to_pylist():
-            name = name_of(row["target"])
-            entry, named = found.get(name, (row["entry"], None))
-            if entry != row["entry"]:
-                doubtful.add(name)
-            if row["state"] == PRESENT and row["position"] and name.partition("=")[0] == _plain(row["attribute"] or ""):
-                named = max(self.evidence.system.change_of(row["position"]), named or "")
-            found[name] = entry, named
-        return {name: told for name, told in found.items() if name not in doubtful}
-
-    def _replaced(self, entries: set[str]) -> dict[str, dict[str, str]]:
-        """Entry -> attribute that a client may change -> the change that replaced all its values; empty: none tells so.
-
-        Not the class of the entry: nobody changes that alone.
-        """
-        never = self._proving.not_compared | {self._proving.grave[0]}
-        found: dict[str, dict[str, str]] = {entry: {} for entry in entries}
-        wanted = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("attribute").is_valid()
-        for export in self.exports.values() if entries else ():
-            for row in rows_where(export.parts, _READ, wanted).to_pylist():
-                attribute = row["attribute"].lower()
-                if _plain(attribute) in never:
-                    continue
-                cleared = row["position"] and self._proving.marks.get(row["mark"] or "") == CLEARED
-                mark = self.evidence.system.change_of(row["position"]) if cleared else ""
-                found[row["entry"]][attribute] = max(mark, found[row["entry"]].get(attribute, ""))
-        return found
-
-    def _kept(self, maker: Replica, some: set[str]) -> set[str]:
-        """Of changes that the log of their maker lost, those that its data had all the same.
-
-        Its entries carry a later one out of the same hole in its log: whoever keeps the later change has the earlier one. Behind
-        the end of the log is no hole: what was made there may be younger than the log that was collected.
-        """
-        shown = maker.log.facts.get("by_origin", {}).get(maker.origin) if maker.log else None
-        some = {key for key in some if shown and shown["min"] < key}
-        if not some or not maker.log:
-            return set()
-        system, first = self.evidence.system, min(some)
-        where = (pc.field("kind") == "change") & (pc.field("origin") == maker.origin)
-        where &= pc.field("hi") >= system.halves(first)[0]
-        parts = self.evidence.case.parts("changes", maker.log)
-        rows = rows_where(parts, ["origin", "hi", "lo"], where).to_pylist()
-        logged = sorted({system.order_key(row["origin"], row["hi"], row["lo"]) for row in rows})
-        mine = (pc.field("origin") == maker.origin) & (pc.field("position") > first)
-        carried = rows_where(self.exports[maker.server].parts, ["position"], mine)["position"]
-        kept = sorted({system.change_of(position) for position in pc.unique(carried).to_pylist()} - {*logged})
-        found: set[str] = set()
-        for key in some:
-            at, behind = bisect_right(kept, key), bisect_right(logged, key)
-            if at < len(kept) and behind < len(logged) and kept[at] < logged[behind]:
-                found.add(key)
-        return found
 
     def _changes(self, some: Positions, log: Input) -> Iterator[tuple[str, dict[str, Any]]]:
         parts = self.evidence.case.parts("changes", log)
@@ -543,22 +429,24 @@ class Contents:
         What replaced all values of every attribute that the change touched has overwritten it.
         """
         entry = row["entry"]
-        touched = self._proving.touched(row["body"] or "") if row["operation"] == "modify" else frozenset()
-        if not entry or (touched <= self._proving.not_compared and not touched <= self._proving.own_notes):
+        touched = self.proving.touched(row["body"] or "") if row["operation"] == "modify" else frozenset()
+        if not entry or (touched <= self.proving.not_compared and not touched <= self.proving.own_notes):
             return False  # what is not compared proves nothing
         if entry not in self.held:
             return True
         mine, theirs = self.held[entry][server], self.held[entry][other]
         if row["operation"] == "delete":
             return mine.status != LIVE
+        if mine.status != LIVE and any(self._was_deleted(server, one) for one in self.held[entry].values()):
+            return True  # whatever is done to an entry that was deleted comes to nothing
         if row["operation"] == "add" and mine.status != ABSENT:
             return True
         left_out = self.left_out[server] | self.left_out[other]
         here, there = name_of(mine.target), name_of(theirs.target)
         if row["operation"] == "modrdn" and mine.status == theirs.status == LIVE and here != there:
             # The values of an entry that was moved under another parent are the same as before.
-            before, after = row["target"] or "", self._proving.renamed(row["target"] or "", row["rename"] or "")
-            if name_of(before) == here and name_of(after) == there and self._covers(server, key):
+            before, after = row["target"] or "", self.proving.renamed(row["target"] or "", row["rename"] or "")
+            if name_of(before) == here and name_of(after) == there and self.covers(server, key):
                 self.lacks.setdefault(server, set()).add(key)
             return False
         if mine.like(theirs, left_out):
@@ -566,6 +454,9 @@ class Contents:
         names = touched - left_out
         later = (mark for mark in map(mine.cleared_by, names) if mark and self.evidence.system.change_of(mark) > key)
         return mine.status == LIVE and bool(names) and len(names) == len([*later])
+
+    def _was_deleted(self, server: str, there: Held) -> bool:
+        return there.status == DELETED and there.deleted is not None and self._expected(server, there.deleted)
 
     def unexplained(self) -> Iterable[Difference]:
         """The differences that no other evidence explains: no log tells that one of the servers missed the change."""
@@ -583,8 +474,3 @@ def _apart(one: Held, other: Held, attribute: str) -> bool:
     if attribute == "dn":
         return name_of(one.target) != name_of(other.target)
     return {*one.present.get(attribute, ())} != {*other.present.get(attribute, ())}
-
-
-def _plain(attribute: str) -> str:
-    """The name of an attribute in small letters, without options."""
-    return attribute.partition(";")[0].lower()

@@ -58,7 +58,7 @@ class Held:
         if LIVE not in (self.status, other.status):
             return True
         mine, theirs = (
-            {name: set(values) for name, values in one.present.items() if values and _plain(name) not in left_out}
+            {name: set(values) for name, values in one.present.items() if values and plain_name(name) not in left_out}
             for one in (self, other)
         )
         if self.status != other.status:
@@ -79,7 +79,7 @@ class Held:
 
     def of(self, attribute: str) -> set[str]:
         """The positions that made its present values of one attribute, in small letters."""
-        shown = (values for name, values in self.present.items() if _plain(name) == attribute)
+        shown = (values for name, values in self.present.items() if plain_name(name) == attribute)
         return {position for values in shown for position in values.values() if position}
 
 
@@ -158,7 +158,7 @@ def compared(
     _whole(held, live, expected, forgotten, change_of, conflict, lacks, unlike)
     attributes = sorted({name for server in live for name in held[server].present})
     for attribute in attributes:
-        mine = [server for server in live if _plain(attribute) not in left_out.get(server, frozenset())]
+        mine = [server for server in live if plain_name(attribute) not in left_out.get(server, frozenset())]
         if len(mine) > 1:
             _values(held, mine, attribute, expected, forgotten, lacks, unlike, spelt, change_of)
     if names and len({name_of(held[server].target) for server in live}) > 1 and not lacks:
@@ -323,7 +323,8 @@ def _few(shown: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(sorted(server for server, what in shown.items() if what != most))
 
 
-def _plain(attribute: str) -> str:
+def plain_name(attribute: str) -> str:
+    """The name of an attribute in small letters, without options."""
     return attribute.partition(";")[0].lower()
 
 

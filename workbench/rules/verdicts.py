@@ -79,7 +79,7 @@ G = Ground
 RULES = (
     # Content is the last word: these go before whatever a log says.
     Rule(ENTRIES_LACK, MISSING, "its entries do not show what the change did", G.ENTRIES_LACK),
-    Rule("entries_show", PRESENT, "the entry is there as on a server that has the change", G.ENTRIES_SHOW),
+    Rule("entries_show", PRESENT, "the entry is as on a server that has the change: there, or gone", G.ENTRIES_SHOW),
     Rule("no_effect", PRESENT, "it changed only what the server need not have", G.NO_EFFECT),
     Rule("in_log", PRESENT, "its log holds the change", G.IN_LOG),
     Rule("applied", PRESENT, "it logged that it applied the change", G.APPLIED),

@@ -1,0 +1,251 @@
+"""Changes that no log holds any more: what the collected entries tell of their effect.
+
+An entry that carries the change shows it. Of one that nothing carries, and that only results of operations name, entries show
+that nothing can lack it: all that it may have touched was replaced since, or its entry is gone, or bears another name.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.engine.entries import PRESENT
+from workbench.engine.positions import Positions
+from workbench.engine.rows import rows_where
+from workbench.fleet.told import Evidence
+from workbench.fleet.topology import Replica
+from workbench.rules.contents import CLEARED, name_of, plain_name
+from workbench.rules.verdicts import LOG_REPLACED
+from workbench.systems import System
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.contents import Contents
+
+
+_READ = ["entry", "target", "attribute", "state", "mark", "position"]
+_TABLE = "entry_states"
+
+
+class _Named(NamedTuple):
+    """What results say of a change: what was done, and to the entry of which name."""
+
+    operation: str
+    target: str
+
+
+@dataclass
+class Unlogged:
+    """The changes that no log holds, and the entries of the servers."""
+
+    contents: Contents
+
+    def shown_by(self, server: str, some: Positions) -> set[str]:
+        """Those of some changes whose effect the entries of the server show, or of which there is none any more."""
+        traced = self._traced(server, some)
+        nowhere = {*self._keys(some)} - traced.keys()
+        found = {key for key, entries in traced.items() if all(map(self.contents.same, entries))}
+        if nowhere:
+            named = self._named(some, nowhere)
+            found |= self._written_over(named) | self._gone(named)
+        return found
+
+    @property
+    def _evidence(self) -> Evidence:
+        return self.contents.evidence
+
+    @property
+    def _system(self) -> System:
+        return self.contents.evidence.system
+
+    def _keys(self, some: Positions) -> list[str]:
+        return some.keys(self._system, self._evidence.names)
+
+    def _traced(self, server: str, some: Positions) -> dict[str, set[str]]:
+        """The entries of other servers that carry changes which no log holds any more."""
+        found: dict[str, set[str]] = {}
+        where, keys = self._evidence.between(some), {*self._keys(some)}
+        for other in self.contents.exports:
+            rows = self._evidence.told(_TABLE, ["position", "entry"], where, other) if other != server else None
+            for row in rows.to_pylist() if rows else ():
+                key = self._system.change_of(row["position"])
+                if key in keys and row["entry"]:
+                    found.setdefault(key, set()).add(row["entry"])
+        return found
+
+    def _named(self, some: Positions, wanted: set[str]) -> dict[str, _Named]:
+        """What results say of changes."""
+        found: dict[str, _Named] = {}
+        where = self._evidence.between(some) & pc.field("target").is_valid() & pc.field("operation").is_valid()
+        for row in self._evidence.told("applied", ["position", "operation", "target"], where).to_pylist():
+            key = self._system.change_of(row["position"])
+            if key in wanted:
+                found[key] = _Named(row["operation"], name_of(row["target"]))
+        return found
+
+    def _maker(self, key: str) -> Replica | None:
+        """Who made a change, if its entries were exported later, and are those that it changed."""
+        maker = self._makers.get(self._system.origin_of(key))
+        if not maker or maker.server not in self.contents.exports or not self.contents.covers(maker.server, key):
+            return None
+        return None if self._replaced_since(maker, key) else maker
+
+    def _gone(self, named: Mapping[str, _Named]) -> set[str]:
+        """Those whose entry is deleted, or bears another name, on every server: nothing of what they did can be lacking.
+
+        The same entries are on all servers, but for what is on its way, and none bears that name. So a delete has done its work,
+        unless an entry that was to get that name still bears another one. What was done to an entry that was deleted comes to
+        nothing, and its maker, who had it, has it no more under that name.
+        """
+        if any(not one.attribute for one in self.contents.differences):
+            return set()
+        moves, deleted = self._moves, self._deleted({one.target for one in named.values()})
+        live = self._live({one.target for one in named.values()} | {target for _, target in moves})
+        unmoved = any(target in live for _, target in moves)
+        found: set[str] = set()
+        for key, (operation, name) in named.items():
+            moved = any(by != key and f",{name}".endswith(f",{target}") for by, target in moves)
+            if name in live or moved:
+                continue
+            if not unmoved if operation == "delete" else operation != "add" and (name in deleted or self._maker(key)):
+                found.add(key)
+        return found
+
+    @cached_property
+    def _moves(self) -> list[tuple[str, str]]:
+        """The changes that gave an entry another name, or were to, and the name that it had."""
+        where = (pc.field("operation") == "modrdn") & pc.field("target").is_valid()
+        rows = self._evidence.told("applied", ["position", "target"], where).to_pylist()
+        return [(self._system.change_of(row["position"] or ""), name_of(row["target"])) for row in rows]
+
+    def _deleted(self, names: set[str]) -> set[str]:
+        """Those names of which an entry was deleted, and none was added after it."""
+        last: dict[str, tuple[str, str]] = {}
+        where = _bears(names) & pc.field("operation").isin(["add", "delete"]) & pc.field("position").is_valid()
+        for row in self._evidence.told("applied", ["position", "operation", "target", "code"], where).to_pylist():
+            if row["code"] == 0:
+                name = name_of(row["target"])
+                last[name] = max((row["position"], row["operation"]), last.get(name, ("", "")))
+        return {name for name, (_, operation) in last.items() if operation == "delete"}
+
+    def _live(self, names: set[str]) -> set[str]:
+        """Those names that an entry of some server bears."""
+        found: set[str] = set()
+        where = _bears(names) & (pc.field("state") != "tombstone")
+        for export in self.contents.exports.values():
+            found.update(map(name_of, pc.unique(rows_where(export.parts, ["target"], where)["target"]).to_pylist()))
+        return found
+
+    def _written_over(self, named: Mapping[str, _Named]) -> set[str]:
+        """Of changes that only results of operations name, those whose effect nothing can lack any more.
+
+        Their entry is the same on all servers. Nobody tells which attributes the change touched: so all that a client may have
+        changed in the entry was replaced since. Of a server that was killed after its answer, and whose log alone lost it,
+        it is enough that something was: its data had the change, and no trace of it but what replaced it.
+        """
+        asked: dict[str, dict[str, str]] = {}
+        for key, one in named.items():
+            if one.operation == "modify" and (maker := self._maker(key)):
+                asked.setdefault(maker.origin or "", {})[key] = one.target
+        found: set[str] = set()
+        for origin, names in asked.items():
+            bearing = self._bearing(self._makers[origin].server, {*names.values()})
+            replaced = self._replaced({entry for entry, _ in bearing.values()})
+            some_of: set[str] = set()
+            for key, name in names.items():
+                entry, since = bearing.get(name, ("", None))
+                if not entry or not self.contents.same(entry) or (since or "") > key:
+                    continue
+                naming = {part.partition("=")[0].strip() for part in name.split(",")[0].split("+")}
+                later = [
+                    mark > key for attribute, mark in replaced[entry].items() if plain_name(attribute) not in naming
+                ]
+                if any(later):
+                    (found if all(later) else some_of).add(key)
+            found |= self._kept(self._makers[origin], some_of)
+        return found
+
+    @cached_property
+    def _makers(self) -> dict[str, Replica]:
+        return {one.origin: one for one in self.contents.alike.replicas if one.origin}
+
+    def _replaced_since(self, maker: Replica, key: str) -> bool:
+        """True if other data may have come in the place of those that the change was made in."""
+        resets = [one for one in self.contents.resets.get((maker.server, maker.suffix), ()) if one.kind != LOG_REPLACED]
+        made = self._system.moment(key)
+        return any(made is None or made <= reset.ended for reset in resets)
+
+    def _bearing(self, server: str, names: set[str]) -> dict[str, tuple[str, str | None]]:
+        """Name -> the one entry that bears it on a server, and since which change."""
+        where = _bears(names) & (pc.field("state") != "tombstone")
+        found: dict[str, tuple[str, str | None]] = {}
+        doubtful: set[str] = set()
+        for row in rows_where(
+            self.contents.exports[server].parts, _READ, where & pc.field("entry").is_valid()
+        ).to_pylist():
+            name = name_of(row["target"])
+            entry, named = found.get(name, (row["entry"], None))
+            if entry != row["entry"]:
+                doubtful.add(name)
+            if (
+                row["state"] == PRESENT
+                and row["position"]
+                and name.partition("=")[0] == plain_name(row["attribute"] or "")
+            ):
+                named = max(self._system.change_of(row["position"]), named or "")
+            found[name] = entry, named
+        return {name: told for name, told in found.items() if name not in doubtful}
+
+    def _replaced(self, entries: set[str]) -> dict[str, dict[str, str]]:
+        """Entry -> attribute that a client may change -> the change that replaced all its values; empty: none tells so.
+
+        Not the class of the entry: nobody changes that alone.
+        """
+        never = self.contents.proving.not_compared | {self.contents.proving.grave[0]}
+        found: dict[str, dict[str, str]] = {entry: {} for entry in entries}
+        wanted = pc.field("entry").isin(pa.array(sorted(entries), pa.string())) & pc.field("attribute").is_valid()
+        for export in self.contents.exports.values() if entries else ():
+            for row in rows_where(export.parts, _READ, wanted).to_pylist():
+                attribute = row["attribute"].lower()
+                if plain_name(attribute) in never:
+                    continue
+                cleared = row["position"] and self.contents.proving.marks.get(row["mark"] or "") == CLEARED
+                mark = self._system.change_of(row["position"]) if cleared else ""
+                found[row["entry"]][attribute] = max(mark, found[row["entry"]].get(attribute, ""))
+        return found
+
+    def _kept(self, maker: Replica, some: set[str]) -> set[str]:
+        """Of changes that the log of their maker lost, those that its data had all the same.
+
+        Its entries carry a later one out of the same hole in its log: whoever keeps the later change has the earlier one. Behind
+        the end of the log is no hole: what was made there may be younger than the log that was collected.
+        """
+        shown = maker.log.facts.get("by_origin", {}).get(maker.origin) if maker.log else None
+        some = {key for key in some if shown and shown["min"] < key}
+        if not some or not maker.log:
+            return set()
+        system, first = self._system, min(some)
+        where = (pc.field("kind") == "change") & (pc.field("origin") == maker.origin)
+        where &= pc.field("hi") >= system.halves(first)[0]
+        parts = self._evidence.case.parts("changes", maker.log)
+        rows = rows_where(parts, ["origin", "hi", "lo"], where).to_pylist()
+        logged = sorted({system.order_key(row["origin"], row["hi"], row["lo"]) for row in rows})
+        mine = (pc.field("origin") == maker.origin) & (pc.field("position") > first)
+        carried = rows_where(self.contents.exports[maker.server].parts, ["position"], mine)["position"]
+        kept = sorted({system.change_of(position) for position in pc.unique(carried).to_pylist()} - {*logged})
+        found: set[str] = set()
+        for key in some:
+            at, behind = bisect_right(kept, key), bisect_right(logged, key)
+            if at < len(kept) and behind < len(logged) and kept[at] < logged[behind]:
+                found.add(key)
+        return found
+
+
+def _bears(names: set[str]) -> pc.Expression:
+    plain = pc.replace_substring_regex(pc.utf8_lower(pc.field("target")), r"\s*,\s*", ",")
+    return plain.isin(pa.array(sorted(names), pa.string()))
