@@ -203,6 +203,21 @@ def test_a_mark_of_conflict_does_not_tell_when_an_entry_was_made() -> None:
     assert judged(behind, held, conflict="nsds5replconflict") == Compared((), ())
 
 
+def test_the_class_that_comes_with_a_mark_of_conflict_is_no_change_that_others_lack() -> None:
+    """A server that brings an entry back sets a class of its own under the position of the change that needed the entry."""
+    made, moved = "10", "23"
+    plain = {"objectClass": {"person": made}, "uid": {"x": made}}
+    brought = plain | {"objectClass": {"person": made, "glue": moved}}
+    marked = brought | {"nsds5ReplConflict": {"brought back": moved}}
+    need_not = dict.fromkeys(("s1", "s2", "s3"), frozenset({"nsds5replconflict"}))
+    for values, lacks in ((marked, ()), (brought, (Lack("s3", moved, "objectClass"),))):
+        held = {"s1": Held(LIVE, present=values), "s2": Held(LIVE, present=values), "s3": Held(LIVE, present=plain)}
+        told = compared(
+            held, lambda *_: True, lambda *_: False, need_not, True, str, "nsds5replconflict", "objectclass"
+        )
+        assert told == Compared(lacks, ())
+
+
 def test_what_a_link_leaves_out_does_not_count() -> None:
     """Behind a fractional link an attribute may be absent."""
     held = {"anna": shown({"a@x": "0010-1"}), "bert": shown({})}

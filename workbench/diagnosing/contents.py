@@ -254,6 +254,7 @@ class Contents:
                 names,
                 self.evidence.system.change_of,
                 self.proving.conflict,
+                self.proving.grave[0],
             )
             target = min((one.target for one in held.values() if one.status == LIVE), default="")
             told: dict[tuple[str, str], set[str]] = {}

@@ -266,7 +266,8 @@ def verdict_line(told: Row) -> str:
                 None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
             )
         else:
-            waits.append(f"{least}{count:,} {has} not arrived at {on}, and nobody would send {it} now")
+            who = "no collected server" if told["not_collected"] or told["not_all"] or told["no_vector"] else "nobody"
+            waits.append(f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now")
     if fails and not told["stuck_behind_links"]:
         said.append(fails)
     first = len(said) if fails or told["dropped"]["count"] else 0  # what fails is graver than that nothing is missing

@@ -266,7 +266,8 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
         links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
         return f"no session delivers them, because the {links} not run: switched off"
     if not failing:
-        return "nobody would send them now"
+        who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
+        return f"{who} would send them now"
     links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"
     return f"no session delivers them, because the {links} not run"
 
@@ -311,6 +312,14 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mappin
         )
     if any(one["unrelated"] and one["consumer"] == server for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
+    if unread := situation.not_collected(suffix):
+        down = situation.topology.down.intersection(unread)
+        return step(
+            f"start {_listed(sorted(down), 'and')}" if down else f"collect from {_listed(unread, 'and')}, too",
+            f"{_listed(sorted(down) or unread, 'and')} may have them, or a link over which they come: nothing tells what was not "
+            "collected",
+            "do not write them once more before that: an entry that is added twice is there twice when the first one arrives",
+        )
     feeding = {
         link.supplier
         for link in situation.topology.links

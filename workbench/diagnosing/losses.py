@@ -183,7 +183,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
         where = held[0] if held else "another server"
-        by_hand = f"{counted(gone)} of them can be supplied by nobody any more" if gone else ""
+        by_hand = _by_nobody(situation, rows[0], gone, " of them") if gone else ""
         if situation.topology.system.tiering:
             what, mend, never, beware = _missed_of_copy(situation, server, where)
         elif situation.topology.system.streaming:
@@ -299,6 +299,13 @@ def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
 # --- on the way
 
 
+def _by_nobody(situation: Situation, row: Mapping[str, Any], count: int, of_them: str = "") -> str:
+    """That no log has some changes; what was not collected may have them."""
+    if situation.not_collected(row["suffix"]):
+        return f"{counted(count)}{of_them} can be supplied by no server that was collected"
+    return f"{counted(count)}{of_them} can be supplied by nobody any more"
+
+
 def pending_changes(situation: Situation) -> Iterator[Finding]:
     """Changes that are not delivered yet."""
     newest = situation.newest()
@@ -328,7 +335,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             else no_way_now(situation, row, failing)
         )
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
-        gone = f"; {counted(lacking)} can be supplied by nobody any more" if lacking else ""
+        gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
             "warning" if lacking or unfed else "info",

@@ -49,7 +49,8 @@ def matrix_text(system: System, rows: Sequence[Row]) -> str:
             at_rest = sum(row["decision"] == NOTHING for row in mine)
             texts.append(f"{len(names)} servers, {len(mine)} pairs, {at_rest} with nothing to send")
         texts.append(
-            "\n".join(line for row in mine for line in told(row, system.moment)) or "Nobody has anything to send."
+            "\n".join(line for row in mine for line in told(row, system.moment))
+            or "None of these servers has anything to send to another one."
         )
     return "\n\n".join(texts) if texts else "No two servers of one suffix have a vector: there is no pair to look at."
 

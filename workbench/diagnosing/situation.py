@@ -21,7 +21,7 @@ from workbench.diagnosing.verdicts import Verdicts
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
 from workbench.fleet.told import newest_times
-from workbench.fleet.topology import Replica, Row, Topology, topology
+from workbench.fleet.topology import Replica, Row, Topology, not_collected, topology
 from workbench.systems import format_with
 
 T = TypeVar("T")
@@ -63,6 +63,10 @@ class Situation:
     def linked(self) -> LinkedPairs:
         """The pairs with a link between them."""
         return LinkedPairs(self.pairs)
+
+    def not_collected(self, suffix: str | None) -> list[str]:
+        """The servers of a suffix, or their addresses, of which nothing tells what they have seen."""
+        return [row["server"] for row in not_collected(self.topology) if row["suffix"] in (None, suffix)]
 
     @cached_property
     def thrown_away(self) -> list[ThrownAway]:

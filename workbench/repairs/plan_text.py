@@ -24,7 +24,12 @@ def plan_text(plan: Plan) -> str:
     if plan.steps:
         parts += [step_text(step, file_of(plan, step)) for step in plan.steps]
     elif not plan.courses and not plan.unmended and not plan.open and not plan.left:
-        parts.append("Nothing needs mending.")
+        if plan.unread:
+            parts.append(
+                f"Nothing of what was collected needs mending; not collected: {one_cell(', '.join(plan.unread))}."
+            )
+        else:
+            parts.append("Nothing needs mending.")
     if plan.open or plan.left:
         lines = (f"  {one_cell(one)}" for one in (*plan.open, *plan.left))
         parts.append("Not mended by this plan:\n" + "\n".join(lines))

@@ -19,6 +19,7 @@ from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.diagnosing.situation import Situation
+from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
 from workbench.repairs.left_over import Taken, not_mended
@@ -496,6 +497,7 @@ class _Planned:
             tuple(self.repairs.checks(servers)) if self.steps else (),
             self.repairs.ending,
             self._left(),
+            tuple(sorted({row["server"] for row in not_collected(self.situation.topology)})),
         )
 
 

@@ -132,6 +132,7 @@ class Plan:
     checks     native commands that show how the servers stand: to be run before and after
     ending     how the name of a file ends that holds what a step sends
     left       the findings of warning and above that no chosen way mends, one line each, with the reason
+    unread     servers, or their addresses, of which nothing was collected that tells what they have
     """
 
     case: str
@@ -149,6 +150,7 @@ class Plan:
     checks: tuple[tuple[str, ...], ...] = ()
     ending: str = "txt"
     left: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

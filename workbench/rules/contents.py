@@ -73,6 +73,10 @@ class Held:
         """The position that removed or replaced all values of an attribute, named in small letters; empty: there is none."""
         return max((mark for name, mark in self.cleared.items() if name.lower() == attribute), default="")
 
+    def has(self, attribute: str) -> bool:
+        """True if it has a value of the attribute, named in small letters."""
+        return any(values and plain_name(name) == attribute for name, values in self.present.items())
+
     def made(self) -> set[str]:
         """The positions that made its present values."""
         return {position for values in self.present.values() for position in values.values() if position}
@@ -142,12 +146,14 @@ def compared(
     names: bool,
     change_of: ChangeOf = str,
     conflict: str = "",
+    classes: str = "",
 ) -> Compared:
     """What the servers lack of one entry, and in what else they differ.
 
     `forgotten` (server, position): so old that the server need not keep a trace of what removed it later. `left_out`: of each
     server the attributes, in small letters, that it need not have. `names`: the name of the entry has to be the same.
-    `conflict`: the attribute, in small letters, that marks an entry as one of two of one name.
+    `conflict`: the attribute, in small letters, that marks an entry as one of two of one name, or as made up or brought back;
+    `classes`: the one that a server changes together with it, by itself, under the position of the change that it resolves.
     """
     live = sorted(server for server, one in held.items() if one.status == LIVE)
     if not live:
@@ -159,8 +165,10 @@ def compared(
     attributes = sorted({name for server in live for name in held[server].present})
     for attribute in attributes:
         mine = [server for server in live if plain_name(attribute) not in left_out.get(server, frozenset())]
-        if len(mine) > 1:
-            _values(held, mine, attribute, expected, forgotten, lacks, unlike, spelt, change_of)
+        marked = [server for server in mine if held[server].has(conflict)] if plain_name(attribute) == classes else []
+        for alike in (marked, [server for server in mine if server not in marked]):
+            if len(alike) > 1:
+                _values(held, alike, attribute, expected, forgotten, lacks, unlike, spelt, change_of)
     if names and len({name_of(held[server].target) for server in live}) > 1 and not lacks:
         unlike.add(Unlike(_few({server: name_of(held[server].target) for server in live}), "dn"))
     return Compared(tuple(sorted(lacks)), tuple(sorted(unlike)), tuple(sorted(spelt)))
