@@ -167,7 +167,8 @@ def _sentences(row: Row, moment: Callable[[str], datetime | None]) -> Iterator[s
     elif opens := row.get("link_opens"):
         yield f"    but not before {opens_text(opens)}: the link is outside its schedule"
     elif reason := row.get("link_failing"):
-        yield f"    but the link fails: {REASONS[reason]} (LINK_FAILING)"
+        told_by = "UNRELATED_DATA" if row["unrelated"] else "LINK_FAILING"
+        yield f"    but the link fails: {REASONS[reason]} ({told_by})"
     if row["would_contact"] is False:
         yield "    but it does not contact the consumer: it remembers it as having all this"
     for name, other in row["others"].items():

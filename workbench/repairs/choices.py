@@ -113,7 +113,8 @@ def _told(choice: Choice, refill: str) -> str:
             names = f" ({', '.join(some)}{', …' if goes > len(some) else ''})" if some else ""
             what = []
             if lost.only_one:
-                what.append(f"{counted(lost.only_one, 'entry', 'entries')} that {choice.kept[0]} does not have")
+                only = counted(lost.only_one, "entry", "entries")
+                what.append(f"{only} that {choice.kept[0]} does not have, or has as another one")
             what += [f"its values of {counted(lost.unlike, 'entry', 'entries')}"] if lost.unlike else []
             losses.append(f"{name} loses {' and '.join(what)}{names}")
     kept, filled = ", ".join(choice.kept), ", ".join(choice.filled)
