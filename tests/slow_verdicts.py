@@ -51,14 +51,15 @@ class SlowVerdicts:
         self.shown = list(self.fleet.shown.values())
         self.known = {one.name: known_of(one, self.shown) for one in self.shown}
         tops = {csn for one in self.shown for csn in one.vector.values()}
-        for one in self.shown:
-            seen = _Evidence(self.fleet, one, self.named)
+        evidence = [_Evidence(self.fleet, one, self.named) for one in self.shown]
+        for seen in sorted(evidence, key=lambda one: one.filled_at):
+            one = seen.one
             for csn in sorted(self.named | tops):
                 if csn > self.known[one.name].get(origin_of(csn), ""):
                     if not seen.came_since(csn) and not seen.made_since(csn, self.known[one.name]):
                         self.pending[one.name, origin_of(csn)].add(csn)
                 elif csn in self.named:
-                    self.verdict[one.name, csn] = seen.verdict(csn)
+                    self.verdict[one.name, csn] = seen.verdict(csn, self.verdict)
 
     def those(self, verdict: str) -> set[tuple[str, str]]:
         """(server, change) with this verdict."""
@@ -139,8 +140,8 @@ class _Evidence:
 
     # --- the rules, in their order
 
-    def verdict(self, csn: str) -> tuple[str, str]:
-        """Of a change that the server has seen, or a later one of the origin."""
+    def verdict(self, csn: str, told: dict[tuple[str, str], tuple[str, str]]) -> tuple[str, str]:
+        """Of a change that the server has seen, or a later one of the origin; `told`: of the servers before it."""
         one = self.one
         if self._entry_is_as_where_it_is_held(csn):
             return PRESENT, "its entry shows it"
@@ -160,9 +161,14 @@ class _Evidence:
             return MISSING, "skipped"
         if "cancelled" in notes and not any(line.code for line in lines):
             return PRESENT, "changed nothing"
-        if self._came_with_the_data(csn):
+        doubted = bool(self.filled_at) and any(
+            told.get((other.name, csn), ("",))[0] == MISSING for other in self.others
+        )
+        sources = [told.get((other.name, csn), ("",))[0] for other in self._sources()] if doubted else []
+        if self._came_with_the_data(csn) and (not doubted or (sources and {*sources} == {PRESENT})):
             return PRESENT, "initialised"
-        shown = self._log_shows(csn)
+        without = bool(sources) and {*sources} == {MISSING}
+        shown = self._log_shows(csn) or (without and self._never_came(csn))
         if not shown and not self._entries_lack(csn) and not self._lines_lack(csn):
             return UNKNOWN, "not_shown"
         return (UNKNOWN, "twin") if self._has_twin(csn) else (MISSING, "not there")
@@ -226,8 +232,41 @@ class _Evidence:
             line.csn == csn and line.code == 0 and line.at < began for other in suppliers for line in other.lines or ()
         )
 
-    def _log_shows(self, csn: str) -> bool:
-        """True if the log would hold the change, had the server made or got it."""
+    @property
+    def filled_at(self) -> int:
+        """When its present data came whole from another server; 0: they did not."""
+        return self.last[1] if self.last and self.last[0] == TOTAL else 0
+
+    def _sources(self) -> list[Shown]:
+        """Where its data may have come from, if the data of all of these are what they were then."""
+        began = self.filled_at
+        found = [
+            other
+            for other in self.suppliers
+            if (told := other.inits.get(self.one.name, (0, 0))[0])
+            and abs(told - began) < _MINUTE
+            and min(self.resets, key=lambda reset: abs(reset[1] - told)) is self.last
+        ]
+        return found if all(_Evidence(self.fleet, other, self.every).since <= began for other in found) else []
+
+    def _never_came(self, csn: str) -> bool:
+        """Of a change that its source lacked: the vector that came along covers it, or what was logged since would show it."""
+        one, origin = self.one, origin_of(csn)
+        if csn <= one.marks.get(origin, ""):
+            return True
+        if origin == one.origin:
+            return origin in one.marks and self._log_shows(csn, own_kept=True)
+        lines, since = one.lines or [], max(end for kind, _, end in self.resets if kind == TOTAL)
+        named = any(line.csn == csn and (line.replicated or not line.code) for line in lines)
+        later = any(
+            line.csn and line.csn > csn and origin_of(line.csn) == origin and line.at > since
+            for line in lines
+            if line.code == 0 and line.replicated
+        )
+        return bool(lines) and lines[0].at < since and later and not named
+
+    def _log_shows(self, csn: str, own_kept: bool = False) -> bool:
+        """True if the log would hold the change, had the server made or got it; `own_kept`: or got its own back."""
         one, origin = self.one, origin_of(csn)
         if one.log is None:
             return False
@@ -242,7 +281,7 @@ class _Evidence:
         for kind, began, ended in self.resets:
             if kind == LOG_REPLACED and time_of(csn) < ended:
                 return False
-            if kind == TOTAL and origin == one.origin and time_of(csn) < began:
+            if kind == TOTAL and origin == one.origin and time_of(csn) < began and not own_kept:
                 return False
         records = sorted([*one.log, *one.marks.values()])
         for damaged in [*one.damaged, *(["~"] if one.cut else [])]:

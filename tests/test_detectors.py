@@ -16,7 +16,7 @@ from workbench.diagnosing.codes import all_codes
 from workbench.diagnosing.detectors import DETECTORS, detected
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.situation import Situation
-from workbench.diagnosing.verdicts import Verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.fleet.topology import topology
 from workbench.model import SEVERITIES, STAGES, Problem
 from workbench.systems import systems

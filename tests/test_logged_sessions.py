@@ -13,7 +13,7 @@ from collected import SHARED, needs_collected_files
 
 from workbench import Case
 from workbench.diagnosing.situation import Situation
-from workbench.diagnosing.verdicts import Verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.fleet.topology import topology
 from workbench.systems.ds389.logged.comparison import (
     END,

@@ -11,6 +11,9 @@ from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
+from workbench.diagnosing.diagnosis import logs_of
+from workbench.diagnosing.verdicts import verdicts_on
+from workbench.fleet.topology import topology
 
 LOST = [csn(second, 1) for second in (10, 11)]
 LATER = csn(40, 1)
@@ -52,10 +55,11 @@ def test_what_an_initialisation_threw_away_is_said_with_who_did_it(tmp_path: Pat
     assert "no collected server holds 2 changes of s1 any more" in one["summary"]
     assert "s1 made them before s2 initialised it at 2024-" in one["summary"]
     assert one["root"] == "no collected server holds 2 changes of s1 any more"
-    (missed,) = of("MISSED_CHANGE", found)
-    assert (missed["server"], missed["items"]) == ("s2", LOST)
-    assert [fix["repair"] for fix in missed["fix"]] == ["do what CHANGES_THROWN_AWAY of s1 says"]
-    assert "initialise" not in str(missed["fix"])
+    missed = of("MISSED_CHANGE", found)
+    assert {(one["server"], *one["items"]) for one in missed} == {("s1", *LOST), ("s2", *LOST)}
+    for told in missed:
+        assert [fix["repair"] for fix in told["fix"]] == ["do what CHANGES_THROWN_AWAY of s1 says"]
+        assert "initialise" not in str(told["fix"])
 
 
 @pytest.mark.parametrize(
@@ -128,3 +132,56 @@ def test_equal_entries_show_nothing_of_changes_that_went_with_the_old_data(tmp_p
         files = folder(20) | {f"{name}.entries.ldif": shown for name in ("s1", "s2")}
         (one,) = of("CHANGES_THROWN_AWAY", findings(tmp_path / str(number), files))
         assert one["items"] == LOST
+
+
+def verdicts(folder_of: Path, files: dict[str, Any], position: str = LOST[0]) -> dict[str, tuple[str, str]]:
+    """Server -> verdict and rule on one change, by the diagnosis and as `explain` tells it."""
+    given = folder_of / "given"
+    given.mkdir(parents=True)
+    for name, text in files.items():
+        (given / name).write_text(text)
+    case = Case.create(folder_of / "case")
+    case.load([given])
+    found, shown = diagnose(case), topology(case)
+    told = {one.server: (one.verdict, one.rule) for one in verdicts_on(case, shown, logs_of(case, shown), position)}
+    missing = {row["server"] for row in found["missing"] if row["position"] == position}
+    assert missing == {server for server, (verdict, _) in told.items() if verdict == "missing"}
+    return told
+
+
+def filled_from_s2(mark: str) -> dict[str, Any]:
+    """s1 made the lost changes, s2 initialised it without them and it made a later one; then s2 initialised s3."""
+    files = folder(20)
+    files["s1.changelog.ldif"] = changelog([LATER], marks=[mark])
+    ruv = elements({**claims(r1=(1, 40), r2=(1, 2)), 3: None})
+    begun = f"nsds5replicaLastInitStart: {zulu(50)}\nnsds5replicaLastInitEnd: {zulu(51)}\n"
+    files["s2.agreements.ldif"] += agreement("s2-to-s3", 38903).rstrip("\n") + f"\n{begun}\n"
+    files["s3.replica.ldif"] = replica(3, ruv)
+    files["s3.changelog.ldif"] = changelog([csn(55, 2)], marks=[LATER])
+    files["s3.agreements.ldif"] = agreement("s3-to-s2", 38902)
+    return files
+
+
+def test_no_server_has_what_the_server_lacked_that_its_data_came_from(tmp_path: Path) -> None:
+    """The vector that came along claims the lost changes, for their maker made a later one: no proof that they came."""
+    lacking = ("missing", "source_lacks")
+    told = verdicts(tmp_path, filled_from_s2(csn(12, 1)))
+    assert told == {"s1": lacking, "s2": ("missing", "log_lacks"), "s3": lacking}
+    (one,) = of("CHANGES_THROWN_AWAY", findings(tmp_path / "found", filled_from_s2(csn(12, 1))))
+    assert "no collected server holds 2 changes" in one["summary"]
+
+
+def test_what_a_server_got_since_it_was_filled_it_has(tmp_path: Path) -> None:
+    files = filled_from_s2(csn(12, 1))
+    files["s3.access.log"] = answered(52, "uid=u,ou=people", LOST[0], replicated=True)
+    assert verdicts(tmp_path, files)["s3"] == ("present", "applied")
+
+
+def test_a_claim_that_is_false_elsewhere_proves_nothing(tmp_path: Path) -> None:
+    """s3 was filled by a server that was not collected: whether that one had what s2 lacks, nobody knows."""
+    files = filled_from_s2(csn(12, 1))
+    files["s2.agreements.ldif"] = files["s2.agreements.ldif"].partition("dn: cn=s2-to-s3")[0]
+    begun = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is going offline"
+    ended = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+    files["s3.errors.log"] = plain_line(50, f"{begun}; disabling replication") + plain_line(51, ended)
+    assert verdicts(tmp_path, files)["s3"] == ("unknown", "not_shown")

@@ -38,7 +38,7 @@ def by_the_contract(found: Ground) -> str:
         return "present"
     if G.INITIALISED in found:
         return "present"
-    proved = G.STATE_LACKS in found or G.LOG_LACKS in found
+    proved = G.SOURCE_LACKS in found or G.STATE_LACKS in found or G.LOG_LACKS in found
     if G.NOT_SHOWN in found and not proved:
         return "unknown"
     return "unknown" if G.TWIN in found else "missing"

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
-from workbench.diagnosing.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
+from workbench.diagnosing.verdicts import NOT_COVERED, PENDING, Verdict
 from workbench.diagnosing.waiting import who_would_send
 from workbench.engine.rows import rows_where
 from workbench.engine.states import (

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
-from workbench.diagnosing.verdicts import NOT_COVERED, PENDING, Verdict, Verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
+from workbench.diagnosing.verdicts import NOT_COVERED, PENDING, Verdict
 from workbench.engine.rows import rows_where
 from workbench.engine.streams import StreamLog
 from workbench.engine.streams_compared import Compared, compared

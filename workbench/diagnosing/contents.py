@@ -317,6 +317,10 @@ class Contents:
         """True if the entries of the server were exported when it had the change: only then does a likeness to them prove it."""
         return key <= self.exports[server].claimed.get(self.evidence.system.origin_of(key), "")
 
+    def keeps(self, server: str, key: str) -> bool:
+        """True if the entries of the server still tell whether it had the change: they claim it, and no trace is cleared away."""
+        return self.covers(server, key) and not self._forgotten(server, key)
+
     def _forgotten(self, server: str, position: str) -> bool:
         made, newest = self.evidence.system.moment(position), self.exports[server].newest
         kept = self._traces_kept[server]

@@ -27,7 +27,8 @@ from workbench.diagnosing.findings_text import with_servers
 from workbench.diagnosing.precedence import in_precedence
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import judged_by_tier, trees
-from workbench.diagnosing.verdicts import Verdicts, verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
+from workbench.diagnosing.verdicts import verdicts
 from workbench.engine.logs import StoredLog, Stretch
 from workbench.engine.positions import place
 from workbench.engine.reading import read_part

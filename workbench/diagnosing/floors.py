@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
 from workbench.diagnosing.by_entry import now_at, ranges_of, states_of
-from workbench.diagnosing.verdicts import Verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import rows_of
 from workbench.engine.states import DELETED

@@ -12,26 +12,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.collected.inputs import Input, stores_of
-from workbench.diagnosing.initialisations import broken_off, initialisations
+from workbench.collected.inputs import Input
+from workbench.diagnosing.initialisations import initialisations
+from workbench.diagnosing.resets import CLOCKS_APART, resets_of
+from workbench.diagnosing.twins import MissedChanges
 from workbench.engine.known import Source
-from workbench.engine.likeness import among, likeness, parts_with, twin_numbers
+from workbench.engine.likeness import among, likeness, parts_with
 from workbench.engine.positions import NONE, Positions, of_keys, place, union
 from workbench.engine.rows import named_in, rows_at, rows_of, rows_where
 from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Link, Replica
 from workbench.model import System
-from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Modification, Proving, Reset
+from workbench.rules.verdicts import REPLACED, TOTAL, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
 _APPLIED = ("position", "outcome", "at", "code", "replicated", "origin")
 _HAD = ["applied", "received"]
 """Outcomes of a change that a server has."""
-_SLACK = timedelta(seconds=60)
-"""By how much the clocks of an origin and of a server that was initialised may differ."""
-_AHEAD = timedelta(seconds=5)
-"""By how much a position may be ahead of its origin's clock: more, and an import soon after an initialisation looks like it."""
 
 
 class Proofs:
@@ -63,10 +61,13 @@ class Proofs:
         tables = [self.evidence.parts(table, server) for table in ("applied", "entry_states")]
         return bool(self.earlier or self.initialised or any(tables) or self._skips is not None)
 
-    def grounds(self, some: Positions, not_shown: Numbers, marks: Mapping[str, str]) -> Numbers:
+    def grounds(
+        self, some: Positions, not_shown: Numbers, marks: Mapping[str, str], doubted: Numbers, lacks: Numbers
+    ) -> Numbers:
         """The grounds of each of some sorted positions that its log does not hold, as numbers.
 
         `not_shown`: where the log cannot show the position. `marks`: by origin, up to where a log made anew knows nothing.
+        `doubted`: where its data may have come without the change. `lacks`: where they did, and nothing brought it since.
         """
         found = np.where(not_shown, int(Ground.NOT_SHOWN), 0)
         keys = pa.array(some.keys(self.system, self.names), pa.string())
@@ -76,7 +77,8 @@ class Proofs:
             for source in self.earlier:
                 found[source.contains(some)] |= int(self._if_not_replaced(Ground.IN_EARLIER_LOG))
         if self.initialised:
-            found[self._initialised(some, keys, marks)] |= int(self._if_not_replaced(Ground.INITIALISED))
+            found[self._initialised(some, keys, marks) & ~doubted] |= int(self._if_not_replaced(Ground.INITIALISED))
+            found[lacks] |= int(self._if_not_replaced(Ground.SOURCE_LACKS))
         return found
 
     def _if_not_replaced(self, ground: Ground) -> Ground:
@@ -165,6 +167,14 @@ class Proofs:
             at = pc.index_in(changes_of(self.system, rows["position"]), value_set=keys)
             there = Ground.IN_STATE if self._exports_count(self.perhaps) else Ground.UNCLEAR
             found[np.asarray(at.drop_null())] |= int(there)
+
+    def in_entries(self, some: Positions) -> Numbers:
+        """For each position: an entry of the server carries it."""
+        rows = self.evidence.told("entry_states", ["position"], self.evidence.between(some), self.replica.server)
+        if not len(rows):
+            return np.zeros(len(some), bool)
+        carried = pc.is_in(pa.array(some.keys(self.system, self.names)), changes_of(self.system, rows["position"]))
+        return np.asarray(carried, bool)
 
     def _exports_count(self, since: datetime | None) -> bool:
         """False if data replaced then were replaced after the newest export: by the newest change that any of them claims."""
@@ -320,6 +330,13 @@ class Proofs:
                 inside[np.asarray(at.drop_null())] = True
         return inside
 
+    def below_marks(self, some: Positions, marks: Mapping[str, str]) -> Numbers:
+        """For each position: did the vector cover it that came with the data, by the log that was made anew then?"""
+        below = np.zeros(len(some), bool)
+        for name, mark in marks.items():
+            below |= (some.origin == self.evidence.numbers.get(name, -1)) & self._up_to(some, mark)
+        return below
+
     def _up_to(self, some: Positions, mark: str) -> Numbers:
         hi, lo = self.system.halves(mark)
         found: Numbers = (some.hi < hi) | ((some.hi == hi) & (some.lo <= lo))
@@ -343,16 +360,41 @@ class Proofs:
         assert self.initialised is not None
         names = set()
         for supplier, began, _ in initialisations(self.evidence, self.replica):
-            if abs(began - self.initialised.began) < _SLACK:
+            if abs(began - self.initialised.began) < CLOCKS_APART:
                 names.add(supplier)
         return [
             one for one in self.evidence.shown.replicas if one.server in names and one.suffix == self.replica.suffix
         ]
 
+    @cached_property
+    def filled_by(self) -> list[Replica]:
+        """The servers that its present data may have come from whole, by the links that tell of that; no others."""
+        if self.initialised is None:
+            return []
+        names = {
+            supplier
+            for supplier, began, _ in initialisations(self.evidence, self.replica)
+            if abs(began - self.initialised.began) < CLOCKS_APART
+            and min(self.resets, key=lambda reset: abs(began - reset.began)) is self.initialised
+        }
+        return [one for one in self._initialisers if one.server in names]
+
+    @property
+    def filled_at(self) -> datetime:
+        """When its present data came whole from another server; the first of times if they did not."""
+        return self.initialised.began if self.initialised else datetime.min.replace(tzinfo=UTC)
+
+    def kept_since(self, moment: datetime) -> bool:
+        """True if the data of the server were not replaced after that time."""
+        return all(end is None or end <= moment for end in (self.since, self.perhaps))
+
     # --- absence from the log of operations
 
-    def lacking_operations(self, some: Positions) -> Numbers:
-        """For each position: a log of operations that covers its time names a later change of its origin, and not it."""
+    def lacking_operations(self, some: Positions, without: Numbers) -> Numbers:
+        """For each position: a log of operations that covers its time names a later change of its origin, and not it.
+
+        What the server lacked that its data came from (`without`), can only have come since.
+        """
         lacking = np.zeros(len(some), bool)
         own = self.evidence.numbers.get(self.replica.origin or "", -1)
         # What came with the data of another server was never logged, also if the data were replaced again since.
@@ -364,16 +406,41 @@ class Proofs:
                 continue
             if not span.get("min"):
                 continue
-            began = max([datetime.fromisoformat(span["min"]).astimezone(UTC), *came])
+            first = datetime.fromisoformat(span["min"]).astimezone(UTC)
+            began = max([first, *came])
             lacking |= self._lacking_in(one, began, some, own)
+            if came and first < began:
+                left = np.flatnonzero(without & ~lacking & (some.origin != own))
+                lacking[left] = self._never_named(one, began, some[left])
         return lacking
+
+    def _never_named(self, one: Input, since: datetime, some: Positions) -> Numbers:
+        """For each position: the log names a later change of its origin that came since, without a gap, and not it."""
+        found = np.zeros(len(some), bool)
+        keys = some.keys(self.system, self.names)
+        named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
+        origins = pa.array(sorted({self.names[number] for number in some.origin.tolist()}), pa.string())
+        where = pc.field("outcome").isin(_HAD) & pc.field("origin").isin(origins)
+        where &= pc.field("at") > pa.scalar(since, pa.timestamp("us", "UTC"))
+        rows = (
+            self.evidence.told("applied", ["position", "at", "replicated"], where, one=one).to_pylist() if keys else []
+        )
+        silent = [end for _, end in _silent_in(one) if end > since]
+        for number in np.flatnonzero(~some.within(named)).tolist():
+            key, origin = keys[number], self.names[int(some.origin[number])]
+            later = [
+                row["at"]
+                for row in rows
+                if row["replicated"] is not False
+                and row["position"] > key
+                and self.system.origin_of(row["position"]) == origin
+            ]
+            found[number] = bool(later) and not any(end <= min(later) for end in silent)
+        return found
 
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:
         lacking = np.zeros(len(some), bool)
-        silent = [
-            tuple(datetime.fromisoformat(end).astimezone(UTC) for end in span.split("/"))
-            for span in one.facts.get("silent", ())
-        ]
+        silent = _silent_in(one)
         asked = np.flatnonzero((some.origin != own) & (some.hi >= self.system.instant(began)))
         named = union([*named_in(self.evidence.parts_of("named", one), self.evidence.numbers), self._unclear_in(one)])
         # What it names is not lacking, though the data may have been replaced since: then that line proves nothing.
@@ -451,7 +518,7 @@ class Proofs:
         """The positions of which a log of this server has a twin; and what the logs say of each: operation, target."""
         columns = ["operation", "target", "entry", "body", "rename"]
         about: dict[str, dict[str, Any]] = {}
-        missed = _Missed(self.proving)
+        missed = MissedChanges(self.proving)
         logs = list(logs)
         # Of each kind one log is asked for each: the tool that printed the one may have lost what was done to the values.
         left = {log.kind: some for log in logs}
@@ -469,7 +536,7 @@ class Proofs:
         ]
         return set().union(*(self._twins_in(log, missed) for log in here)), about
 
-    def _twins_in(self, log: Input, missed: _Missed) -> set[str]:
+    def _twins_in(self, log: Input, missed: MissedChanges) -> set[str]:
         """The positions of which the log has a twin; of its other changes not more is read than their numbers."""
         case = self.evidence.case
         found: set[str] = set()
@@ -487,47 +554,11 @@ class Proofs:
         return found
 
 
-class _Missed:
-    """Changes of which a twin is looked for, by entry and by what they did."""
-
-    def __init__(self, proving: Proving) -> None:
-        self._proving = proving
-        self._rows: list[Mapping[str, Any]] = []
-        self._whole: dict[tuple[str, str], set[str]] = {}
-        self._values: dict[tuple[str, str], set[str]] = {}
-        self._told: set[str] = set()
-        """Those of which some log tells what was done to the values."""
-
-    def _modification(self, row: Mapping[str, Any]) -> Modification | None:
-        if not row["entry"]:
-            return None
-        return self._proving.modification(row["operation"] or "", row["body"] or "", row["rename"] or "")
-
-    def add(self, key: str, row: Mapping[str, Any]) -> None:
-        """A change as one log has it."""
-        found = self._modification(row)
-        if found is None:
-            return
-        self._rows.append(row)
-        self._values.setdefault((row["entry"], found.values), set()).add(key)
-        if found.whole is not None:
-            self._whole.setdefault((row["entry"], found.whole), set()).add(key)
-            self._told.add(key)
-
-    def numbers(self) -> tuple[Numbers, pa.Array]:
-        """The numbers by which twins are found, ascending, each with the entry that it is of."""
-        rows = self._rows
-        return twin_numbers([row["entry"] for row in rows], [row["body"] or "" for row in rows], self._proving)
-
-    def twins_of(self, row: Mapping[str, Any]) -> set[str]:
-        """Which of them did the same. Where either tool does not tell what was done to the values, these alone decide."""
-        found = self._modification(row)
-        if found is None:
-            return set()
-        same_values = self._values.get((row["entry"], found.values), set())
-        if found.whole is None:
-            return same_values
-        return self._whole.get((row["entry"], found.whole), set()) | (same_values - self._told)
+def _silent_in(one: Input) -> list[tuple[datetime, datetime]]:
+    """The spans of time in which a log of operations may have been off, or of a form that tells nothing."""
+    spans = (span.partition("/") for span in one.facts.get("silent", ()))
+    told = datetime.fromisoformat
+    return [(told(begin).astimezone(UTC), told(end).astimezone(UTC)) for begin, _, end in spans]
 
 
 def changes_of(system: System, positions: pa.ChunkedArray) -> pa.Array:
@@ -535,42 +566,6 @@ def changes_of(system: System, positions: pa.ChunkedArray) -> pa.Array:
     packed = positions.combine_chunks().cast(pa.string()).dictionary_encode()
     whole = pa.array([system.change_of(one) for one in packed.dictionary.to_pylist()], pa.string())
     return pa.DictionaryArray.from_arrays(packed.indices, whole).cast(pa.string())
-
-
-def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> list[Reset]:
-    """What replaced the data or the log of a server, in the order of time: by its messages, by links to it, and by its log."""
-    codes = pa.array(sorted(proving.reset_codes), pa.string())
-    columns = ["at", "code", "numbers", "suffix"]
-    # A log that is collected again begins with the lines that it had before: each counts once.
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    where = pc.field("code").isin(codes) & pc.field("at").is_valid()
-    for part in evidence.parts("messages", replica.server):
-        for row in rows_where([part], columns, where).to_pylist():
-            rows.setdefault((row["at"], row["code"], *sorted(dict(row["numbers"] or ()).items())), row)
-    in_time = sorted(rows.values(), key=lambda row: row["at"])
-    several = any(evidence.of_several(one) for one in evidence.inputs if one.server == replica.server)
-    logged = proving.resets(in_time, replica.suffix, stores_of(evidence.case.inputs, replica.server), several)
-    found = [*logged]
-    came = initialisations(evidence, replica)
-    for _, began, ended in broken_off(evidence, replica):
-        if any(abs(other - began) < _SLACK for _, other, _ in came):
-            continue  # it was done again at once
-        # What the server's own log takes for a whole one ended early: the old data is gone, and the new is not whole.
-        found = [one for one in found if one.kind != TOTAL or abs(one.began - began) >= _SLACK]
-        if not any(one.kind == REPLACED and abs(one.began - began) < _SLACK for one in found):
-            found.append(Reset(REPLACED, began, ended))
-    for _, began, ended in came:
-        if not any(reset.kind == TOTAL and abs(reset.began - began) < _SLACK for reset in found):
-            found.append(Reset(TOTAL, began, ended))
-    found.sort(key=lambda reset: reset.began)
-    replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
-    moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
-    # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
-    slack = _SLACK if replacing and replacing[-1] in logged else _AHEAD
-    if moments and (not replacing or replacing[-1].ended + slack < max(moments)):
-        # The log was made anew after all that is known: nobody says by what, and when.
-        found.append(Reset(REPLACED, max(moments), max(moments)))
-    return found
 
 
 _EVIDENCE = {

@@ -17,7 +17,7 @@ from workbench.collected.links import ASKS, address_in, not_deleted
 from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.diagnosing.floors import Floors, floors_of
 from workbench.diagnosing.thrown_away import ThrownAway, thrown_away
-from workbench.diagnosing.verdicts import Verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.engine.reading import stream_part
 from workbench.engine.rows import highest
 from workbench.fleet.told import newest_times

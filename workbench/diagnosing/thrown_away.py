@@ -30,7 +30,7 @@ class ThrownAway:
 
     maker    the server that made them
     reset    what replaced its data afterwards
-    source   the server that its present data came from whole; None: from a backup or a file
+    source   the server that its data came from whole then; None: from a backup or a file, or nothing tells which it was
     changes  one row of the missing changes for each of them, in the order of their positions
     """
 
@@ -168,7 +168,7 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
 def _replaced(one: ThrownAway) -> str:
     if one.reset.kind == REPLACED:
         return "its data were replaced"
-    return f"{one.source} initialised it"
+    return f"{one.source} initialised it" if one.source else "another server initialised it"
 
 
 def _time(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cases.case import Case
 from workbench.diagnosing.by_tier import Tiers
-from workbench.diagnosing.verdicts import Verdicts
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.fleet.topology import Topology
 from workbench.rules import tier_conditions as conditions
 from workbench.rules.holding import LogHold

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,11 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_what_comes_through
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
+from workbench.diagnosing.data_sources import JudgedServer, came_without
 from workbench.diagnosing.dropping import why_dropped
-from workbench.diagnosing.proofs import Proofs, evidence_kinds, resets_of
+from workbench.diagnosing.proofs import Proofs, evidence_kinds
+from workbench.diagnosing.resets import resets_of
+from workbench.diagnosing.verdict_rows import Verdicts
 from workbench.diagnosing.waiting import Holder, Waiting
 from workbench.engine.known import HIGHEST, LOWEST, AnySource, Known, Loose, Pair, Source, Span, in_holes, only
 from workbench.engine.logs import StoredLog
@@ -32,6 +34,7 @@ from workbench.fleet.topology import Replica, Topology
 from workbench.model import System
 from workbench.rules.sending import SEND, Bound
 from workbench.rules.verdicts import (
+    ENTRIES_LACK,
     LOG_REPLACED,
     MISSING,
     PRESENT,
@@ -43,72 +46,16 @@ from workbench.rules.verdicts import (
     UNKNOWN,
     Ground,
     Proving,
-    Reset,
     Rule,
     shown_up_to,
 )
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
-if TYPE_CHECKING:
-    from workbench.diagnosing.by_stream import Streams
-    from workbench.diagnosing.by_tier import Tiers
-
 Row = Mapping[str, Any]
 
 _RULE_OF = np.array(TABLE)
 _VERDICTS = np.array([rule.verdict for rule in RULES])
-
-
-@dataclass
-class Verdicts:
-    """Rows in the shape of the contract, each list in its order; a list that is longer than the limit is cut.
-
-    made_twice  entries that servers show as made at different times, with these times
-    totals   list -> how many rows it has in all
-    resets   (server, suffix) -> what replaced the data or the log of that server
-    known    of each suffix the sources, which remember what the digests told of them
-    contents what the collected entries prove, of each group of servers that may be compared
-    own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
-             server has, and the last that it has before
-    marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
-    streams  the logs held against each other, where servers replicate a stream of transactions
-    tiers    the trees, where nodes pull a physical log from each other
-    """
-
-    missing: list[dict[str, Any]] = field(default_factory=list)
-    stranded: list[dict[str, Any]] = field(default_factory=list)
-    pending: list[dict[str, Any]] = field(default_factory=list)
-    unknown: list[dict[str, Any]] = field(default_factory=list)
-    made_twice: list[dict[str, Any]] = field(default_factory=list)
-    totals: Counter[str] = field(default_factory=Counter)
-    resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
-    known: list[Known] = field(default_factory=list)
-    contents: list[Contents] = field(default_factory=list)
-    marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
-    streams: Streams | None = None
-    tiers: Tiers | None = None
-    own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
-        default_factory=dict
-    )
-
-    def cut(self) -> dict[str, int]:
-        """The lists that do not hold all their rows, with how many there are."""
-        return {name: total for name, total in self.totals.items() if total > len(getattr(self, name))}
-
-
-@dataclass
-class _Server:
-    """What is known of one server of a suffix before its changes are judged."""
-
-    replica: Replica
-    source: int | None
-    seen: dict[str, str]
-    marks: dict[str, str]
-    first: dict[str, str]
-    last: dict[str, str]
-    resets: list[Reset]
-    missing: dict[str, Positions] = field(default_factory=dict)
 
 
 def verdicts(
@@ -145,7 +92,8 @@ def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], posi
     for alike in comparable(shown):
         whole = _Suffix(case, shown, alike, logs, [], 0, Verdicts())
         if whole.names_it(position):
-            found += [whole.verdict_on(server, position) for server in whole.servers]
+            told = {server.replica.server: whole.verdict_on(server, position) for server in whole.by_filling}
+            found += [told[server.replica.server] for server in whole.servers]
     return found
 
 
@@ -207,7 +155,7 @@ class _Suffix:
             loose.append(left)
         return union(loose)
 
-    def _server(self, replica: Replica) -> _Server:
+    def _server(self, replica: Replica) -> JudgedServer:
         log = replica.log
         shown = log.facts.get("by_origin", {}) if log else {}
         first, last = ({origin: one[end] for origin, one in shown.items()} for end in ("min", "max"))
@@ -227,10 +175,13 @@ class _Suffix:
         resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.resets[replica.server, replica.suffix] = resets
         self.found.marks[replica.server, replica.suffix] = marks
-        return _Server(replica, number, seen, marks, first, last, resets)
+        return JudgedServer(replica, number, seen, marks, first, last, resets)
 
-    def _spans(self, server: _Server, origin: str) -> tuple[Span, Span, Span]:
-        """Of what the server has seen: before what its log shows, what it shows, and behind that."""
+    def _spans(self, server: JudgedServer, origin: str, own_kept: bool = False) -> tuple[Span, Span, Span]:
+        """Of what the server has seen: before what its log shows, what it shows, and behind that.
+
+        `own_kept`: what its log shows of its own changes since it was filled, also of older ones that came back since.
+        """
         seen = self.pair(server.seen.get(origin))
         if seen is None:
             return Span(LOWEST, LOWEST), Span(LOWEST, LOWEST), Span(LOWEST, LOWEST)
@@ -241,7 +192,7 @@ class _Suffix:
         for reset in server.resets:
             if reset.kind == LOG_REPLACED:
                 low = max(low, (self.system.instant(reset.ended), -1))
-            elif reset.kind == TOTAL and origin == server.replica.origin:
+            elif reset.kind == TOTAL and origin == server.replica.origin and not own_kept:
                 # Own changes that the initialising server lacked went with the old data: they were never skipped.
                 low = max(low, (self.system.instant(reset.began), -1))
         # A mark is as old as the log, and whoever trims need not take it away.
@@ -257,6 +208,11 @@ class _Suffix:
 
     # --- judging
 
+    @property
+    def by_filling(self) -> list[JudgedServer]:
+        """All servers, each behind the one that its data came from."""
+        return sorted(self.servers, key=lambda one: self.proofs(one).filled_at)
+
     def names_it(self, position: str) -> bool:
         """True if any log, result, entry state or vector of the suffix names the change."""
         origin = self.system.origin_of(position)
@@ -267,7 +223,7 @@ class _Suffix:
 
     def judge(self) -> None:
         """Everything about the suffix."""
-        for server in self.servers:
+        for server in self.by_filling:
             self._judge(server)
             self._by_content(server)
         holders = {
@@ -284,7 +240,7 @@ class _Suffix:
         mark_what_comes_through(self.found.pending, self.pairs, self.suffix)
         self._stranded(waiting)
 
-    def proofs(self, server: _Server) -> Proofs:
+    def proofs(self, server: JudgedServer) -> Proofs:
         earlier = [
             source
             for one, source in zip(self.earlier, self.known.sources[len(self.inputs) :], strict=False)
@@ -292,8 +248,8 @@ class _Suffix:
         ]
         return Proofs(self.evidence, server.replica, self.proving, earlier, server.resets)
 
-    def verdict_on(self, server: _Server, position: str) -> Verdict:
-        """Whether this server has the change, and by which rule."""
+    def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
+        """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""
         origin = self.system.origin_of(position)
         name = server.replica.server
         if origin not in self.judged:
@@ -310,9 +266,11 @@ class _Suffix:
             shown = bool(len(inside.of(some))) and not in_holes(some, self._holes(server))[0]
             rules, _ = self._rules(server, self.proofs(server), some, np.array([not shown]))
             rule = RULES[int(rules[0])]
+        if rule.verdict == MISSING and rule.name != ENTRIES_LACK:
+            server.missing[origin] = some
         return Verdict(name, self.suffix, rule.verdict, rule.name, rule.says)
 
-    def _judge(self, server: _Server) -> None:
+    def _judge(self, server: JudgedServer) -> None:
         proofs = self.proofs(server)
         within: list[Positions] = []
         for origin in self.judged:
@@ -339,7 +297,7 @@ class _Suffix:
                 origin = self.names[number]
                 server.missing[origin] = union([server.missing[origin], only(missing, number)])
 
-    def _absent(self, server: _Server, origin: str, span: Span) -> Iterator[Positions]:
+    def _absent(self, server: JudgedServer, origin: str, span: Span) -> Iterator[Positions]:
         """What is known of the origin within the span and the server's log does not hold, some at a time."""
         for some in self.known.chunks(origin, span):
             if server.source is not None:
@@ -347,7 +305,7 @@ class _Suffix:
             if len(some):
                 yield some
 
-    def _all_unknown(self, server: _Server, origin: str, span: Span) -> bool:
+    def _all_unknown(self, server: JudgedServer, origin: str, span: Span) -> bool:
         others = [number for number in range(len(self.known.sources)) if number != server.source]
         count, first, last = self.known.tally(origin, span, others)
         if 0 < count <= _FEW and len(self._idle(server, union(self.known.chunks(origin, span)))) == count:
@@ -357,21 +315,23 @@ class _Suffix:
             self._unknown(server, origin, order_key(origin, *first), order_key(origin, *last), count, "not_shown")
         return bool(count)
 
-    def _idle(self, server: _Server, some: Positions) -> Positions:
+    def _idle(self, server: JudgedServer, some: Positions) -> Positions:
         """Of a few changes, those that carry nothing anybody stored: nothing depends on them unless data were replaced."""
         if len(some) > _FEW or any(reset.kind == REPLACED for reset in server.resets):
             return NONE
         about = self._described(keys := some.keys(self.system, self.names))
         return some[np.array([self.proving.idle(about.get(key, {}).get("target") or "") for key in keys], bool)]
 
-    def _holes(self, server: _Server) -> list[tuple[Pair, Pair]]:
+    def _holes(self, server: JudgedServer) -> list[tuple[Pair, Pair]]:
         """Stretches of the log in which a record could not be read: between the records before and behind it."""
         log = server.replica.log
         if log is None or not log.rejected:
             return []
         return self.evidence.holes(log)
 
-    def _decide(self, server: _Server, proofs: Proofs, some: Positions, not_shown: Numbers, apart: bool) -> Positions:
+    def _decide(
+        self, server: JudgedServer, proofs: Proofs, some: Positions, not_shown: Numbers, apart: bool
+    ) -> Positions:
         """Judge sorted positions that the server's log lacks; returns those that are missing.
 
         `apart`: between two of them the server may have changes, so a stretch of unknown ones is told one by one.
@@ -383,16 +343,20 @@ class _Suffix:
         return some[missing[rules[missing] != _LACKED]]
 
     def _rules(
-        self, server: _Server, proofs: Proofs, some: Positions, not_shown: Numbers
+        self, server: JudgedServer, proofs: Proofs, some: Positions, not_shown: Numbers
     ) -> tuple[Numbers, dict[str, dict[str, Any]]]:
         """Which of RULES decides on each of some positions that the log lacks; and what was read of them on the way."""
-        grounds = proofs.grounds(some, not_shown, server.marks)
+        without, doubted = came_without(proofs, self.servers, self.proofs, some, self._has)
+        lacks = doubted.copy()
+        if doubted.any():
+            lacks[doubted] = self._source_lacked(server, proofs, some[doubted], without[doubted])
+        grounds = proofs.grounds(some, not_shown, server.marks, doubted, lacks)
         rules = _RULE_OF[grounds]
         open_ = np.flatnonzero((_VERDICTS[rules] == MISSING) | (rules == _NOT_SHOWN))
         open_ = open_[(grounds[open_] & int(Ground.DROPPED | Ground.SKIPPED)) == 0]
         about: dict[str, dict[str, Any]] = {}
         if len(open_):
-            about = self._look_closer(server, proofs, some, grounds, open_)
+            about = self._look_closer(server, proofs, some, grounds, open_, without)
             rules = _RULE_OF[grounds]
         if self.contents.exports:
             name, asked = server.replica.server, np.flatnonzero(_VERDICTS[rules] != PRESENT)
@@ -402,7 +366,37 @@ class _Suffix:
             rules = _RULE_OF[grounds]
         return rules, about
 
-    def _by_content(self, server: _Server) -> None:
+    def _has(self, server: JudgedServer, some: Positions) -> Numbers:
+        """For each change: is it shown that the server has it?"""
+        there = np.zeros(len(some), bool)
+        if server.source is not None:
+            there |= self.known.sources[server.source].contains(some)
+        if (left := np.flatnonzero(~there)).size:
+            rules, _ = self._rules(server, self.proofs(server), some[left], np.ones(len(left), bool))
+            there[left] = _VERDICTS[rules] == PRESENT
+        return there
+
+    def _source_lacked(self, server: JudgedServer, proofs: Proofs, some: Positions, without: Numbers) -> Numbers:
+        """For each change that others lack: does the server lack it, for it did not come with its data and not since?
+
+        `without`: what the server lacked that the data came from. No session sends what the vector covers that came along, and
+        what came back since of its own, its log holds.
+        """
+        own, name = server.replica.origin or "", server.replica.server
+        mine, shown = some[some.origin == self.evidence.numbers.get(own, -1)], NONE
+        if server.source is not None and own in server.marks:
+            shown = self._spans(server, own, own_kept=True)[1].of(mine)
+        found: Numbers = some.within(shown) & ~in_holes(some, self._holes(server))
+        found = without & (found | proofs.below_marks(some, server.marks))
+        if name in self.contents.exports:
+            keys = some.keys(self.system, self.names)
+            about = self._described(keys)
+            # An added entry carries its change for good, also as a tombstone, until that is cleared away.
+            added = [about.get(key, {}).get("operation") == "add" and self.contents.keeps(name, key) for key in keys]
+            found |= np.array(added, bool) & ~proofs.in_entries(some)
+        return found
+
+    def _by_content(self, server: JudgedServer) -> None:
         """The changes that its log holds, and its entries lack."""
         known = [key for key in self.contents.left(server.replica.server) if self.system.origin_of(key) in self.judged]
         some = of_keys(self.system, known, self.evidence.numbers).minus(union(server.missing.values()))
@@ -410,16 +404,16 @@ class _Suffix:
             self.contents.tell(server.replica.server, some)
             self._missing(server, some, np.full(len(some), _LACKED), {})
 
-    def _lacked(self, server: _Server, one: Positions) -> Rule:
+    def _lacked(self, server: JudgedServer, one: Positions) -> Rule:
         logged = server.source is not None and self.known.sources[server.source].contains(one)[0]
         return RULES[_LACKED]._replace(says=SAYS["logged_and_lost" if logged else "entries_lack"])
 
     def _look_closer(
-        self, server: _Server, proofs: Proofs, some: Positions, grounds: Numbers, which: Numbers
+        self, server: JudgedServer, proofs: Proofs, some: Positions, grounds: Numbers, which: Numbers, without: Numbers
     ) -> dict[str, dict[str, Any]]:
         """The grounds that take more reading, for those changes on which they can still decide something."""
         asked = some[which]
-        grounds[which[proofs.lacking_operations(asked)]] |= int(Ground.LOG_LACKS)
+        grounds[which[proofs.lacking_operations(asked, without[which])]] |= int(Ground.LOG_LACKS)
         lacking = proofs.lacking_states(asked, self.contents.left_out[server.replica.server])
         grounds[which[lacking & ~self.contents.undecided(asked)]] |= int(Ground.STATE_LACKS)
         which = which[_VERDICTS[_RULE_OF[grounds[which]]] == MISSING]
@@ -446,7 +440,7 @@ class _Suffix:
         about = self._described(some[(grounds & int(Ground.DROPPED)) != 0].keys(self.system, self.names))
         return Counter((row["operation"] or "", (row["target"] or "").lower()) for row in about.values())
 
-    def _missing(self, server: _Server, some: Positions, rules: Numbers, about: Mapping[str, Row]) -> None:
+    def _missing(self, server: JudgedServer, some: Positions, rules: Numbers, about: Mapping[str, Row]) -> None:
         room = max(0, self.limits["missing"] - len(self.found.missing))
         self.found.totals["missing"] += len(some)
         some = some[:room]
@@ -476,7 +470,7 @@ class _Suffix:
                 }
             )
 
-    def _held_by_others(self, server: _Server, some: Positions) -> tuple[dict[str, Input], dict[str, Numbers]]:
+    def _held_by_others(self, server: JudgedServer, some: Positions) -> tuple[dict[str, Input], dict[str, Numbers]]:
         """The present logs of the other servers, and for each change: does that log hold it?"""
         others = [one for one in self.servers if one is not server]
         places = {one.replica.server: one.source for one in others if one.source is not None}
@@ -490,7 +484,7 @@ class _Suffix:
             return {}
         return self.evidence.described(of_keys(self.system, keys, self.evidence.numbers), [*self.inputs, *self.earlier])
 
-    def _unknowns(self, server: _Server, some: Positions, rules: Numbers, apart: bool) -> None:
+    def _unknowns(self, server: JudgedServer, some: Positions, rules: Numbers, apart: bool) -> None:
         unknown = _VERDICTS[rules] == UNKNOWN
         if not unknown.any():
             return
@@ -504,7 +498,7 @@ class _Suffix:
                 origin = self.names[int(some.origin[begin])]
                 self._unknown(server, origin, first, last, end - begin, RULES[rules[begin]].name)
 
-    def _unknown(self, server: _Server, origin: str, first: str, last: str, count: int | None, why: str) -> None:
+    def _unknown(self, server: JudgedServer, origin: str, first: str, last: str, count: int | None, why: str) -> None:
         claimed = server.replica.vector.get(origin)
         if first == last == (claimed and claimed.max) and origin in server.replica.later:
             return  # its vector moved there as it was read, and on meanwhile: the line of its log came moments later
@@ -514,7 +508,7 @@ class _Suffix:
             ends = {"from": self.system.show(first), "to": self.system.show(last)}
             self.found.unknown.append({**row, **ends, "count": count, "why": why})
 
-    def _near_own(self, server: _Server, origin: str, some: Positions) -> None:
+    def _near_own(self, server: JudgedServer, origin: str, some: Positions) -> None:
         """What the server has of its own changes around those that it lost, as far as anybody will look at it."""
         source = self.known.sources[server.source or 0]
         assert isinstance(source, Source)
@@ -547,7 +541,7 @@ class _Suffix:
             for origin in self.judged:
                 self._stranded_of(holder, others, origin, waiting)
 
-    def _stranded_of(self, holder: _Server, others: Sequence[_Server], origin: str, waiting: Waiting) -> None:
+    def _stranded_of(self, holder: JudgedServer, others: Sequence[JudgedServer], origin: str, waiting: Waiting) -> None:
         log = self.known.sources[holder.source or 0]
         nearest = max(others, key=lambda one: one.seen.get(origin, ""))
         top = self.pair(nearest.seen.get(origin)) or LOWEST
@@ -580,10 +574,10 @@ class _Suffix:
                 }
             )
 
-    def _delivered(self, holder: _Server, origin: str) -> bool:
+    def _delivered(self, holder: JudgedServer, origin: str) -> bool:
         return any(self._sends(holder, one, origin) for one in self.servers if one is not holder)
 
-    def _sends(self, holder: _Server, consumer: _Server, origin: str) -> bool:
+    def _sends(self, holder: JudgedServer, consumer: JudgedServer, origin: str) -> bool:
         """True if a session from one to the other would send changes of the origin, should its link run."""
         linked = any(row["link"] for row in self.pairs)
         return any(

@@ -23,7 +23,7 @@ class Ground(IntFlag):
     APPLIED          it logged that it applied the change, and its data were not replaced since
     IN_STATE         an entry of it carries the change, and its data were not replaced since
     IN_EARLIER_LOG   a log collected earlier held the change, and its data were not replaced since
-    INITIALISED      its data came whole from another server that had the change by then
+    INITIALISED      its data came whole from another server that had the change by then, as far as is known
     DROPPED          it acknowledged the change and did not apply it, taking it for one that it had
     SKIPPED          it refused the change with a result after which the supplier goes on, or the supplier says it went on
     REFUSED          it refused the change with a result after which it is sent again
@@ -32,6 +32,7 @@ class Ground(IntFlag):
     TWIN             its log has the same modification of the same entry under another position
     STATE_LACKS      its entries should carry the change, as those of another server do, and do not
     LOG_LACKS        the log of its operations covers the time of the change and does not name it
+    SOURCE_LACKS     its data came whole from a server that lacked the change, and nothing brought it since
     UNCLEAR          a line names the position that may be of another suffix, or tells of what may have been replaced since
     NO_EFFECT        it changed only what the server need not have: notes of another server, or what links leave out
     ENTRIES_SHOW     the entry that it changed is there as it is on a server that has the change, or gone on both
@@ -51,6 +52,7 @@ class Ground(IntFlag):
     TWIN = auto()
     STATE_LACKS = auto()
     LOG_LACKS = auto()
+    SOURCE_LACKS = auto()
     UNCLEAR = auto()
     NO_EFFECT = auto()
     ENTRIES_SHOW = auto()
@@ -100,6 +102,7 @@ RULES = (
     Rule("initialised", PRESENT, "its data came from a server that had the change", G.INITIALISED),
     # Before the rules that take absence for a proof: plug-ins write the same modification under a position of their own.
     Rule("twin", UNKNOWN, "its log has the same modification under another position", G.TWIN),
+    Rule("source_lacks", MISSING, "its data came from a server that lacks the change", G.SOURCE_LACKS),
     Rule("state_lacks", MISSING, "its entries do not carry the change, those of another do", G.STATE_LACKS),
     Rule("log_lacks", MISSING, "the log of its operations covers the time and does not name it", G.LOG_LACKS),
     Rule("not_shown", UNKNOWN, "its log does not reach there, and nothing else tells", G.NOT_SHOWN),

@@ -1,0 +1,72 @@
+"""What a server cannot have with the data that came whole from another one: what that one lacked itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench.diagnosing.proofs import Proofs
+from workbench.engine.positions import Positions, union
+from workbench.fleet.topology import Replica
+from workbench.rules.verdicts import Reset
+from workbench.tables import Numbers
+
+
+@dataclass
+class JudgedServer:
+    """What is known of one server of a suffix before its changes are judged; `missing` is what was found to be missing."""
+
+    replica: Replica
+    source: int | None
+    seen: dict[str, str]
+    marks: dict[str, str]
+    first: dict[str, str]
+    last: dict[str, str]
+    resets: list[Reset]
+    missing: dict[str, Positions] = field(default_factory=dict)
+
+
+def sources_of(
+    proofs: Proofs, servers: Sequence[JudgedServer], proofs_of: Callable[[JudgedServer], Proofs]
+) -> list[JudgedServer]:
+    """The servers that the data of a server may have come from; none if the data of one of them were replaced since.
+
+    Then what that one lacks now says nothing of what it lacked.
+    """
+    names = {one.server for one in proofs.filled_by}
+    found = [one for one in servers if one.replica.server in names]
+    kept = proofs.initialised and all(proofs_of(one).kept_since(proofs.initialised.began) for one in found)
+    return found if kept and len(found) == len(names) else []
+
+
+def came_without(
+    proofs: Proofs,
+    servers: Sequence[JudgedServer],
+    proofs_of: Callable[[JudgedServer], Proofs],
+    some: Positions,
+    has: Callable[[JudgedServer, Positions], Numbers],
+) -> tuple[Numbers, Numbers]:
+    """For each change: do all servers lack it that the data of this one may have come from? And is it doubtful that they had it?
+
+    A vector claims more than its server has: where one of the servers judged so far lacks what it claims, no claim counts.
+    """
+    without, doubted = np.zeros(len(some), bool), np.zeros(len(some), bool)
+    if proofs.initialised is None:
+        return without, doubted
+    sources = sources_of(proofs, servers, proofs_of)
+    for one in servers:
+        doubted |= some.within(union(one.missing.values()))
+    if not sources or not doubted.any():
+        return without, doubted
+    without = doubted.copy()
+    for source in sources:
+        without &= some.within(union(source.missing.values()))
+    left = np.flatnonzero(doubted & ~without)
+    if len(left):
+        there = np.ones(len(left), bool)
+        for source in sources:
+            there &= has(source, some[left])
+        doubted[left[there]] = False
+    return without, doubted

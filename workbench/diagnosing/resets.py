@@ -1,0 +1,58 @@
+"""What replaced the data or the log of a server, and when: by its messages, by the links to it, and by its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.collected.inputs import stores_of
+from workbench.diagnosing.initialisations import broken_off, initialisations
+from workbench.engine.rows import rows_where
+from workbench.fleet.told import Evidence
+from workbench.fleet.topology import Replica
+from workbench.rules.verdicts import REPLACED, TOTAL, Proving, Reset
+
+CLOCKS_APART = timedelta(seconds=60)
+"""By how much the clocks of an origin and of a server that was initialised may differ."""
+_AHEAD = timedelta(seconds=5)
+"""By how much a position may be ahead of its origin's clock: more, and an import soon after an initialisation looks like it."""
+
+
+def resets_of(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> list[Reset]:
+    """What replaced the data or the log of a server, in the order of time: by its messages, by links to it, and by its log."""
+    codes = pa.array(sorted(proving.reset_codes), pa.string())
+    columns = ["at", "code", "numbers", "suffix"]
+    # A log that is collected again begins with the lines that it had before: each counts once.
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    where = pc.field("code").isin(codes) & pc.field("at").is_valid()
+    for part in evidence.parts("messages", replica.server):
+        for row in rows_where([part], columns, where).to_pylist():
+            rows.setdefault((row["at"], row["code"], *sorted(dict(row["numbers"] or ()).items())), row)
+    in_time = sorted(rows.values(), key=lambda row: row["at"])
+    several = any(evidence.of_several(one) for one in evidence.inputs if one.server == replica.server)
+    logged = proving.resets(in_time, replica.suffix, stores_of(evidence.case.inputs, replica.server), several)
+    found = [*logged]
+    came = initialisations(evidence, replica)
+    for _, began, ended in broken_off(evidence, replica):
+        if any(abs(other - began) < CLOCKS_APART for _, other, _ in came):
+            continue  # it was done again at once
+        # What the server's own log takes for a whole one ended early: the old data is gone, and the new is not whole.
+        found = [one for one in found if one.kind != TOTAL or abs(one.began - began) >= CLOCKS_APART]
+        if not any(one.kind == REPLACED and abs(one.began - began) < CLOCKS_APART for one in found):
+            found.append(Reset(REPLACED, began, ended))
+    for _, began, ended in came:
+        if not any(reset.kind == TOTAL and abs(reset.began - began) < CLOCKS_APART for reset in found):
+            found.append(Reset(TOTAL, began, ended))
+    found.sort(key=lambda reset: reset.began)
+    replacing = [reset for reset in found if reset.kind in (REPLACED, TOTAL)]
+    moments = [moment for moment in map(evidence.system.moment, marks.values()) if moment]
+    # A server that logged its initialisation would have logged an import behind it, too; the link that tells of one would not.
+    slack = CLOCKS_APART if replacing and replacing[-1] in logged else _AHEAD
+    if moments and (not replacing or replacing[-1].ended + slack < max(moments)):
+        # The log was made anew after all that is known: nobody says by what, and when.
+        found.append(Reset(REPLACED, max(moments), max(moments)))
+    return found

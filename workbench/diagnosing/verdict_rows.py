@@ -1,0 +1,52 @@
+"""The verdicts of a diagnosis as rows, and what was found out on the way to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.contents import Contents
+from workbench.engine.known import Known
+from workbench.rules.verdicts import Reset
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.by_stream import Streams
+    from workbench.diagnosing.by_tier import Tiers
+
+
+@dataclass
+class Verdicts:
+    """Rows in the shape of the contract, each list in its order; a list that is longer than the limit is cut.
+
+    made_twice  entries that servers show as made at different times, with these times
+    totals   list -> how many rows it has in all
+    resets   (server, suffix) -> what replaced the data or the log of that server
+    known    of each suffix the sources, which remember what the digests told of them
+    contents what the collected entries prove, of each group of servers that may be compared
+    own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
+             server has, and the last that it has before
+    marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
+    streams  the logs held against each other, where servers replicate a stream of transactions
+    tiers    the trees, where nodes pull a physical log from each other
+    """
+
+    missing: list[dict[str, Any]] = field(default_factory=list)
+    stranded: list[dict[str, Any]] = field(default_factory=list)
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    unknown: list[dict[str, Any]] = field(default_factory=list)
+    made_twice: list[dict[str, Any]] = field(default_factory=list)
+    totals: Counter[str] = field(default_factory=Counter)
+    resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)
+    known: list[Known] = field(default_factory=list)
+    contents: list[Contents] = field(default_factory=list)
+    marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
+    streams: Streams | None = None
+    tiers: Tiers | None = None
+    own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(
+        default_factory=dict
+    )
+
+    def cut(self) -> dict[str, int]:
+        """The lists that do not hold all their rows, with how many there are."""
+        return {name: total for name, total in self.totals.items() if total > len(getattr(self, name))}
