@@ -204,7 +204,10 @@ def promoted() -> dict[str, str | bytes]:
 def test_what_the_vector_does_not_cover_is_no_difference_and_no_new_link_is_advised_past_what_no_log_has(
     tmp_path: Path,
 ) -> None:
-    found = diagnose(case_of(tmp_path, promoted()))["findings"]
+    diagnosed = diagnose(case_of(tmp_path, promoted()))
+    first = headline(diagnosed)
+    assert "nobody would send them now; no log has 1 of them" in first and "known to be missing" in first
+    found = diagnosed["findings"]
     assert not [one for one in found if one["code"] == "ENTRIES_DIFFER"]
     (waits,) = (one for one in found if one["code"] == "PENDING_CHANGES")
     assert "s1 waits for 2 changes of origin 2" in waits["summary"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.closed_ways import has_some, names_of
+from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
@@ -289,7 +289,7 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
     A session passes over those that no log has, and they are missing for good then: these come first, and no way is made anew.
     """
     system = situation.topology.system
-    gone = row.get("gone", row["count"] - row["available"])
+    gone = in_no_log(row)
     if not gone or system.streaming or system.tiering:
         return (_way(situation, row, failing, "they arrive"),)
     it, they = ("it", "it") if gone == 1 else ("them", "they")

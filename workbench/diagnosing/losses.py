@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
@@ -304,7 +305,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
     newest = situation.newest()
     read = max((one.ended for one in situation.topology.readings), default=None)
     for row in situation.verdicts.pending:
-        lacking = row.get("gone", row["count"] - row["available"])
+        lacking = in_no_log(row)
         moment = _moment(situation, row["first"])
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)
