@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from entry_samples import answered, entry, logged, mesh
+from entry_samples import answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case
@@ -184,6 +184,47 @@ def test_what_is_pending_and_in_no_log_is_no_missed_change(tmp_path: Path) -> No
     assert planned.steps == ()
     (said,) = (line for line in planned.open if "in no log" in line)
     assert said.startswith("1 change that s1 waits for is in no log any more, and the next session goes past it: ")
+
+
+def promoted() -> dict[str, str | bytes]:
+    """s2 became a supplier; its changelog was not open as it made the entry `early`, and was after a restart."""
+    early, late = csn(20, 2), csn(30, 2)
+    made = [entry(f"uid={name}", at, f"sn: {name}").replace(csn(1, 1), position)
+            for name, at, position in (("early", 17, early), ("late", 18, late))]  # fmt: skip
+    files = mesh({"r1": (1, 1), "r2": (20, 30)}, {"s1": [], "s2": made}, {})
+    behind = mesh({"r1": (1, 1)}, {"s1": []}, {})
+    files["s1.replica.ldif"], files["s1.entries.ldif"] = behind["s1.replica.ldif"], behind["s1.entries.ldif"]
+    files["s1.changelog.ldif"] = changelog([csn(1, 1)])
+    files["s2.entries.ldif"] = export(elements({**claims(r1=(1, 1)), 2: None}), made)
+    files["s2.changelog.ldif"] = logged(late, 18, "uid=late", "objectClass: person\nuid: late\nsn: late\n", "add")
+    del files["s2.agreements.ldif"]
+    return files
+
+
+def test_what_the_vector_does_not_cover_is_no_difference_and_no_new_link_is_advised_past_what_no_log_has(
+    tmp_path: Path,
+) -> None:
+    diagnosed = diagnose(case_of(tmp_path, promoted()))
+    first = headline(diagnosed)
+    assert "nobody would send them now; no log has 1 of them" in first and "known to be missing" in first
+    found = diagnosed["findings"]
+    assert not [one for one in found if one["code"] == "ENTRIES_DIFFER"]
+    (waits,) = (one for one in found if one["code"] == "PENDING_CHANGES")
+    assert "s1 waits for 2 changes of origin 2" in waits["summary"]
+    (fix,) = waits["fix"]
+    assert fix["repair"].startswith("save what 1 change of origin 2 made") and "no log has it" in fix["why"]
+    assert "make no new agreement towards s1" in fix["caution"]
+
+
+def test_nothing_is_promised_of_a_link_that_passes_over_what_no_log_has(tmp_path: Path) -> None:
+    files = promoted()
+    status = "nsds5replicaLastUpdateStatus: Error (49) Problem connecting to replica - LDAP error: Invalid credentials "
+    files["s2.agreements.ldif"] = f"{agreement('to-s1', 38901).rstrip()}\n{status}(connection error)\n\n"
+    found = diagnose(case_of(tmp_path, files))["findings"]
+    (waits,) = (one for one in found if one["code"] == "PENDING_CHANGES")
+    first, second = waits["fix"]
+    assert first["repair"].startswith("save what 1 change") and second["repair"] == "do what LINK_FAILING says on to-s1"
+    assert second["why"] == "what a log has of them arrives as soon as it runs"
 
 
 def test_of_an_entry_that_is_there_only_the_value_is_lacking(tmp_path: Path) -> None:

@@ -364,6 +364,54 @@ def test_what_was_refused_before_the_data_was_replaced_is_no_loop(tmp_path: Path
     assert not of("APPLY_RETRY_LOOP", findings(tmp_path, files))
 
 
+def anchor_gone(second: float) -> str:
+    text = (
+        "Data required to update replica has been purged from the changelog. If the error persists the replica must be"
+    )
+    head = 'ERR - NSMMReplicationPlugin - send_updates - agmt="cn=to-s2" (localhost:38902)'
+    return line(second, f"{head}: {text} reinitialized.")
+
+
+def no_replica(second: float) -> str:
+    text = 'Unable to acquire replica: there is no replicated area "dc=example,dc=com" on the consumer server. Replication is'
+    head = 'ERR - NSMMReplicationPlugin - acquire_replica - agmt="cn=to-s2" (localhost:38902)'
+    return line(second, f"{head}: {text} aborting.")
+
+
+def at(second: float) -> str:
+    text = zulu(second)
+    return f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[8:10]}:{text[10:12]}:{text[12:14]}"
+
+
+def test_what_fails_last_is_the_cause_and_not_what_was_refused_before(tmp_path: Path) -> None:
+    """A consumer of which no file tells which server it is: the newest lines of the supplier tell why it gets nothing."""
+    log = "".join(refused_change(second, csn(5, 1)) for second in (5, 6, 7)) + anchor_gone(60) + anchor_gone(63)
+    one = failing(tmp_path / "last", mesh(BROKEN_OFF, log, ended=None, host="elsewhere.example.com", port=40031))
+    assert one["reason"] == "anchor_lost" and "53" not in one["summary"]
+    assert f"since {at(60)} UTC (its log first shows a failure); " in one["summary"]
+    assert "2 failed attempts since then" in one["summary"] and "initialise it" in one["fix"][0]["repair"]
+    log += "".join(refused_change(second, csn(5, 1)) for second in (70, 71, 72))
+    one = failing(tmp_path / "again", mesh(BROKEN_OFF, log, ended=None, host="elsewhere.example.com", port=40031))
+    assert one["reason"] == "refused" and f"since {at(70)} UTC" in one["summary"]
+
+
+def test_a_link_fails_since_it_was_last_in_another_state(tmp_path: Path) -> None:
+    for number, between in enumerate((anchor_gone(60), refused_change(60, csn(5, 1)))):
+        log = no_replica(5) + between + no_replica(90)
+        one = failing(tmp_path / str(number), mesh(NO_REPLICA, log, ended=None))
+        assert one["reason"] == "no_such_replica" and f"since {at(90)} UTC" in one["summary"]
+        assert "1 failed attempt since then" in one["summary"]
+
+
+def test_what_was_refused_before_the_consumer_was_filled_is_no_cause(tmp_path: Path) -> None:
+    log = "".join(refused_change(second, csn(5, 1)) for second in (5, 6, 7))
+    online = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is coming online; "
+    for second, many in ((6, 1), (30, 0)):
+        files = mesh(BROKEN_OFF, log, ended=None) | {"s2.errors.log": line(second, f"{online}enabling replication")}
+        found = of("LINK_FAILING", findings(tmp_path / str(second), files))
+        assert sum(one["reason"] == "refused" for one in found) == many
+
+
 def test_a_link_to_its_own_supplier_fails_whatever_its_status_says(tmp_path: Path) -> None:
     files = mesh(FINE, host="localhost.localdomain", port=38901)
     one = failing(tmp_path, files)

@@ -25,6 +25,11 @@ def runs(pair: Row) -> bool:
     return bool(pair["link"]) and pair["link_enabled"] is not False and not pair.get("link_failing")
 
 
+def in_no_log(row: Row) -> int:
+    """How many of the changes that a server waits for no log has any more: no session delivers these."""
+    return int(row.get("gone", row["count"] - row["available"]))
+
+
 def has_some(pair: Row, origin: str) -> bool:
     """True if the supplier of the pair would send changes of the origin."""
     return pair["decision"] == SEND and origin in pair["to_send"] and pair.get("delivers", True)

@@ -303,7 +303,9 @@ class Contents:
 
     @cached_property
     def _known_origins(self) -> frozenset[str]:
-        return frozenset(origin for export in self.exports.values() for origin in export.claimed)
+        """Those of the vectors in the exports; and of the servers: an element without a change stands late in an export."""
+        exported = {origin for export in self.exports.values() for origin in export.claimed}
+        return frozenset(exported.union(*(one.vector for one in self.alike.replicas)))
 
     def _expected(self, server: str, position: str) -> bool:
         system = self.evidence.system

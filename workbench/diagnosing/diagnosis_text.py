@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say
+from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
 from workbench.diagnosing.findings_text import findings_text
@@ -72,12 +72,15 @@ def summed(found: Row) -> dict[str, Any]:
         arrives[how_it_arrives(row)].append(row)
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
+        gone: dict[str, int] = {}
         for row in rows:
             lacks[row["server"]] = lacks.get(row["server"], 0) + row["count"]
+            gone[row["server"]] = gone.get(row["server"], 0) + in_no_log(row)
         counted[name] = {
             "count": max(lacks.values(), default=0),
             "on": sorted(lacks),
             "same": len(set(lacks.values())) < 2,
+            "in_no_log": max(gone.values(), default=0),
         }
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
@@ -252,11 +255,13 @@ def verdict_line(told: Row) -> str:
         said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
     if told["dropped"]["count"]:
         said.append(dropped_say(*_most(told["dropped"], told["pending_cut"]), unsure=told["dropped"]["unsure"]))
-    fails, waits = links_say(told), []
+    fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["stuck"]["count"]:
+        unread = told["not_collected"] or told["not_all"] or told["no_vector"]
+        who, log = ("no collected server", "no collected log") if unread else ("nobody", "no log")
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
         if told["stuck_behind_links"]:
@@ -266,8 +271,9 @@ def verdict_line(told: Row) -> str:
                 None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
             )
         else:
-            who = "no collected server" if told["not_collected"] or told["not_all"] or told["no_vector"] else "nobody"
             waits.append(f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now")
+        if gone := told["stuck"]["in_no_log"]:
+            waits.append(f"{log} has {'it' if count == 1 else f'{gone:,} of them'}")
     if fails and not told["stuck_behind_links"]:
         said.append(fails)
     first = len(said) if fails or told["dropped"]["count"] else 0  # what fails is graver than that nothing is missing
@@ -278,7 +284,7 @@ def verdict_line(told: Row) -> str:
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        said.insert(first, "no change is known to be missing" if open_ or roots else "no change is missing")
+        said.insert(first, "no change is known to be missing" if open_ or roots or gone else "no change is missing")
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
     line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
     return line[0].upper() + line[1:]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.closed_ways import has_some, names_of
-from workbench.model import Finding, listed, step, time_passed
+from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of
+from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
 from workbench.rules.vectors import last
@@ -50,7 +50,7 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
         consumer = link.consumer or link.address or "an unknown server"
         says = "is closed" if failure.reason == SCHEDULE_CLOSED else "fails"
         clock = f" by the clock of {link.supplier}" if read and failure.since and failure.since - read >= _LONG else ""
-        since = f"since {failure.since:%Y-%m-%d %H:%M:%S} UTC{clock} ({failure.since_is}) " if failure.since else ""
+        since = f"since {failure.since:%Y-%m-%d %H:%M:%S} UTC{clock} ({failure.since_is}); " if failure.since else ""
         tried = f"; its log shows {_times(failure.attempts)} since then" if failure.attempts and failure.since else ""
         yield Finding(
             "LINK_FAILING",
@@ -284,8 +284,31 @@ def _listed(names: Sequence[str], word: str) -> str:
     return listed(named, word)
 
 
-def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mapping[str, Any]:
-    """What to do about changes that no session delivers as the servers are now: a way is named only if it has them."""
+def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """What to do about changes that no session delivers as the servers are now: a way is named only if it has them.
+
+    A session passes over those that no log has, and they are missing for good then: these come first, and no way is made anew.
+    """
+    system = situation.topology.system
+    gone = in_no_log(row)
+    if not gone or system.streaming or system.tiering:
+        return (_way(situation, row, failing, "they arrive"),)
+    if situation.not_collected(row["suffix"]):  # there may be logs that have them
+        return (_way(situation, row, failing, "what a log has of them arrives"),)
+    it, they = ("it", "it") if gone == 1 else ("them", "they")
+    saved = step(
+        f"save what {counted(gone)} of origin {row['origin']} made, from a server whose entries still show it, and write it once "
+        f"more on a supplier that logs its changes, before anything sends changes of this origin to {row['server']}",
+        f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
+        f"make no new agreement towards {row['server']} before that",
+    )
+    if row["available"] and (failing or situation.linked.closed_ways(row)):
+        return saved, _way(situation, row, failing, "what a log has of them arrives")
+    return (saved,)
+
+
+def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
+    """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
     pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
     if ways := situation.linked.closed_ways(row):
@@ -303,12 +326,12 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> Mappin
         which = "it" if not many else "one of these links" if each else "these links"
         return step(
             f"do {f', {word} '.join(told)}",
-            f"they arrive as soon as {which} {'runs' if each else 'run'}{through}",
+            f"{arrives} as soon as {which} {'runs' if each else 'run'}{through}",
         )
     if failing:
         return step(
             f"do what LINK_FAILING says on {_listed(failing, 'or')}",
-            f"they arrive as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
+            f"{arrives} as soon as {'it runs' if len(failing) == 1 else 'one of these links runs'}",
         )
     if any(one["unrelated"] and one["consumer"] == server for one in pairs):
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")

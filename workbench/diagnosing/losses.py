@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
@@ -311,7 +312,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
     newest = situation.newest()
     read = max((one.ended for one in situation.topology.readings), default=None)
     for row in situation.verdicts.pending:
-        lacking = row.get("gone", row["count"] - row["available"])
+        lacking = in_no_log(row)
         moment = _moment(situation, row["first"])
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)
@@ -345,17 +346,15 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             suffix=row["suffix"],
             items=(row["first"], row["last"]),
             evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
-            fix=(
-                _to_be_fed(row["server"])
-                if unfed
-                else restart_first(row)
-                if dropped
-                else mend_first(situation, row, failing)
-                if not coming
-                else _NEXT_LOOK
-                if situation.topology.system.streaming or situation.topology.system.tiering
-                else _NEXT_SESSION,
-            ),
+            fix=(_to_be_fed(row["server"]),)
+            if unfed
+            else (restart_first(row),)
+            if dropped
+            else mend_first(situation, row, failing)
+            if not coming
+            else (_NEXT_LOOK,)
+            if situation.topology.system.streaming or situation.topology.system.tiering
+            else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),
         )
 
 
@@ -393,6 +392,10 @@ def _waiting(row: Mapping[str, Any]) -> str:
 
 
 _NEXT_SESSION = step("see that a link from one of them runs", "they arrive as soon as a session runs")
+_NEXT_SESSION_OF_SOME = step(
+    "see that a link from one of them runs",
+    "what a log has of them arrives as soon as a session runs, and the rest does not",
+)
 _NEXT_LOOK = step(
     "see that the server still fetches from one of them, and applies what it fetched",
     "they arrive as soon as it does: no transaction before them has to be waited for",

@@ -90,3 +90,15 @@ def filled_from_a_file(case: Case, server: str, suffix: str | None, since: Initi
     if suffix in of or (None in of and not others):
         return True
     return None if None in of else False
+
+
+def filled_at(logs: Iterable[Any], server: str, suffix: str | None) -> datetime | None:
+    """When the server last got the data of the suffix as a whole, as its own log tells; None: it does not."""
+    moments = [
+        place.at
+        for log in logs
+        if log.server == server
+        for row, place in log.lines(("replica_online",), [*WITH_TEXT, "suffix"])
+        if place.at and row["suffix"] == suffix
+    ]
+    return max(moments, default=None)

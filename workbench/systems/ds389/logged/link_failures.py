@@ -18,6 +18,7 @@ from workbench.model import EVIDENCE_SHOWN, first_few
 from workbench.rules.assumptions import CLOCK_IN_UTC
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.rules.link_failures import (
+    ANCHOR_LOST,
     BACKING_OFF,
     BIND_REFUSED,
     BUSY,
@@ -43,7 +44,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
-from workbench.systems.ds389.logged.initialisations import left_unfilled
+from workbench.systems.ds389.logged.initialisations import filled_at, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.refusals import (
@@ -94,8 +95,12 @@ _LINES: Mapping[str, frozenset[str]] = {
 _OF_CLOCKS = re.compile(r"clock skew|time skew|current CSN")
 """What a line says that tells of clocks: other failures to acquire a replica end by themselves."""
 _RUNS = frozenset({"acquired", "released"})
+_NO_ANCHOR = frozenset({"missing_data", "purged_data"})
+"""What the supplier says as a session ends that finds no record of its anchor."""
+_FURTHER = _NO_ANCHOR | {"retry_later", "total_end"}
+"""Lines of an attempt that the consumer let in: what kept earlier ones out was over by then."""
 _SWITCHED, _FATAL, _START = "agreement_switched", "session_fatal", "starting"
-_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | {_SWITCHED})
+_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED})
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
@@ -182,6 +187,10 @@ class _Failing:
     shared: bool = False
     """True if lines of failed logins may be of this or of another agreement: how often it failed is not known."""
     refusals: Counter[tuple[str, int]] = field(default_factory=Counter)
+    refused_at: dict[tuple[str, int], datetime] = field(default_factory=dict)
+    """When each was refused last."""
+    no_anchor: bool = False
+    """True if its last session found no record of its anchor."""
     full: str = ""
     """What is full at the consumer, so that it refuses changes."""
     said: tuple[Mapping[str, str], ...] = ()
@@ -214,7 +223,10 @@ class _Failing:
         if row["code"] == "connect_failed" and numbers.get("network"):
             self.network = int(numbers["network"])
         if row["code"] == "retry_later" and row["position"] and numbers.get("error"):
-            self.refusals[row["position"], int(numbers["error"])] += 1
+            key = row["position"], int(numbers["error"])
+            self.refusals[key] += 1
+            if place.at:
+                self.refused_at[key] = place.at
 
     @property
     def connecting(self) -> bool:
@@ -224,12 +236,16 @@ class _Failing:
     def forget(self) -> None:
         """A session ran, or the login that failed succeeded: what was before is healed."""
         self.healed = True
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """It failed for another reason since, or was let in: what was before is not why it fails now."""
         self.counts.clear()
         self.kept.clear()
         self.refusals.clear()
         self.firsts.clear()
         self.last = self.network = self.stopped = None
-        self.expired = self.shared = False
+        self.expired = self.shared = self.no_anchor = False
 
     @property
     def first(self) -> datetime | None:
@@ -279,10 +295,20 @@ def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], know
         elif code == "bind" and numbers.get("outcome") == "resumed":
             if one.connecting and not (place.at and one.ended and place.at <= one.ended):
                 one.forget()
+        elif code in _NO_ANCHOR:
+            if not one.no_anchor:
+                one.begin_anew()
+            if one.cause.reason in TRANSIENT:
+                one.no_anchor = one.is_new(place)
+                one.add(row, place)
         elif code in _LINES.get(one.cause.reason, ()) and (
             one.cause.reason != CLOCK_REFUSED or _OF_CLOCKS.search(row["text"] or "")
         ):
+            if one.no_anchor:
+                one.begin_anew()
             one.add(row, place)
+        elif code in _FURTHER:
+            one.begin_anew()
 
 
 def _with_starts(log: Any) -> Iterator[tuple[Row, Place]]:
@@ -392,7 +418,10 @@ def _told(
             meant = places.meant(link)
     elif cause.reason in TRANSIENT:
         # A consumer that refuses a change is busy with the other suppliers that send it that change.
-        cause = _refusing(case, shown, one, consumer) or cause
+        cause = _refusing(case, shown, one, consumer, logs) or cause
+        if one.no_anchor and not consumer:  # of a known consumer the vectors and the changelog prove it
+            says = f"the session finds no record of its anchor in the changelog of {link.supplier} (its errors log says so)"
+            cause = replace(cause, reason=ANCHOR_LOST, says=says, short="anchor not in the changelog")
     elif cause.reason == NO_SUCH_REPLICA:
         others = sorted({x.suffix for x in shown.replicas if x.server == link.consumer and x.suffix and x.claims})
         if others and link.suffix not in others:
@@ -478,12 +507,16 @@ def _started_again(one: _Failing, logs: Iterable[Any]) -> datetime | None:
     return None
 
 
-def _refusing(case: Case, shown: Topology, one: _Failing, consumer: Replica | None) -> Cause | None:
+def _refusing(
+    case: Case, shown: Topology, one: _Failing, consumer: Replica | None, logs: Iterable[Any]
+) -> Cause | None:
     """What the consumer answers to the change with which each session begins, if it does so again and again."""
+    filled = filled_at(logs, consumer.server, consumer.suffix) if consumer and one.refusals else None
     refused = {
         (csn, error): count
         for (csn, error), count in one.refusals.items()
         if not (consumer and covers(consumer.vector, origin_of(csn), csn))
+        and not (filled and (at := one.refused_at.get((csn, error))) and at <= filled)
     }
     looping = {key: count for key, count in refused.items() if count >= _LOOPS_FROM}
     if not looping:

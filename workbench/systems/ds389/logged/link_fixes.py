@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from workbench.model import step
 from workbench.rules.initialisations import Initialisation
 from workbench.rules.link_failures import (
+    ANCHOR_LOST,
     BACKING_OFF,
     BIND_REFUSED,
     BUSY,
@@ -88,6 +89,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         NOT_INITIALISED: _initialise,
         CONSUMER_READ_ONLY: _read_only,
         CLOCK_REFUSED: _clocks,
+        ANCHOR_LOST: _no_anchor,
         BUSY: _busy,
         BACKING_OFF: _wait,
     }.get(reason, _look)
@@ -353,7 +355,20 @@ def _initialise(link: Agreement) -> tuple[Fix, ...]:
     )
 
 
-_FILLING = (_replica, _generation, _initialise)
+def _no_anchor(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"see whether another supplier still sends to {link.consumer}, or make a temporary agreement from one that has the "
+            f"record which the errors log of {link.supplier} names; if there is none, save what only {link.consumer} has, and "
+            f"initialise it, {_run(link.supplier, 'repl-agmt', 'init', '--suffix', link.suffix, link.name)}",
+            "a session begins at the record of what the consumer has, and without that record it sends nothing",
+            f"an initialisation replaces all data of {link.suffix} on {link.consumer}. Do not set "
+            "nsds5ReplicaIgnoreMissingChange before you have listed what that loses",
+        ),
+    )
+
+
+_FILLING = (_replica, _generation, _initialise, _no_anchor)
 """What already says that the consumer has to be initialised."""
 
 
