@@ -201,14 +201,21 @@ def test_a_change_that_several_servers_wait_for_is_one(tmp_path: Path) -> None:
     made = whole_report(incident)["plain"]
     assert "1 change has not arrived at s2, and none of the collected servers would send it now." in made
     found = {**found, "pending": [*found["pending"], *({**row, "server": "s1"} for row in found["pending"])]}
-    assert summed(found)["stuck"] == {"count": 1, "on": ["s1", "s2"], "same": True}
+    assert summed(found)["stuck"] == {"count": 1, "on": ["s1", "s2"], "same": True, "in_no_log": 0}
     assert "1 has not arrived at s1, s2, and nobody would send it now" in headline(found)
     assert "on the way" not in headline(found)
 
 
 def test_what_waits_and_what_nobody_sends_are_told_apart() -> None:
     def row(server: str, count: int, *suppliers: str) -> dict[str, Any]:
-        return {"server": server, "suffix": None, "origin": "1", "count": count, "suppliers": [*suppliers]}
+        return {
+            "server": server,
+            "suffix": None,
+            "origin": "1",
+            "count": count,
+            "available": count,
+            "suppliers": [*suppliers],
+        }
 
     servers = [{"name": name, "suffix": None, "vector": {"1": {}}, "changes": 1} for name in ("a", "b")]
     found = {
