@@ -50,10 +50,11 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
     """Each link once: supplier, suffix (empty: unnamed), name, address, enabled, and the consumer's server if anything tells it.
 
     `rows` are those of the table `links`: a server's agreement, its status and its replica entry each tell a part. The
-    other end is known by its origin; else by its address, or by a port that only one server has: an address is what a
-    server is told to use, `localhost` on one machine and a full name on another. A port tells nothing where both names
-    are full ones and differ, or where another address of the same server leads there: of the consumers of a hub
-    none may be known, and all listen where their supplier does. `unlike`: the servers that the address is not of.
+    other end is known by its origin, unless another server is known to listen at the address; else by its address, or by
+    a port that only one server has: an address is what a server is told to use, `localhost` on one machine and a full
+    name on another. A port tells nothing where both names are full ones and differ, or where another address of the same
+    server leads there: of the consumers of a hub none may be known, and all listen where their supplier does. `unlike`:
+    the servers that the address is not of.
 
     Where consumers ask, the address leads to the supplier, which is called by it if nothing else tells who it is; and
     `why` says why a link does not run that its consumer is told to use.
@@ -66,14 +67,16 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
         by_origin.setdefault((suffix, origin), set()).add(server)
     addresses: dict[tuple[str, str], set[str]] = {}
     hosts: dict[str, set[str]] = {}
+    of_nobody: set[tuple[str, str]] = set()
     for vector in vectors:
         if address := (vector["url"] or "").partition("://")[2].strip("/").lower():
             suffix = vector["suffix"] or ""
             # The purge vector of a log is written with the server's own address for all origins.
             own = {vector["server"]} if vector["kind"] == "log_purge" else by_origin.get((suffix, vector["origin"]))
+            if not own:
+                of_nobody.add((suffix, address))
             for key in (address, address.rpartition(":")[2]):
-                # A server that was not collected has an address, too: without it another one's port would seem unique.
-                addresses.setdefault((suffix, key), set()).update(own or {_NOT_COLLECTED})
+                addresses.setdefault((suffix, key), set()).update(own or ())
             if own and len(own) == 1:
                 hosts.setdefault(next(iter(own)), set()).add(_host(address))
     lists, snapshots = _listing(inputs), list(dict.fromkeys(one.snapshot for one in inputs))
@@ -84,6 +87,12 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
             for suffix in {row["suffix"] or "" for row in rows}:
                 for key in (address, address.rpartition(":")[2]):
                     addresses.setdefault((suffix, key), set()).add(one.server)
+    for suffix, address in of_nobody:
+        # A server that was not collected has an address, too: without it another one's port would seem unique. Where a
+        # collected server listens, it is an earlier origin of that server.
+        if not addresses[suffix, address]:
+            for key in (address, address.rpartition(":")[2]):
+                addresses[suffix, key].add(_NOT_COLLECTED)
     known: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     for row in rows:
         asked = address_in(row, "supplier") if row.get("role") == ASKS else ""
@@ -97,12 +106,13 @@ def links_of(inputs: Iterable[Input], rows: Rows, vectors: Rows) -> list[dict[st
         address = address_in(row, end)
         port = f":{row[f'{end}_port']}" if f"{end}_port" in row else ""
         unlike = {other for other, its in hosts.items() if address and _all_unlike(its, _host(address.lower()))}
-        at_port = addresses.get((suffix, port[1:]), set())
-        ways = [
-            by_origin.get((suffix, row.get("consumer_origin") or ""), set()),
-            addresses.get((suffix, address.lower()), set()),
-            set() if at_port <= unlike else at_port,
-        ]
+        at_port, at_address = addresses.get((suffix, port[1:]), set()), addresses.get((suffix, address.lower()), set())
+        of_origin = by_origin.get((suffix, row.get("consumer_origin") or ""), set())
+        host = _host(address.lower())
+        here = at_address | {other for other in at_port if any(one_machine(its, host) for its in hosts.get(other, ()))}
+        if here - {server, _NOT_COLLECTED} and of_origin & hosts.keys() and not of_origin & here:
+            of_origin = set()  # it led there once: the address that it has now is another one's
+        ways = [of_origin, at_address, set() if at_port <= unlike else at_port]
         found = next((way for way in ways if len(way) == 1), set())
         other = next(iter(found - {server, _NOT_COLLECTED}), None)
         names = {"server": server, "suffix": suffix, "name": name, "address": address or None, "other": other}
@@ -180,3 +190,9 @@ def _full(host: str) -> bool:
     machine, _, domain = host.partition(".")
     in_numbers = ":" in host or host.replace(".", "").isdigit()
     return bool(domain) and machine != "localhost" and not in_numbers
+
+
+def one_machine(one: str, other: str) -> bool:
+    """True if two names may be of one machine: the same, or the short and the full name of it."""
+    short = {one.partition(".")[0], other.partition(".")[0]}
+    return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from workbench.collected.links import one_machine
+
 if TYPE_CHECKING:
     from workbench.cases.case import Case
     from workbench.fleet.topology import Link, Topology
@@ -50,7 +52,7 @@ class Addresses:
         known = []
         for server in sorted({link.consumer or ""} if link.consumer in there else there - mine):
             found = [one.rpartition(":") for one, _ in self.of.get(server, Counter()).most_common()]
-            at = [f"{host}:{port}" for its, _, port in found if _one_machine(its, host)]
+            at = [f"{host}:{port}" for its, _, port in found if one_machine(its, host)]
             if others := [one for one in at if one != link.address]:
                 known.append((server, others[0]))
         named = [one for one in known if re.search(rf"(?:^|[^0-9A-Za-z]){re.escape(one[0])}$", link.name)]
@@ -62,7 +64,7 @@ class Addresses:
         """True if the server listens at this address, as vectors or other links tell."""
         host, _, port = (address or "").lower().rpartition(":")
         known = (one.lower().rpartition(":") for one in self.of.get(server, ()))
-        return any(port == its_port and _one_machine(its, host) for its, _, its_port in known)
+        return any(port == its_port and one_machine(its, host) for its, _, its_port in known)
 
     def listening(self, link: Link) -> str | None:
         """The only collected server of the suffix that is known to listen at the address of a link."""
@@ -75,12 +77,6 @@ class Addresses:
         host, _, port = (address or "").lower().rpartition(":")
         for known, server in sorted(self.silent.items()):
             its, _, its_port = known.lower().rpartition(":")
-            if port == its_port and _one_machine(its, host):
+            if port == its_port and one_machine(its, host):
                 return server
         return None
-
-
-def _one_machine(one: str, other: str) -> bool:
-    """True if two names may be of one machine: the same, or the short and the full name of it."""
-    short = {one.partition(".")[0], other.partition(".")[0]}
-    return one == other or (len(short) == 1 and bool({one, other} & short) and not next(iter(short)).isdigit())
