@@ -1,0 +1,40 @@
+"""To which server an agreement leads: the address that it has now counts, not what it remembers of an earlier consumer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from entry_samples import entry, mesh
+from mesh_samples import agreement, case_of, claims, csn, elements, replica
+
+from workbench.diagnosing.diagnosis import diagnose
+
+
+def led(tmp_path: Path, port: int, **claimed: tuple[int, int]) -> dict[str, str | None]:
+    """Where the agreements of s1 lead, of which s1-to-s2 has this port; it remembers replica ID 2 as its consumer."""
+    files = mesh(claimed, {name: [entry("uid=one", 17)] for name in ("s1", "s2", "s3")}, {})
+    remembered = [f"s1-to-s{n};localhost;{38900 + n};{n};{csn(1, 1)}" for n in (2, 3)]
+    files["s1.replica.ldif"] = replica(1, elements(claims(**claimed)), sends_to=remembered)
+    files["s1.agreements.ldif"] = agreement("s1-to-s2", port) + agreement("s1-to-s3", 38903)
+    found = diagnose(case_of(tmp_path, files))
+    return {link["name"]: link["consumer"] for link in found["links"] if link["supplier"] == "s1"}
+
+
+def test_an_agreement_leads_where_its_port_says(tmp_path: Path) -> None:
+    three = {"r1": (1, 1), "r2": (5, 5), "r3": (2, 2)}
+    assert led(tmp_path / "as named", 38902, **three) == {"s1-to-s2": "s2", "s1-to-s3": "s3"}
+    assert led(tmp_path / "crossed", 38903, **three) == {"s1-to-s2": "s3", "s1-to-s3": "s3"}
+    unknown = led(tmp_path / "unknown", 38950, **three)
+    assert unknown == {"s1-to-s2": "s2", "s1-to-s3": "s3"}, "nobody is known to listen there: a new port of its own"
+
+
+def test_an_origin_that_a_server_had_before_does_not_make_its_address_another_ones(tmp_path: Path) -> None:
+    """s3 was replica ID 9 before: the vectors name both at its address."""
+    three = {"r1": (1, 1), "r2": (5, 5), "r3": (2, 2)}
+    files = mesh(three, {name: [entry("uid=one", 17)] for name in ("s1", "s2", "s3")}, {})
+    earlier = f"nsds50ruv: {{replica 9 ldap://localhost.localdomain:38903}} {csn(1, 9)} {csn(1, 9)}\n"
+    for name in ("s1", "s2", "s3"):
+        files[f"{name}.replica.ldif"] = str(files[f"{name}.replica.ldif"]).rstrip("\n") + f"\n{earlier}\n"
+    found = diagnose(case_of(tmp_path, files))
+    assert {link["consumer"] for link in found["links"]} == {"s1", "s2", "s3"}
+    assert found["not_collected"] == []
