@@ -55,11 +55,11 @@ def test_what_an_initialisation_threw_away_is_said_with_who_did_it(tmp_path: Pat
     assert "no collected server holds 2 changes of s1 any more" in one["summary"]
     assert "s1 made them before s2 initialised it at 2024-" in one["summary"]
     assert one["root"] == "no collected server holds 2 changes of s1 any more"
-    missed = of("MISSED_CHANGE", found)
-    assert {(one["server"], *one["items"]) for one in missed} == {("s1", *LOST), ("s2", *LOST)}
-    for told in missed:
-        assert [fix["repair"] for fix in told["fix"]] == ["do what CHANGES_THROWN_AWAY of s1 says"]
-        assert "initialise" not in str(told["fix"])
+    # Without its entries the log of s1, made anew, proves nothing of its own changes.
+    (missed,) = of("MISSED_CHANGE", found)
+    assert (missed["server"], missed["items"]) == ("s2", LOST)
+    assert [fix["repair"] for fix in missed["fix"]] == ["do what CHANGES_THROWN_AWAY of s1 says"]
+    assert "initialise" not in str(missed["fix"])
 
 
 @pytest.mark.parametrize(

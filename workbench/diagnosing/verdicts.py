@@ -380,11 +380,11 @@ class _Suffix:
         """For each change that others lack: does the server lack it, for it did not come with its data and not since?
 
         `without`: what the server lacked that the data came from. No session sends what the vector covers that came along, and
-        what came back since of its own, its log holds.
+        what came back since of its own, its log holds; without its entries that alone proves nothing of its own changes.
         """
         own, name = server.replica.origin or "", server.replica.server
         mine, shown = some[some.origin == self.evidence.numbers.get(own, -1)], NONE
-        if server.source is not None and own in server.marks:
+        if server.source is not None and own in server.marks and name in self.contents.exports:
             shown = self._spans(server, own, own_kept=True)[1].of(mine)
         found: Numbers = some.within(shown) & ~in_holes(some, self._holes(server))
         found = without & (found | proofs.below_marks(some, server.marks))
