@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from workbench.boundary import printable
+from workbench.collected.signals import handled
 from workbench.repairs.reaching import PASSWORD, Reach
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -89,26 +90,12 @@ def ended_in_order() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    with _handled(stop, signal.SIGTERM, signal.SIGHUP):
+    with handled(stop, signal.SIGTERM, signal.SIGHUP):
         yield
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """No Ctrl-C and no order to end is heard while the block runs: it puts back what must not stay, and takes seconds."""
-    with _handled(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    with handled(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield
-
-
-@contextmanager
-def _handled(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
-    try:
-        before = {number: signal.signal(number, handler) for number in numbers}
-    except ValueError:  # not the main thread: then nobody sends us signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)

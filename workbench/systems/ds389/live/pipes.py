@@ -28,7 +28,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -36,6 +36,7 @@ from typing import IO
 
 from workbench.collected.in_flight import FlightJournal
 from workbench.collected.room import size_text
+from workbench.collected.signals import handled
 from workbench.model import Problem
 
 PIPE = "pipe"
@@ -302,34 +303,17 @@ def _is_pipe(path: Path) -> bool:
 def held_back() -> Iterator[None]:
     """A Ctrl-C, or an order to end, waits until the block is over: afterwards it is known what the server was asked for."""
     came: list[tuple[int, FrameType | None]] = []
-    heard = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     try:
-        before = {number: signal.signal(number, lambda *one: came.append(one)) for number in heard}
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
+        with handled(lambda *heard: came.append(heard), signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as before:
+            yield
     finally:
-        for number, former in before.items():
-            signal.signal(number, former)
-        for number_, frame in came:
-            former = before[signal.Signals(number_)]
-            if callable(former):
-                former(number_, frame)
-            elif former == signal.SIG_DFL:
-                signal.raise_signal(number_)
+        for number, frame in came:
+            if callable(before[number]):
+                before[number](number, frame)
+            elif before[number] == signal.SIG_DFL:
+                signal.raise_signal(number)
 
 
-@contextmanager
-def _not_suspended() -> Iterator[None]:
+def _not_suspended() -> AbstractContextManager[object]:
     """Ctrl-Z would stop the server as well: it waits until somebody reads what it writes."""
-    try:
-        before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTSTP, before)
+    return handled(signal.SIG_IGN, signal.SIGTSTP)
