@@ -191,6 +191,21 @@ def test_a_server_whose_own_element_is_broken_is_restarted_and_not_cleaned(tmp_p
     assert one["fix"][0]["repair"].startswith("restart s1") and "clean" not in one["fix"][0]["repair"]
 
 
+def test_of_two_replica_ids_of_one_host_the_one_that_nobody_has_is_cleaned_and_no_restart_is_promised(
+    tmp_path: Path,
+) -> None:
+    files = equal_servers()
+    value = f"{{replica 3 ldap://localhost.localdomain:38901}} {csn(0, 3)} {csn(1, 3)}"
+    files["s1.replica.ldif"] = replica(1, [*elements(claims(r1=(0, 4), r2=(1, 2))), value])
+    (one,) = of("BROKEN_VECTOR", findings(tmp_path, files))
+    (fix,) = one["fix"]
+    assert (
+        fix["repair"].startswith("clean replica ID 3, which no collected server has")
+        and "--replica-id 3`" in fix["repair"]
+    )
+    assert "restart the server" not in fix["repair"]
+
+
 @pytest.mark.parametrize(("number", "code"), [(11, "DUPLICATE_ORIGIN"), (2, "CLOCK_AHEAD"), (1, None), (0, None)])
 def test_the_status_of_an_agreement_tells_of_identity_and_clocks(number: int, code: str | None, tmp_path: Path) -> None:
     told = status(number, "Replication error acquiring replica: x", "red", 5, 6)

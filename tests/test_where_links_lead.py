@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from entry_samples import entry, mesh
 from mesh_samples import agreement, case_of, claims, csn, elements, replica
 
 from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
 
 
-def led(tmp_path: Path, port: int, **claimed: tuple[int, int]) -> dict[str, str | None]:
-    """Where the agreements of s1 lead, of which s1-to-s2 has this port; it remembers replica ID 2 as its consumer."""
+def diagnosed(tmp_path: Path, port: int, **claimed: tuple[int, int]) -> dict[str, Any]:
+    """Of s1's two agreements s1-to-s2 has this port; it remembers replica ID 2 as its consumer."""
     files = mesh(claimed, {name: [entry("uid=one", 17)] for name in ("s1", "s2", "s3")}, {})
     remembered = [f"s1-to-s{n};localhost;{38900 + n};{n};{csn(1, 1)}" for n in (2, 3)]
     files["s1.replica.ldif"] = replica(1, elements(claims(**claimed)), sends_to=remembered)
     files["s1.agreements.ldif"] = agreement("s1-to-s2", port) + agreement("s1-to-s3", 38903)
-    found = diagnose(case_of(tmp_path, files))
+    return diagnose(case_of(tmp_path, files))
+
+
+def led(tmp_path: Path, port: int, **claimed: tuple[int, int]) -> dict[str, str | None]:
+    """Where the agreements of s1 lead then."""
+    found = diagnosed(tmp_path, port, **claimed)
     return {link["name"]: link["consumer"] for link in found["links"] if link["supplier"] == "s1"}
 
 
@@ -26,6 +33,20 @@ def test_an_agreement_leads_where_its_port_says(tmp_path: Path) -> None:
     assert led(tmp_path / "crossed", 38903, **three) == {"s1-to-s2": "s3", "s1-to-s3": "s3"}
     unknown = led(tmp_path / "unknown", 38950, **three)
     assert unknown == {"s1-to-s2": "s2", "s1-to-s3": "s3"}, "nobody is known to listen there: a new port of its own"
+
+
+def test_two_agreements_to_one_server_are_named_with_the_server_that_one_led_to(tmp_path: Path) -> None:
+    three = {"r1": (1, 1), "r2": (5, 5), "r3": (2, 2)}
+    found = diagnosed(tmp_path / "crossed", 38903, **three)
+    (one,) = (one for one in found["findings"] if one["code"] == "LINKS_TO_ONE_SERVER")
+    assert (one["severity"], one["server"]) == ("warning", "s1")
+    assert headline(found).startswith(
+        "2 agreements of s1 lead to s3 (s1-to-s2 and s1-to-s3); s1-to-s2 led to s2 before; "
+    )
+    (fix,) = one["fix"]
+    assert "--host localhost --port 38902 s1-to-s2" in fix["repair"] and "s2 gets nothing from s1 itself" in fix["why"]
+    right = diagnosed(tmp_path / "as named", 38902, **three)
+    assert not [one for one in right["findings"] if one["code"] == "LINKS_TO_ONE_SERVER"]
 
 
 def test_an_origin_that_a_server_had_before_does_not_make_its_address_another_ones(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def summed(found: Row) -> dict[str, Any]:
         **counted,
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
+        "doubted": any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
         "failing": failing,
         "disabled": disabled_rows(on_the_way.values(), links),
         "stuck_behind_links": bool(arrives["stuck"]) and (not open_ways or all_behind(open_ways, failing, links)),
@@ -284,7 +285,8 @@ def verdict_line(told: Row) -> str:
             0, f"{reason}: of which changes are missing, {'no more' if missing['count'] else 'nothing'} can be said"
         )
     elif not missing["count"]:
-        said.insert(first, "no change is known to be missing" if open_ or roots or gone else "no change is missing")
+        unsure = open_ or gone or told.get("doubted")
+        said.insert(first, "no change is known to be missing" if unsure else "no change is missing")
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
     line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
     return line[0].upper() + line[1:]

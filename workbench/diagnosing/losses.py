@@ -14,6 +14,7 @@ from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
+from workbench.diagnosing.only_holders import write_again_first
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step, time_passed
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
@@ -432,7 +433,8 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
             ),
             fix=(
-                step(
+                write_again_first(situation, one.server, one.suffix)
+                or step(
                     f"initialise {one.server} from {source}the server with the most complete data",
                     "as the logs are, no session with it can begin",
                     f"an initialisation throws away everything that only {one.server} holds; first see that no other server, "

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, step
-from workbench.rules.link_failures import CLOCK_REFUSED
+from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -52,13 +52,14 @@ PRECEDENCE = (
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
+    Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
 
 EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
 """Roots, and findings of the same suffix that stay true and have no repair of their own: that of the root is meant."""
 
-STOPS = {"CLOCK_AHEAD": CLOCK_REFUSED, "CLOCK_BEHIND": CLOCK_REFUSED}
+STOPS = {"CLOCK_AHEAD": CLOCK_REFUSED, "CLOCK_BEHIND": CLOCK_REFUSED, "CHANGELOG_CLOSED": LOG_CLOSED}
 """Roots, and the reason for which links of their servers fail because of them."""
 
 MENDED_BY = {"CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING")}
@@ -102,6 +103,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             one = replace(
                 one, follows_from=cause.code, fix=(step(f"do what {cause.code} says first", before), *one.fix[1:])
             )
+        elif any(root.code == "CHANGELOG_CLOSED" and _of_supplier(root, one) for _, root in roots):
+            first = step("do what CHANGELOG_CLOSED says first", "a session passes over what no log holds, for good")
+            one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for root in found if _refuses(root, one)), None):
             one = replace(one, fix=(step(f"do what {cause.code} says", "it is about the change that is refused"),))
         elif one.root and one.code in _PLACE:
@@ -116,7 +120,14 @@ def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
         return False
     if root.link is not None:
         return (root.server, root.link) == (one.server, one.link)
+    if one.reason == LOG_CLOSED:
+        return root.server == one.server
     return root.server in (None, one.server, ends.get((one.server, one.suffix, one.link)))
+
+
+def _of_supplier(root: Finding, one: Finding) -> bool:
+    """True for a link that fails, of the server that the root is about."""
+    return one.code == "LINK_FAILING" and (root.server, root.suffix) == (one.server, one.suffix)
 
 
 def _seconds_behind(one: Finding) -> float:

@@ -114,7 +114,7 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
     if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "dropped", "stuck", "unknown")):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
-        elif not any(open_questions(counts)) and not roots and not counts.get("failing"):
+        elif not any(open_questions(counts)) and not counts.get("doubted") and not counts.get("failing"):
             yield "As far as the collected files show, all of them did."
     yield from _silent(counts)
     yield from _next(told, system)

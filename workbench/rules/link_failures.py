@@ -16,8 +16,8 @@ BIND_REFUSED, PASSWORD_EXPIRED, TLS, UNREACHABLE, REFUSED = (
 )
 NO_SUCH_REPLICA, PERMISSION, SCHEDULE_CLOSED, DISABLED = "no_such_replica", "permission", "schedule_closed", "disabled"
 BACKING_OFF, BUSY, GENERATION_DIFFERS, WRONG_SUFFIX = "backing_off", "busy", "generation_differs", "wrong_suffix"
-NOT_INITIALISED, CONSUMER_READ_ONLY, CLOCK_REFUSED, ANCHOR_LOST, UNKNOWN = (
-    *("not_initialised", "consumer_read_only", "clock_refused", "anchor_lost", "unknown"),
+NOT_INITIALISED, CONSUMER_READ_ONLY, CLOCK_REFUSED, ANCHOR_LOST, LOG_CLOSED, UNKNOWN = (
+    *("not_initialised", "consumer_read_only", "clock_refused", "anchor_lost", "log_closed", "unknown"),
 )
 
 REASONS: Mapping[str, str] = {
@@ -38,6 +38,7 @@ REASONS: Mapping[str, str] = {
     CONSUMER_READ_ONLY: "the consumer refuses every change because its data is read-only",
     CLOCK_REFUSED: "the clocks of supplier and consumer are too far apart",
     ANCHOR_LOST: "the log of the supplier does not have the record at which the session has to begin",
+    LOG_CLOSED: "the supplier cannot read its own log",
     UNKNOWN: "sessions fail, and no evidence says why",
 }
 """Why a link does not run -> the reason in words. A closed list: filters and runbooks are written for it."""

@@ -90,6 +90,7 @@ class Model:
     saved     lots that were written to a file: whatever becomes of them, they are not lost without a trace
     dead      origins that were forgotten everywhere: nobody will ever send them
     in_time   servers whose clock was set right
+    unsure    lots that a server is taken to hold and may lack: whoever is filled from it is not taken to get them
     """
 
     lots: list[Lot]
@@ -101,6 +102,7 @@ class Model:
     made: int = 0
     dead: set[str] = field(default_factory=set)
     in_time: set[str] = field(default_factory=set)
+    unsure: frozenset[Lack] = frozenset()
 
     def __post_init__(self) -> None:
         lots, self.lots = self.lots, []
@@ -320,7 +322,8 @@ def _remove(model: Model, server: str, entry: str, everywhere: bool) -> None:
 def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
-    to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
+    unsure = {lack.lot for lack in model.unsure if lack.server == source}
+    to.vector, to.holds, to.generation = dict(by.vector), by.holds - unsure, by.generation
     if to.log is not None:
         to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])
 

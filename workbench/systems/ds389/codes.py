@@ -29,6 +29,13 @@ CODES: Mapping[str, Code] = {
         "the last initialisation of a server broke off, or could not begin (warning), and nothing tells of a later one",
         (_WARNING, _ERROR),
     ),
+    "LINKS_TO_ONE_SERVER": Code(
+        "several agreements of one supplier lead to one server: as a rule, one is meant for another server", (_WARNING,)
+    ),
+    "SENT_AGAIN": Code(
+        "a server answers one change with success again and again, and its RUV does not cover it: it is sent in each session",
+        (_INFO,),
+    ),
     "NEVER_CONTACTED": Code(
         "the supplier opens no session: the RUV that it remembers of the consumer is newer than the consumer's own",
         (_WARNING,),
@@ -44,6 +51,10 @@ CODES: Mapping[str, Code] = {
     "CHANGELOG_RECREATED": Code(
         "the changelog was made anew and shows nothing of what was before; a warning when a consumer needs that",
         (_INFO, _WARNING),
+    ),
+    "CHANGELOG_CLOSED": Code(
+        "a supplier has no changelog open: what is written there is recorded nowhere, and no session sends it",
+        (_ERROR,),
     ),
     "TRIM_STOPPED": Code("the changelog keeps records that are long due and that no consumer needs", (_WARNING,)),
     "APPLY_SKIPPED": Code(

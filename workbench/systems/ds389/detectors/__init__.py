@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from workbench.model import ANCHOR, APPLYING, IDENTITY, LAG, Detectors
-from workbench.systems.ds389.detectors.anchors import anchor_not_found, changelog_recreated, trim_stopped
+from workbench.systems.ds389.detectors.addresses import two_links_to_one
+from workbench.systems.ds389.detectors.anchors import (
+    anchor_not_found,
+    changelog_closed,
+    changelog_recreated,
+    trim_stopped,
+)
 from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflict_entries, login_notes_refused
 from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
@@ -12,7 +18,7 @@ from workbench.systems.ds389.detectors.initialisations import initialisation_abo
 from workbench.systems.ds389.detectors.logins import logins_fail
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
 from workbench.systems.ds389.detectors.moves import contradicting_moves
-from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
+from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted, sent_again
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 
@@ -25,8 +31,9 @@ DETECTORS: Detectors = {
         told_by_status,
         clean_hanging,
         cleaned_and_back,
+        two_links_to_one,
     ),
-    ANCHOR: (anchor_not_found, anchor_disagrees, changelog_recreated, trim_stopped),
+    ANCHOR: (anchor_not_found, changelog_closed, anchor_disagrees, changelog_recreated, trim_stopped),
     APPLYING: (
         contradicting_moves,
         apply_skipped,
@@ -35,5 +42,5 @@ DETECTORS: Detectors = {
         clean_forced_loss,
         conflict_entries,
     ),
-    LAG: (never_contacted, fractional_silence, busy, certificate_expires, logins_fail),
+    LAG: (never_contacted, sent_again, fractional_silence, busy, certificate_expires, logins_fail),
 }

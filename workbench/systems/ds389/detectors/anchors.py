@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosing.only_holders import write_again_first
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
@@ -73,12 +74,14 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             key = server, suffix_of_link(situation, server, line["link"]), line["link"]
             if pair := lost.get(key):
                 lines.setdefault(key, _Lines()).add(line, place, pair["anchor"])
+    found: list[tuple[Row, _Lines, bool, list[str]]] = []
+    stuck: dict[tuple[str, str | None, str], list[str]] = {}
     for key, row in sorted(lost.items(), key=lambda item: (item[0][0], item[0][2], item[0][1] or "")):
         told = lines.get(key, _Lines())
         missing = row["anchor_class"] == MISSING
         if missing and told.found_since:
             continue
-        moment = missing and told.others and told.failures < 2
+        moment = missing and bool(told.others) and told.failures < 2
         others = sorted(
             one["supplier"]
             for one in situation.pairs
@@ -88,8 +91,13 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             and not one.get("link_failing")
             and one["decision"] == SEND
         )
+        found.append((row, told, moment, others))
+        if not (moment or others):
+            stuck.setdefault(_of_one_log(row), []).append(row["consumer"])
+    for row, told, moment, others in found:
+        names = stuck.get(_of_one_log(row), [])
         yield Finding(
-            "ANCHOR_MISSING" if missing else "ANCHOR_PURGED",
+            "ANCHOR_MISSING" if row["anchor_class"] == MISSING else "ANCHOR_PURGED",
             "info" if moment else "warning" if others else "error",
             _sentence(row, told, others),
             server=row["supplier"],
@@ -98,13 +106,21 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             suffix=row["suffix"],
             items=(row["anchor"],),
             evidence=(_pair_shown(row), *told.kept, *([{"failures": told.failures}] if told.failures else [])),
-            fix=_repairs(row, others),
+            fix=_repairs(situation, row, others),
             assumes=(LOG_BEGINS_AT_FIRST_RECORD,) if row["anchor_class_assumed"] else (),
             root=""
             if moment or others
-            else f"nothing goes from {row['supplier']} to {row['consumer']}: the record to begin at {_why(row)} the changelog of "
+            else f"nothing goes from {row['supplier']} to {_listed(names)}: the record to begin at {_why(row)} the changelog of "
             f"{row['supplier']}",
         )
+
+
+def _of_one_log(row: Row) -> tuple[str, str | None, str]:
+    return row["supplier"], row["suffix"], row["anchor_class"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _still_lost(situation: Situation, row: Row) -> bool:
@@ -149,11 +165,13 @@ def _pair_shown(row: Row) -> dict[str, Any]:
     return {key: row[key] for key in keys}
 
 
-def _repairs(row: Row, others: list[str]) -> tuple[dict[str, Any], ...]:
+def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[str, Any], ...]:
     if others:
         return (
             step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
         )
+    if first := write_again_first(situation, row["consumer"], row["suffix"]):
+        return (first,)
     return (
         step(
             f"look for a supplier that has the record {row['anchor']}, and make a temporary agreement from it",
@@ -214,6 +232,71 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
             if stuck
             else (),
         )
+
+
+_CLOSED, _REPLACED = "changelog_not_open", ("replica_offline", "import_begin", "restore", "total_receive")
+_OPENED = ("starting", "replica_online", "import_end", "changelog_task")
+_JUST_SAID = timedelta(minutes=10)
+
+
+def changelog_closed(situation: Situation) -> Iterator[Finding]:
+    """Suppliers whose server says that no changelog is open, and says nothing since that opens one.
+
+    So it is on a consumer that was made a supplier while it ran; a restart opens the changelog. While data is replaced none is
+    open either, and on a consumer there is none: that is as it should be.
+    """
+    for log in session_logs(situation.case):
+        lines: list[tuple[Row, Place]] = []
+        replaced = False
+        for row, place in log.lines((_CLOSED, *_REPLACED, *_OPENED), WITH_TEXT):
+            replaced = row["code"] in _REPLACED or (replaced and row["code"] == _CLOSED)
+            if row["code"] in _OPENED:
+                lines = []
+            elif not replaced and place.at is not None:
+                lines.append((row, place))
+        closed = [
+            one for one in situation.topology.replicas if one.server == log.server and _unopened(situation, one, lines)
+        ]
+        if len(closed) != 1:
+            continue  # the lines do not tell of which suffix
+        (one,), (_, first), (_, last) = closed, lines[0], lines[-1]
+        assert first.at is not None and last.at is not None
+        begun, when = f"{first.at:%Y-%m-%d %H:%M:%S}", f"{last.at:%Y-%m-%d %H:%M:%S} UTC"
+        when = f"from {begun} to {when}" if not when.startswith(begun) else f"at {when}"
+        yield Finding(
+            "CHANGELOG_CLOSED",
+            "error",
+            f"{one.server} is a supplier, and no changelog is open there: its errors log says so {when}, and tells of no start "
+            "since. What is written there is recorded nowhere, and no session sends it",
+            server=one.server,
+            suffix=one.suffix,
+            evidence=first_few(line_shown(row, place) for row, place in lines),
+            root=f"no changelog is open on {one.server}",
+            fix=(
+                step(
+                    f"restart {one.server}: it opens its changelog when it starts",
+                    "so it is on a consumer that was made a supplier while it ran; from the start on it records what is written "
+                    "there, and not what was written before",
+                    f"write nothing on {one.server} before that. What was written there meanwhile has to be written again on "
+                    f"another supplier; until that is done, do not initialise {one.server}, and make no link from it",
+                ),
+            ),
+        )
+
+
+def _unopened(situation: Situation, one: Replica, lines: Sequence[tuple[Row, Place]]) -> bool:
+    """True for a supplier, as these lines were written, whose log shows no change since."""
+    if not lines or one.origin is None or not one.keeps_log:
+        return False
+    moment = situation.topology.system.moment
+    first, last = (lines[number][1].at for number in (0, -1))
+    assert first is not None and last is not None
+    shown = (moment(str(span["max"])) for span in (one.log.facts.get("by_origin", {}) if one.log else {}).values())
+    own = one.vector.get(one.origin)
+    made = moment(own.min) if own and own.min else None
+    newest = situation.newest().get(one.server)
+    was = (made is not None and made <= last) or (newest is not None and newest - last <= _JUST_SAID)
+    return was and not any(at is not None and at > first for at in shown)
 
 
 def _older(situation: Situation, anchor: str | None, lines: Sequence[Mapping[str, Any]]) -> bool:

@@ -47,6 +47,8 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 wrong.setdefault("CSNs without a URL", []).append(row)
             if host := (row["url"] or "").partition("://")[2].strip("/").lower():
                 hosts.setdefault(host, {}).setdefault(row["origin"], row)
+        shared = {origin for origins in hosts.values() if len(origins) > 1 for origin in origins}
+        rejected = bool(wrong)
         for origins in hosts.values():
             if len(origins) > 1:
                 wrong.setdefault(f"one host under the replica IDs {', '.join(sorted(origins))}", []).extend(
@@ -74,10 +76,32 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                     else step(
                         "clean the replica ID that no server has any more, or restart the server and collect its RUV again",
                         "the server rejects a broken element, and then knows nothing of that replica ID",
-                        "clean a replica ID only if it is dead: a live one would lose its changes",
-                    ),
+                        _ONLY_IF_DEAD,
+                    )
+                    if rejected
+                    else _clean_the_dead(situation, suffix, shared),
                 ),
             )
+
+
+_ONLY_IF_DEAD = "clean a replica ID only if it is dead: a live one would lose its changes"
+
+
+def _clean_the_dead(situation: Situation, suffix: str | None, origins: set[str]) -> dict[str, str | None]:
+    """What to do about replica IDs of one host: each element is sound by itself, and a restart keeps them all."""
+    used = {one.origin for one in situation.topology.replicas if one.suffix == suffix}
+    dead = sorted(origins - used) if origins & used else []
+    which = (
+        f"replica ID {', '.join(dead)}, which no collected server has"
+        if dead
+        else "the one that no server has any more"
+    )
+    command = f"`dsconf INSTANCE repl-tasks cleanallruv --suffix {suffix or 'SUFFIX'} --replica-id {' '.join(dead[:1]) or 'ID'}`"
+    return step(
+        f"clean {which}, on a supplier: {command}",
+        "a server that was given another replica ID leaves its old one in every RUV, and no restart takes it out",
+        _ONLY_IF_DEAD,
+    )
 
 
 def told_by_status(situation: Situation) -> Iterator[Finding]:

@@ -305,7 +305,9 @@ MEANINGS: dict[str, Meaning] = {
         r"(?:Removed \((?P<count>\d+) entries\) that originated from|Purged) rid \((?P<origin>\d{1,9})\)",
     ),
     "changelog_not_open": _meaning(
-        "there is no changelog to export or read", "Changelog is not open", r"Changelog is not open"
+        "there is no changelog to export or read",
+        ("Changelog is not open", "Changelog is not available"),
+        r"Changelog is not (?:open|available)",
     ),
     "changelog_task": _meaning(
         "export or import of the changelog begins or ends",

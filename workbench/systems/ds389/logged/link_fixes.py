@@ -16,6 +16,7 @@ from workbench.rules.link_failures import (
     CLOCK_REFUSED,
     CONSUMER_READ_ONLY,
     GENERATION_DIFFERS,
+    LOG_CLOSED,
     NO_SUCH_REPLICA,
     NOT_INITIALISED,
     PASSWORD_EXPIRED,
@@ -90,6 +91,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         CONSUMER_READ_ONLY: _read_only,
         CLOCK_REFUSED: _clocks,
         ANCHOR_LOST: _no_anchor,
+        LOG_CLOSED: _closed,
         BUSY: _busy,
         BACKING_OFF: _wait,
     }.get(reason, _look)
@@ -459,6 +461,18 @@ def _wait(link: Agreement) -> tuple[Fix, ...]:
             f"collect again in some minutes; if it still fails, read the errors logs of {link.supplier} and {link.consumer} at "
             "that time",
             "the supplier tries again by itself, at the latest every five minutes",
+        ),
+    )
+
+
+def _closed(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"restart {link.supplier}, `dsctl INSTANCE restart` there, unless its data of {link.suffix} is being replaced",
+            "a server opens its changelog when it starts; one that was made a supplier while it ran may have none open, and "
+            "while its data is replaced there is none",
+            f"what was written on {link.supplier} while no changelog was open is in none: no session sends it, and the first "
+            "one may go past it. Compare its entries with those of the others before the restart",
         ),
     )
 

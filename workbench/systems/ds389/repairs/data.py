@@ -52,7 +52,9 @@ def _right_servers(view: View, need: Need) -> list[str]:
     lots = {lack.lot for lack in need.lacks}
     feeding = {link.supplier for link in links_to(view, need.server)}
     servers = view.model.servers.values()
+    unsure = {lack.server for lack in view.model.unsure if lack.lot in lots}
     able = [one.name for one in servers if one.origin and one.up and lots <= one.holds and one.name != need.server]
+    able = [name for name in able if name not in unsure]
     return sorted(able, key=lambda name: (name not in feeding, name))
 
 

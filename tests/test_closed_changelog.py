@@ -1,0 +1,108 @@
+"""A supplier without an open changelog: lines of a real 2.3.1 server that was made a supplier while it ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import plain_line, status, with_status
+from entry_samples import entry, export, mesh
+from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+
+NOT_OPEN = "ERR - NSMMReplicationPlugin - replica_execute_cl2ldif_task - Changelog is not open"
+NOT_THERE = "ERR - NSMMReplicationPlugin - changelog program - cl5CreateReplayIterator - Changelog is not available (NULL) for 39"
+STARTS = "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
+OFFLINE = (
+    "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is going offline; "
+    "disabling replication"
+)
+EXPORTED = (
+    'INFO - NSMMReplicationPlugin - replica_execute_cl2ldif_task - Beginning changelog export of replica "1e34c58a"'
+)
+
+
+def promoted(*lines: tuple[float, str], flags: int = 1) -> dict[str, str | bytes]:
+    """s2 made an entry that its changelog does not have; these are the lines of its errors log."""
+    made = entry("uid=early", 17, "sn: early").replace(csn(1, 1), csn(20, 2))
+    files = mesh({"r1": (1, 1), "r2": (20, 20)}, {"s1": [], "s2": [made]}, {})
+    behind = mesh({"r1": (1, 1)}, {"s1": []}, {})
+    files["s1.replica.ldif"], files["s1.entries.ldif"] = behind["s1.replica.ldif"], behind["s1.entries.ldif"]
+    files["s1.changelog.ldif"] = changelog([csn(1, 1)])
+    ruv = elements(claims(r1=(1, 1), r2=(20, 20)))
+    files["s2.replica.ldif"] = replica(2, ruv, flags=flags)
+    files["s2.entries.ldif"] = export(ruv, [made])
+    del files["s2.agreements.ldif"]
+    files["s2.errors.log"] = "".join(plain_line(second, text) for second, text in lines)
+    return files
+
+
+def closed(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for one in found["findings"] if one["code"] == "CHANGELOG_CLOSED"]
+
+
+@pytest.mark.parametrize("line", [NOT_OPEN, NOT_THERE])
+def test_it_is_the_first_thing_said(line: str, tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, promoted((10, STARTS), (30, line), (31, line))))
+    (one,) = closed(found)
+    assert (one["severity"], one["server"]) == ("error", "s2")
+    assert headline(found).startswith("No changelog is open on s2; ")
+    assert "nobody would send it now; no log has it" in headline(found)
+    assert one["fix"][0]["repair"].startswith("restart s2") and "do not initialise s2" in one["fix"][0]["caution"]
+    assert [row["code"] for row in one["evidence"]] == ["changelog_not_open"] * 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [(30, NOT_OPEN), (40, STARTS)],
+        [(30, NOT_OPEN), (40, EXPORTED)],
+        [(29, OFFLINE), (30, NOT_OPEN)],
+        [],
+    ],
+)
+def test_it_is_not_said_once_something_opened_it_or_while_data_is_replaced(
+    lines: list[tuple[float, str]], tmp_path: Path
+) -> None:
+    assert closed(diagnose(case_of(tmp_path, promoted((10, STARTS), *lines)))) == []
+
+
+def test_a_consumer_keeps_none(tmp_path: Path) -> None:
+    """Whoever asked it for one in vain left the same line."""
+    files = promoted((10, STARTS), (30, NOT_OPEN), flags=0)
+    files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(1, 1))), flags=0)
+    files["s2.entries.ldif"] = export(elements(claims(r1=(1, 1))), [])
+    assert closed(diagnose(case_of(tmp_path, files))) == []
+
+
+def test_a_line_from_before_it_was_a_supplier_says_nothing(tmp_path: Path) -> None:
+    """It made its first change later, and its log goes on for long."""
+    files = promoted((10, NOT_OPEN), (2000, "INFO - slapd_daemon - slapd started.  Listening on port 389"))
+    assert closed(diagnose(case_of(tmp_path, files))) == []
+
+
+def test_its_links_fail_because_of_it_and_are_not_started_before(tmp_path: Path) -> None:
+    files = promoted((10, STARTS), (30, NOT_THERE))
+    unread = status(15, "Incremental update has failed", "red", 29, 30)
+    refused = (
+        "nsds5replicaLastUpdateStatus: Error (49) Problem connecting to replica - LDAP error: Invalid credentials\n"
+    )
+    files["s2.agreements.ldif"] = with_status(agreement("s2-to-s1", 38901), unread) + with_status(
+        agreement("s2-to-s9", 38909), refused
+    )
+    found = diagnose(case_of(tmp_path, files))
+    told = {one["link"]: one for one in found["findings"] if one["code"] == "LINK_FAILING"}
+    assert told["s2-to-s1"]["reason"] == "log_closed" and told["s2-to-s1"]["follows_from"] == "CHANGELOG_CLOSED"
+    assert all(one["fix"][0]["repair"] == "do what CHANGELOG_CLOSED says first" for one in told.values())
+
+
+def test_of_a_log_that_cannot_be_read_a_restart_is_asked_for(tmp_path: Path) -> None:
+    files = promoted((10, STARTS))
+    unread = status(15, "Incremental update has failed", "red", 29, 30)
+    files["s2.agreements.ldif"] = with_status(agreement("s2-to-s1", 38901), unread)
+    found = diagnose(case_of(tmp_path, files))
+    (one,) = (one for one in found["findings"] if one["code"] == "LINK_FAILING")
+    assert one["reason"] == "log_closed" and one["fix"][0]["repair"].startswith("restart s2")

@@ -1,0 +1,98 @@
+"""A server that was restored, and alone holds a change that it cannot send: nobody is to be filled from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from detector_samples import of, stamp
+from entry_samples import entry, export, logged, mesh
+from mesh_samples import case_of, claims, csn, elements, replica
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.planning import plan
+
+MADE = {number: csn(20 + number, 2) for number in (1, 2)}
+ALONE = csn(60, 2)
+
+
+def made_by_s2(number: int, position: str) -> str:
+    return entry(f"uid=t{number}", number, f"sn: t{number}").replace(csn(1, 1), position)
+
+
+def restored() -> dict[str, Any]:
+    """s2 made t1 and t2, was restored to a time before, lost its log, and made t9."""
+    known = [made_by_s2(number, position) for number, position in MADE.items()]
+    alone = made_by_s2(9, ALONE)
+    files: dict[str, Any] = mesh({"r1": (1, 1), "r2": (5, 22), "r3": (2, 2)}, {"s1": known, "s2": [], "s3": known}, {})
+    ahead = elements(claims(r1=(1, 1), r2=(5, 60), r3=(2, 2)))
+    files["s2.replica.ldif"], files["s2.entries.ldif"] = replica(2, ahead), export(ahead, [alone])
+    log = "".join(
+        logged(position, number, f"uid=t{number}", f"uid: t{number}\n", "add") for number, position in MADE.items()
+    )
+    files["s1.changelog.ldif"] = files["s3.changelog.ldif"] = log
+    files["s2.changelog.ldif"] = logged(
+        ALONE, 9, "uid=t9", "add: objectClass\nobjectClass: person\n-\nadd: uid\nuid: t9\n-\n", "add"
+    )
+    return files
+
+
+def test_its_change_is_written_again_and_nobody_is_filled_from_it(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, restored()))
+    first = headline(found)
+    assert first.startswith("Nothing goes from s2 to s1 and s3: ") and "2 changes are MISSING on s2" in first
+    assert "1 is stranded on s2" in first
+    stuck = [one for one in found["findings"] if one["code"] in ("ANCHOR_MISSING", "ANCHOR_PURGED", "REINIT_REQUIRED")]
+    assert {one["code"] for one in stuck} > {"REINIT_REQUIRED"} and len(stuck) == 4
+    for one in stuck:
+        (fix,) = one["fix"]
+        assert fix["repair"].startswith(
+            "save 1 change from the changelog of s2, initialise s2 from a server that has what s2 lacks"
+        )
+        assert "from s2: " in fix["caution"] and fix["caution"].startswith("do not initialise ")
+
+
+def test_the_plan_saves_it_and_fills_its_server(tmp_path: Path) -> None:
+    planned = plan(case_of(tmp_path, restored()))
+    assert [(step.repair, step.server) for step in planned.steps] == [("save", "s2"), ("initialise", "s2")]
+    assert ALONE in planned.steps[0].sends
+
+
+def test_where_the_holder_lacks_nothing_it_may_fill_the_others(tmp_path: Path) -> None:
+    files = restored()
+    everything = [*(made_by_s2(number, position) for number, position in MADE.items()), made_by_s2(9, ALONE)]
+    files["s2.entries.ldif"] = export(elements(claims(r1=(1, 1), r2=(5, 60), r3=(2, 2))), everything)
+    found = diagnose(case_of(tmp_path, files))
+    required = [one for one in found["findings"] if one["code"] == "REINIT_REQUIRED"]
+    assert [one["fix"][0]["repair"].startswith(f"initialise {one['server']} from s2") for one in required] == [
+        True,
+        True,
+    ]
+
+
+def test_a_change_that_is_answered_with_success_again_and_again_is_told(tmp_path: Path) -> None:
+    """It is sent in each session: s2 never claims it."""
+    files: dict[str, Any] = mesh({"r1": (1, 9), "r2": (2, 2)}, {"s1": [], "s2": []}, {})
+    files["s1.changelog.ldif"] = logged(csn(8, 1), 7, "uid=u", "", "delete") + logged(
+        csn(9, 1), 8, "uid=v", "", "delete"
+    )
+    files["s2.changelog.ldif"] = logged(csn(8, 1), 7, "uid=u", "", "delete")
+    behind = elements(claims(r1=(1, 8), r2=(2, 2)))
+    files["s2.replica.ldif"], files["s2.entries.ldif"] = replica(2, behind), export(behind, [])
+
+    def answers(times: int) -> str:
+        begun = f'{stamp(9)} conn=1 op=1 EXT oid="2.16.840.1.113730.3.5.12" name="x"\n'
+        return begun + "".join(
+            f'{stamp(10 + n)} conn=1 op={n + 2} DEL dn="uid=v,dc=example,dc=com"\n'
+            f"{stamp(10 + n)} conn=1 op={n + 2} RESULT err=0 tag=107 nentries=0 etime=0.006 csn={csn(9, 1)}\n"
+            for n in range(times)
+        )
+
+    for times in (2, 3):
+        files["s2.access.log"] = answers(times)
+        told = of("SENT_AGAIN", diagnose(case_of(tmp_path / str(times), files))["findings"])
+        assert [(one["server"], one["severity"], one["items"]) for one in told] == [("s2", "info", [csn(9, 1)])] * (
+            times > 2
+        )
+        assert all("with success 3 times" in one["summary"] and "s1 would send it" in one["summary"] for one in told)
