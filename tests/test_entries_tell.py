@@ -446,3 +446,26 @@ def test_a_link_to_nowhere_known_excuses_no_server_that_makes_changes(tmp_path: 
         assert {name for name, without in contents.excluded.items() if without} == excused
         told = [one["server"] for one in diagnose(case)["findings"] if one["code"] == "ENTRIES_DIFFER"]
         assert told == alone, "two against two: nobody can tell"
+
+
+def test_where_two_servers_renamed_an_entry_at_one_time_the_value_that_one_lacks_is_written_again(
+    tmp_path: Path,
+) -> None:
+    """The later name won everywhere; s2 never got the value of the earlier one. No server is filled for that."""
+    by_three, by_two = csn(30, 3), csn(31, 2)
+    won = f"uid;vucsn-{by_two};mdcsn-{by_two}: renb"
+    lost = f"uid;vucsn-{by_three};mdcsn-{by_three}: renc"
+
+    def shown(*lines: str) -> str:
+        made = entry("uid=renb", 17, *lines, f"sn;vucsn-{csn(1, 1)}: x")
+        return made.replace(f"uid;vucsn-{csn(1, 1)};mdcsn-{csn(1, 1)}: renb\n", "")
+
+    renamed = logged(by_three, 17, "uid=a1", "newrdn: uid=renc\ndeleteoldrdn: true\n", "modrdn")
+    won_by = logged(by_two, 17, "uid=a1", "newrdn: uid=renb\ndeleteoldrdn: true\n", "modrdn")
+    entries = {"s1": [shown(lost, won)], "s2": [shown(won)], "s3": [shown(lost, won)]}
+    logs = dict.fromkeys(entries, logged(csn(1, 1), 17, "uid=a1", "add: uid\nuid: a1\n-\n", "add") + renamed + won_by)
+    case = case_of(tmp_path, mesh({"r1": (1, 1), "r2": (31, 31), "r3": (30, 30)}, entries, logs))
+    assert {(row["server"], row["position"]) for row in diagnose(case)["missing"]} == {("s2", by_three)}
+    (step,) = plan(case).steps
+    assert (step.repair, step.server) == ("rewrite", "s1")
+    assert "replace: uid\nuid: renc\nuid: renb\n" in step.sends

@@ -29,6 +29,7 @@ from workbench.systems.ds389.repairs.evidence import (
     missed_by_entry,
     naming,
     present_on,
+    renamed_alike,
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, off
@@ -102,6 +103,7 @@ class Rewrite:
         if need.code not in (MISSED, HIDDEN) or need.server is None:
             return
         found = missed_by_entry(view, (lack.lot for lack in need.lacks))
+        found = renamed_alike(view, need.server, found) if found else None
         if not found or any(one.operations != {"modify"} for one in found.values()):
             return
         for server in _writers(view, need):

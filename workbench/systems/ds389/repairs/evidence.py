@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -104,6 +104,26 @@ def _shown_by_entries(view: View, wanted: Mapping[str, int], found: dict[str, Mi
         one.numbers.append(wanted[position])
         shown.add(position)
     return shown
+
+
+def renamed_alike(view: View, server: str, found: Mapping[str, Missed]) -> dict[str, Missed]:
+    """The same; of an entry that has its right name on the server, a renaming counts as a modification of what differs.
+
+    So it is where two servers renamed it at one time: one name won everywhere, and a value of the other one is lacking here.
+    """
+    renamed = [key for key, one in found.items() if "modrdn" in one.operations and one.operations <= {"modify", "modrdn"}]
+    every = [present_on(view, one.name, renamed) for one in view.model.servers.values()] if renamed else []
+    there = (present_on(view, server, renamed) or {}) if renamed else {}
+    told = dict(found)
+    for key in renamed:
+        names = {shown[key].dn.lower() for shown in every if shown and key in shown}
+        unlike = _unlike(view, key)
+        if key in there and len(names) == 1 and unlike:
+            one = found[key]
+            told[key] = replace(
+                one, operations={"modify"}, attributes=one.attributes | {name.lower(): name for name in unlike}
+            )
+    return told
 
 
 def _unlike(view: View, entry: str) -> set[str]:
