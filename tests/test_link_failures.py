@@ -171,6 +171,12 @@ def test_a_wrong_password_is_the_first_line(tmp_path: Path) -> None:
     assert "on their way" not in said and "Nothing needs mending" not in said
 
 
+def test_a_login_that_is_locked_is_unlocked_and_not_given_another_password(tmp_path: Path) -> None:
+    locked = "Error (53) Problem connecting to replica - LDAP error: Server is unwilling to perform (connection error)"
+    found = failing(tmp_path, mesh(locked))
+    assert found["reason"] == "bind_refused" and found["fix"][0]["repair"].startswith(f"let {MANAGER} in again on s2: ")
+
+
 def test_an_expired_password_is_told_by_the_log(tmp_path: Path) -> None:
     log = bind_failed(9, "49 (Invalid credentials)", "password expired!")
     assert failing(tmp_path, mesh(REFUSED_LOGIN, log))["reason"] == "password_expired"

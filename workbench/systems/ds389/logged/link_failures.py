@@ -61,6 +61,7 @@ from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
     CONNECTED,
+    LOCKED,
     NO_TLS,
     NO_WAY,
     NOTHING_LISTENS,
@@ -456,6 +457,7 @@ def _told(
         cause.code if cause.reason == REFUSED and one.refusals else None, one.full, bool(one.stopped), itself,
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
+        cause.reason == BIND_REFUSED and cause.code in LOCKED,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

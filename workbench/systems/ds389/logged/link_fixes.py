@@ -44,6 +44,7 @@ class Agreement:
     down        the consumer did not answer when it was collected
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
+    locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     unfilled    the consumer's last initialisation was aborted: the agreement that it has to be initialised over again
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
@@ -72,6 +73,7 @@ class Agreement:
     silent: bool = False
     reads_only: bool = False
     unfilled: Initialisation | None = None
+    locked: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -183,6 +185,16 @@ def _plain(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _login(link: Agreement) -> tuple[Fix, ...]:
+    if link.locked:
+        return (
+            step(
+                f"let {link.login or 'the login of the agreement'} in again on {link.consumer}: remove nsAccountLock, "
+                "passwordRetryCount and accountUnlockTime from its entry there",
+                f"{link.consumer} knows the login and refuses it whatever the password is",
+                "find out first who locked it: too many wrong passwords lock it again, and a person may have done it on purpose",
+            ),
+            start_again(link),
+        )
     return (
         step(
             f"give the agreement the password that {link.consumer} has for {link.login or 'its login'}, "

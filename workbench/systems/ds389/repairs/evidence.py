@@ -111,7 +111,9 @@ def renamed_alike(view: View, server: str, found: Mapping[str, Missed]) -> dict[
 
     So it is where two servers renamed it at one time: one name won everywhere, and a value of the other one is lacking here.
     """
-    renamed = [key for key, one in found.items() if "modrdn" in one.operations and one.operations <= {"modify", "modrdn"}]
+    renamed = [
+        key for key, one in found.items() if "modrdn" in one.operations and one.operations <= {"modify", "modrdn"}
+    ]
     every = [present_on(view, one.name, renamed) for one in view.model.servers.values()] if renamed else []
     there = (present_on(view, server, renamed) or {}) if renamed else {}
     told = dict(found)

@@ -62,6 +62,9 @@ NO_WAY: Mapping[int, str] = {
 CONNECTED = frozenset({0, 11, 32, 104})
 """Those of an attempt that reached the port: no error, no answer to the greeting of TLS, and an end of the connection."""
 
+LOCKED = frozenset({19, 53})
+"""Results of a login that the consumer knows and does not let in."""
+
 _LOGIN = {
     49: "invalid credentials",
     48: "inappropriate authentication",
