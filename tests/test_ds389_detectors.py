@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 from collected import SHARED, needs_collected_files
 from detector_samples import agreement_line, findings, of, plain_line, stamp, status, with_status
-from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, pair_of_servers, replica
+from entry_samples import export, mesh
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
 
 Files = dict[str, Any]
 
@@ -189,6 +193,22 @@ def test_a_server_whose_own_element_is_broken_is_restarted_and_not_cleaned(tmp_p
     files["s1.replica.ldif"] = replica(1, [*elements(claims(r2=(1, 2))), f"{{replica 1 ldap://x:1}} {csn(0, 1)}"])
     (one,) = of("BROKEN_VECTOR", findings(tmp_path, files))
     assert one["fix"][0]["repair"].startswith("restart s1") and "clean" not in one["fix"][0]["repair"]
+
+
+def test_an_element_whose_address_the_server_does_not_know_yet_stands_in_its_export_alone(tmp_path: Path) -> None:
+    """Seen on a hub of 3.1.2: it had the change of replica ID 2, and a search for its RUV left the element out."""
+    files: Files = mesh({"r1": (1, 4), "r2": (2, 2)}, {"s1": [], "s2": []}, {})
+    files["s1.changelog.ldif"] = files["s2.changelog.ldif"] = changelog([csn(1, 1), csn(4, 1), csn(2, 2)])
+    behind = elements(claims(r1=(1, 4)))
+    unnamed = f"{{replica 2}} {csn(2, 2)} {csn(2, 2)}"
+    for name, rid in (("s3", 3), ("s4", 4)):
+        files[f"{name}.replica.ldif"] = replica(rid, behind)
+        files[f"{name}.entries.ldif"] = export([*behind, unnamed], [])
+    found = diagnose(case_of(tmp_path, files))
+    assert headline(found) == "No change is missing."
+    told = of("BROKEN_VECTOR", found["findings"])
+    assert [(one["server"], one["severity"]) for one in told] == [("s3", "info"), ("s4", "info")]
+    assert all(one["fix"][0]["repair"].startswith("wait for the next changes") for one in told)
 
 
 def test_of_two_replica_ids_of_one_host_the_one_that_nobody_has_is_cleaned_and_no_restart_is_promised(

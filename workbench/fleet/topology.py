@@ -416,10 +416,15 @@ def _claimed(rows: Rows, formats: Mapping[str, Format]) -> list[Row]:
     """The rows that say what the server claims.
 
     The vector that comes with other evidence, in an export of all entries, is of that moment: it counts where no file tells
-    the vector alone. Else a server restored since its last export would seem to hold what it lost.
+    the vector alone. Else a server restored since its last export would seem to hold what it lost. But an element whose address
+    a server does not know yet, it shows in the export alone.
     """
     claimed = [row for row in rows if row["kind"] == "server"]
-    return [row for row in claimed if not formats[row["file"]].evidence] or claimed
+    alone = [row for row in claimed if not formats[row["file"]].evidence]
+    if not any(row["url"] for row in alone):
+        return alone or claimed
+    shown = {row["origin"] for row in alone}
+    return [*alone, *(row for row in claimed if not row["url"] and row["max"] and row["origin"] not in shown)]
 
 
 def _vector(rows: Rows) -> dict[str, Span]:

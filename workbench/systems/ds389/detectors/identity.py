@@ -44,7 +44,7 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 wrong.setdefault(row["problem"], []).append(row)
                 continue
             if row["max"] and not row["url"]:
-                wrong.setdefault("CSNs without a URL", []).append(row)
+                wrong.setdefault(_NO_URL, []).append(row)
             if host := (row["url"] or "").partition("://")[2].strip("/").lower():
                 hosts.setdefault(host, {}).setdefault(row["origin"], row)
         shared = {origin for origins in hosts.values() if len(origins) > 1 for origin in origins}
@@ -54,13 +54,15 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                 wrong.setdefault(f"one host under the replica IDs {', '.join(sorted(origins))}", []).extend(
                     origins.values()
                 )
+        used = {one.origin for one in situation.topology.replicas if one.suffix == suffix}
+        moment = wrong.keys() == {_NO_URL} and all(row["origin"] in used for row in wrong[_NO_URL])
         if wrong:
             found = [row for problem in sorted(wrong) for row in wrong[problem]]
             replica = situation.replica(server, suffix)
             own = replica is not None and any(row["problem"] and row["origin"] == replica.origin for row in found)
             yield Finding(
                 "BROKEN_VECTOR",
-                "warning",
+                "info" if moment else "warning",
                 f"the RUV of {server} is broken: {'; '.join(sorted(wrong))}",
                 server=server,
                 suffix=suffix,
@@ -73,6 +75,8 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                         "its newer ones. Do not clean its replica ID",
                     )
                     if own
+                    else _NEXT_CHANGE
+                    if moment
                     else step(
                         "clean the replica ID that no server has any more, or restart the server and collect its RUV again",
                         "the server rejects a broken element, and then knows nothing of that replica ID",
@@ -84,6 +88,12 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
             )
 
 
+_NO_URL = "CSNs without a URL"
+_NEXT_CHANGE = step(
+    "wait for the next changes, or make one on a supplier",
+    "the server got a change before it learnt the address of its origin, and takes that over from a supplier with the next ones; "
+    "a search for the RUV leaves such an element out until then, so others may seem to be further",
+)
 _ONLY_IF_DEAD = "clean a replica ID only if it is dead: a live one would lose its changes"
 
 
