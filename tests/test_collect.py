@@ -22,12 +22,14 @@ from live_installed import ROOT_DN
 from live_mesh import asked
 
 from workbench.boundary import strict_yaml
+from workbench.cli import collect as cli_collect
 from workbench.cli.collect import _moment
 from workbench.collected.collecting import Access, Gathered, Survey, Wanted, collect
 from workbench.collected.inputs import look_into, named_in
 from workbench.collected.room import Limits
 from workbench.model import REMOVED, Piece, Problem, Source
 from workbench.repairs.reaching import PASSWORD
+from workbench.systems import systems
 from workbench.systems.ds389.formats.changelog import read_exactly
 from workbench.systems.ds389.live import instances, scrubbed, servers
 from workbench.systems.ds389.live.connection import Place, place_of, starts_tls
@@ -129,6 +131,27 @@ def test_a_stopped_collection_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         collect(Acted({"s1": 2}), "any", tmp_path / "now", Wanted(), stop)
     assert list(tmp_path.iterdir()) == []
+
+
+class Stuck(Acted):
+    """Something that was begun on a server cannot be put back at the end."""
+
+    def close(self) -> None:
+        raise Problem("not everything could be put back: the task cn=x still runs", "ldap://s1", "wait for it")
+
+
+def test_what_could_not_be_put_back_hides_neither_what_was_collected_nor_what_went_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = next(one for one in systems() if one.servers)
+    acted = Stuck({"s1": 2, "c1": 0})
+    monkeypatch.setattr(cli_collect, "_system", lambda addresses: (system, lambda *about: acted))
+    done = asked("--url", "s1=ldap://127.0.0.1:1", "--into", tmp_path / "all")
+    assert done.exit_code == 2 and "collected: " in done.output and "the task cn=x still runs" in done.output
+    assert (tmp_path / "all" / "case.yaml").exists()
+    acted.silent = {"s1": "no answer", "c1": "no answer"}
+    done = asked("--url", "s1=ldap://127.0.0.1:1", "--into", tmp_path / "none")
+    assert done.exit_code == 2 and "no server could be read" in done.output and "still runs" in done.output
 
 
 @pytest.mark.parametrize("there", ["file", "folder", "link"])

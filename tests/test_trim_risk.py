@@ -16,7 +16,7 @@ from workbench.collected.collecting import Access, Address, Wanted
 from workbench.model import Problem
 from workbench.systems.ds389.formats.ldif import Entry
 from workbench.systems.ds389.live.connection import Connection
-from workbench.systems.ds389.live.database import changelog_settings
+from workbench.systems.ds389.live.database import settings_of
 from workbench.systems.ds389.live.servers import DirectoryServers
 from workbench.systems.ds389.rules.trim_settings import TrimSettings, spelt_out, trim_settings
 
@@ -151,10 +151,10 @@ class _Asked:
 
 
 @pytest.mark.parametrize(
-    ("fails", "read"), [("nothing", 3), ("cn=changelog5", 2), ("cn=changelog,", 1), ("cn=mapping", 0)]
+    ("fails", "read"), [("nothing", 5), ("cn=Multi", 3), ("cn=changelog5", 2), ("cn=changelog,", 1), ("cn=mapping", 0)]
 )
 def test_settings_that_could_not_be_read_are_said_to_be_lacking(fails: str, read: int) -> None:
-    found, problem = changelog_settings(cast("Connection", _Asked(fails)), {SUFFIX})
+    found, problem = settings_of(cast("Connection", _Asked(fails)), {SUFFIX})
     assert len(found) == read and (problem is None) == (fails == "nothing")
     assert problem is None or "no answer within the time-out" in str(problem)
 
@@ -164,4 +164,4 @@ def test_the_collection_names_them(tmp_path: Path) -> None:
     mesh_of._servers["s1"].settings_unread = Problem("no answer within the time-out", "ldap://s1", "look at the server")
     gathered = mesh_of.gather("s1", tmp_path, "s1", Wanted())
     mesh_of.close()
-    assert any("settings of the changelog: no answer within" in one for one in gathered.without)
+    assert any("settings of changelog and replication: no answer within" in one for one in gathered.without)

@@ -91,20 +91,33 @@ def collect(
             readings = collected(
                 servers, system.name, into, wanted, lambda line: click.echo(f"reading {line}", err=True)
             )
-        except KeyboardInterrupt as stopped:
-            for note in getattr(stopped, "__notes__", ()):
-                click.echo(note, err=True)
+        except BaseException as stopped:
+            if isinstance(stopped, KeyboardInterrupt):
+                for note in getattr(stopped, "__notes__", ()):
+                    click.echo(note, err=True)
+            if left := _closed(servers):
+                click.echo(f"workbench: {left}", err=True)
             raise
-        finally:
-            with undisturbed():
-                servers.close()
+        left = _closed(servers)
     rows = [_row(reading) for reading in readings]
     if json_to:
         give(json.dumps({"folder": str(into), "system": system.name, "servers": rows}, indent=1) + "\n", json_to)
     if json_to != "-":
         click.echo(_text(readings, into))
+    if left:
+        raise left
     if not all(reading.whole for reading in readings):
         raise click.exceptions.Exit(3)
+
+
+def _closed(servers: Servers) -> Problem | None:
+    """What could not be put back at the end, whatever came before; None: nothing."""
+    with undisturbed():
+        try:
+            servers.close()
+        except Problem as problem:
+            return problem
+    return None
 
 
 def _system(addresses: Sequence[Address]) -> tuple[System, Callable[..., Servers]]:

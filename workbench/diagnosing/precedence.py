@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, step
-from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED
+from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, REFUSED
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -52,6 +52,7 @@ PRECEDENCE = (
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
+    Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("server",)),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
@@ -59,7 +60,12 @@ PRECEDENCE = (
 EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
 """Roots, and findings of the same suffix that stay true and have no repair of their own: that of the root is meant."""
 
-STOPS = {"CLOCK_AHEAD": CLOCK_REFUSED, "CLOCK_BEHIND": CLOCK_REFUSED, "CHANGELOG_CLOSED": LOG_CLOSED}
+STOPS = {
+    "CLOCK_AHEAD": CLOCK_REFUSED,
+    "CLOCK_BEHIND": CLOCK_REFUSED,
+    "CHANGELOG_CLOSED": LOG_CLOSED,
+    "REPLICATION_OFF": REFUSED,
+}
 """Roots, and the reason for which links of their servers fail because of them."""
 
 MENDED_BY = {"CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING")}

@@ -52,6 +52,9 @@ CODES: Mapping[str, Code] = {
         "the changelog was made anew and shows nothing of what was before; a warning when a consumer needs that",
         (_INFO, _WARNING),
     ),
+    "REPLICATION_OFF": Code(
+        "the plug-in that replicates is disabled on a server: it takes, sends and records nothing", (_ERROR,)
+    ),
     "CHANGELOG_CLOSED": Code(
         "a supplier has no changelog open: what is written there is recorded nowhere, and no session sends it",
         (_ERROR,),

@@ -20,10 +20,12 @@ from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_l
 from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted, sent_again
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
+from workbench.systems.ds389.detectors.switched_off import replication_off
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 
 DETECTORS: Detectors = {
     IDENTITY: (
+        replication_off,
         broken_vector,
         server_clocks,
         clock_behind,

@@ -28,6 +28,8 @@ _TRIMMING = (
     "nsslapd-changelogmaxentries",
     "nsslapd-changelogtrim-interval",
 )
+_PLUGINS = ("Multisupplier", "Multimaster")
+"""What replication is called in the name of its plug-in: since 2.0, and before."""
 _VERSION = re.compile(r"389-Directory/(\d+)\.(\d+)\.(\d+)")
 _FIRST_WITHOUT_LOOP = (2, 3, 3)
 """Upstream #5661, fixed on 2 March 2023: in 2.3.3, 2.4.0 and everything after them; never in 2.0, 2.1 and 2.2."""
@@ -125,8 +127,9 @@ def _backend(server: Connection, suffix: str) -> str:
     raise Problem(f"no backend of {suffix} is shown", _MAPPINGS, "check what the user may read")
 
 
-def changelog_settings(server: Connection, suffixes: Container[str]) -> tuple[list[Entry], Problem | None]:
-    """The mapping of these suffixes to their backends, and what the changelogs of these are trimmed by; nothing secret.
+def settings_of(server: Connection, suffixes: Container[str]) -> tuple[list[Entry], Problem | None]:
+    """The mapping of these suffixes to their backends, what the changelogs of these are trimmed by, and whether replication is
+    switched on at all; nothing secret.
 
     With the problem for which some of them could not be read: what they would tell is no part of what is missing, so
     everything else is collected without them.
@@ -139,6 +142,9 @@ def changelog_settings(server: Connection, suffixes: Container[str]) -> tuple[li
                 found.append(entry)
                 found += server.search(f"cn=changelog,cn={backend},{_DATABASES}", attributes=_TRIMMING, absent=True)
         found += server.search("cn=changelog5,cn=config", attributes=_TRIMMING, absent=True)
+        for name in _PLUGINS:
+            plugin = f"cn={name} Replication Plugin,cn=plugins,cn=config"
+            found += server.search(plugin, attributes=("cn", "objectClass", "nsslapd-pluginEnabled"), absent=True)
     except Problem as problem:
         return found, problem
     return found, None

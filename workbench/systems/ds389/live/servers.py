@@ -20,7 +20,7 @@ from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.live import scrubbed
 from workbench.systems.ds389.live.certificates import certificates_of
 from workbench.systems.ds389.live.connection import BELOW, Connection, connected
-from workbench.systems.ds389.live.database import Database, changelog_settings, database_of
+from workbench.systems.ds389.live.database import Database, database_of, settings_of
 from workbench.systems.ds389.live.dumping import dbscan_program
 from workbench.systems.ds389.live.exports import Exporter, dump_changelog, speaking
 from workbench.systems.ds389.live.feeding import why_quiet
@@ -64,7 +64,7 @@ class DirectoryServers:
         with connected(server.place, self._access) as connection:
             server.known_as = known_as(server, connection)
             self._read(server, connection)
-            server.settings, server.settings_unread = changelog_settings(connection, server.vectors)
+            server.settings, server.settings_unread = settings_of(connection, server.vectors)
         return Survey(server.role, ROLES.index(server.role), server.vectors)
 
     def vectors(self, name: str) -> Vectors:
@@ -80,7 +80,7 @@ class DirectoryServers:
         if wanted.records:
             gathered.without.append("records: its changelog is no physical log")
         if server.settings_unread:
-            gathered.without.append(f"settings of the changelog: {server.settings_unread}")
+            gathered.without.append(f"settings of changelog and replication: {server.settings_unread}")
         self._tell_of_earlier(name, gathered)
         for kind, ending in ("replica", "replica.ldif"), ("agreement", "agreements.ldif"):
             more = server.settings if kind == "replica" else []

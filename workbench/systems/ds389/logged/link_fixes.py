@@ -32,6 +32,8 @@ from workbench.systems.ds389.logged.refusals import DATABASE_FULL
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 
 Fix = Mapping[str, str | None]
+NOT_UNDERSTOOD = 4
+"""The supplier's own code where the consumer's answer is none: nothing there knows the request."""
 DUPLICATE_ID = 11
 """The consumer's answer to a supplier with its own replica ID."""
 
@@ -105,6 +107,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         return _refused_change(link)
     if link.plain and reason == TLS:
         return _plain(link)
+    if link.answered == NOT_UNDERSTOOD:
+        return _not_understood(link)
     if link.stopped and link.answered != DUPLICATE_ID and reason in (REFUSED, UNREACHABLE, UNKNOWN):
         return (_restart(link),)
     fixes = made(link)
@@ -306,6 +310,18 @@ def _answer(link: Agreement) -> tuple[Fix, ...]:
         step(
             f"look into the errors log of {link.consumer} at the time of the last attempt: it refused the session, and says why",
             "the connection was made, so the address is not at fault",
+        ),
+        start_again(link),
+    )
+
+
+def _not_understood(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"see whether replication is switched on at {link.consumer}: `dsconf INSTANCE plugin show 'Multisupplier Replication "
+            "Plugin'` there; if not, switch it on (`plugin set --enabled on`) and restart it",
+            "a server whose plug-in for replication is disabled does not know the request that begins a session",
+            "what clients write there meanwhile is in no changelog",
         ),
         start_again(link),
     )
