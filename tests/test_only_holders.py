@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from detector_samples import of, stamp
 from entry_samples import entry, export, logged, mesh
 from mesh_samples import case_of, claims, csn, elements, replica
 
@@ -69,30 +68,3 @@ def test_where_the_holder_lacks_nothing_it_may_fill_the_others(tmp_path: Path) -
         True,
         True,
     ]
-
-
-def test_a_change_that_is_answered_with_success_again_and_again_is_told(tmp_path: Path) -> None:
-    """It is sent in each session: s2 never claims it."""
-    files: dict[str, Any] = mesh({"r1": (1, 9), "r2": (2, 2)}, {"s1": [], "s2": []}, {})
-    files["s1.changelog.ldif"] = logged(csn(8, 1), 7, "uid=u", "", "delete") + logged(
-        csn(9, 1), 8, "uid=v", "", "delete"
-    )
-    files["s2.changelog.ldif"] = logged(csn(8, 1), 7, "uid=u", "", "delete")
-    behind = elements(claims(r1=(1, 8), r2=(2, 2)))
-    files["s2.replica.ldif"], files["s2.entries.ldif"] = replica(2, behind), export(behind, [])
-
-    def answers(times: int) -> str:
-        begun = f'{stamp(9)} conn=1 op=1 EXT oid="2.16.840.1.113730.3.5.12" name="x"\n'
-        return begun + "".join(
-            f'{stamp(10 + n)} conn=1 op={n + 2} DEL dn="uid=v,dc=example,dc=com"\n'
-            f"{stamp(10 + n)} conn=1 op={n + 2} RESULT err=0 tag=107 nentries=0 etime=0.006 csn={csn(9, 1)}\n"
-            for n in range(times)
-        )
-
-    for times in (2, 3):
-        files["s2.access.log"] = answers(times)
-        told = of("SENT_AGAIN", diagnose(case_of(tmp_path / str(times), files))["findings"])
-        assert [(one["server"], one["severity"], one["items"]) for one in told] == [("s2", "info", [csn(9, 1)])] * (
-            times > 2
-        )
-        assert all("with success 3 times" in one["summary"] and "s1 would send it" in one["summary"] for one in told)

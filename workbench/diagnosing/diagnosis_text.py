@@ -68,8 +68,14 @@ def summed(found: Row) -> dict[str, Any]:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     arrives: dict[str, list[Row]] = {"waiting": [], "stuck": [], "dropped": []}
+    named = {
+        (one["suffix"], position)
+        for one in found.get("findings", ())
+        for position in (one["items"] if one["code"] == "ANSWERED_NOT_APPLIED" and one.get("root") else ())
+    }
     for row in found["pending"]:
-        arrives[how_it_arrives(row)].append(row)
+        if row["count"] > 1 or (row["suffix"], row["first"]) not in named:  # what does not come, its finding says
+            arrives[how_it_arrives(row)].append(row)
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         gone: dict[str, int] = {}

@@ -68,7 +68,10 @@ STOPS = {
 }
 """Roots, and the reason for which links of their servers fail because of them."""
 
-MENDED_BY = {"CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING")}
+MENDED_BY = {
+    "CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING"),
+    "ANSWERED_NOT_APPLIED": ("PENDING_CHANGES",),
+}
 """Roots, and findings that end with them where they speak of a change of the root."""
 
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
@@ -113,7 +116,7 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             first = step("do what CHANGELOG_CLOSED says first", "a session passes over what no log holds, for good")
             one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for root in found if _refuses(root, one)), None):
-            one = replace(one, fix=(step(f"do what {cause.code} says", "it is about the change that is refused"),))
+            one = replace(one, fix=(step(f"do what {cause.code} says", "it is about that change"),))
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
         said.append(one)
@@ -156,7 +159,7 @@ def _explained(root: Finding, one: Finding) -> bool:
 
 
 def _refuses(root: Finding, one: Finding) -> bool:
-    """True if the one finding tells of a refusal of a change that the root names."""
+    """True if the one finding is about a change that the root names."""
     about = one.code in MENDED_BY.get(root.code, ()) and root.suffix == one.suffix
     return about and any(position in one.summary or position in _refused(one) for position in root.items)
 

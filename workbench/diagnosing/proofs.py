@@ -28,6 +28,8 @@ from workbench.systems import format_with
 from workbench.tables import Numbers
 
 _APPLIED = ("position", "outcome", "at", "code", "replicated", "origin")
+ANSWERED_BEFORE = timedelta(seconds=10)
+"""A vector that is read so long after an answer covers the change, if it was applied."""
 _HAD = ["applied", "received"]
 """Outcomes of a change that a server has."""
 
@@ -259,11 +261,14 @@ class Proofs:
         """Changes of the origin above what vector and log claim that its own later lines and entries show to be there.
 
         Its files are read one after the other: what a server applied in between stands in the last ones alone. What was logged
-        before its last start proves nothing: it may have been started with older data.
+        before its last start proves nothing: it may have been started with older data. Nor does what it had answered long before
+        its vector was read, which does not cover it: a success may be said of a change that was not applied.
         """
         after = self.unbroken_since
         if after is None:
             return NONE
+        reading = next((one for one in self.evidence.shown.readings if one.server == self.replica.server), None)
+        after = max(after, reading.began - ANSWERED_BEFORE) if reading else after
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
         had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
         lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)

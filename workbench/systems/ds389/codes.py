@@ -32,9 +32,9 @@ CODES: Mapping[str, Code] = {
     "LINKS_TO_ONE_SERVER": Code(
         "several agreements of one supplier lead to one server: as a rule, one is meant for another server", (_WARNING,)
     ),
-    "SENT_AGAIN": Code(
-        "a server answers one change with success again and again, and its RUV does not cover it: it is sent in each session",
-        (_INFO,),
+    "ANSWERED_NOT_APPLIED": Code(
+        "a server answered a change with success and did not apply it: each session sends it again, until one behind it hides it",
+        (_INFO, _ERROR),
     ),
     "NEVER_CONTACTED": Code(
         "the supplier opens no session: the RUV that it remembers of the consumer is newer than the consumer's own",

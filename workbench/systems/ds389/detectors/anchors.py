@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.only_holders import write_again_first
-from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, step
+from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.systems.ds389.csn import origin_of
@@ -110,17 +110,13 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             assumes=(LOG_BEGINS_AT_FIRST_RECORD,) if row["anchor_class_assumed"] else (),
             root=""
             if moment or others
-            else f"nothing goes from {row['supplier']} to {_listed(names)}: the record to begin at {_why(row)} the changelog of "
+            else f"nothing goes from {row['supplier']} to {listed(names)}: the record to begin at {_why(row)} the changelog of "
             f"{row['supplier']}",
         )
 
 
 def _of_one_log(row: Row) -> tuple[str, str | None, str]:
     return row["supplier"], row["suffix"], row["anchor_class"]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _still_lost(situation: Situation, row: Row) -> bool:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last, newer
@@ -250,58 +248,6 @@ def _starved(server: str, name: str, link: Link | None, severity: str, how: str,
             ),
         ),
     )
-
-
-def sent_again(situation: Situation) -> Iterator[Finding]:
-    """A consumer answers one change with success again and again, and its RUV stays below it: so it is sent in each session.
-
-    Seen with the deletion of an entry that was gone there already. What is behind it arrives all the same.
-    """
-    asked: dict[tuple[str, str | None, str, str], list[str]] = {}
-    for row in situation.pairs:
-        if row["link"] and row["decision"] == SEND:
-            for origin, sent in row["to_send"].items():
-                position = situation.topology.system.typed(sent["first"]) or ""
-                asked.setdefault((row["consumer"], row["suffix"], origin, position), []).append(row["supplier"])
-    if not asked:
-        return
-    answers: dict[tuple[str, str], list[Row]] = {}
-    where = (pc.field("outcome") == "applied") & pc.field("position").isin(sorted({position for *_, position in asked}))
-    columns = ["server", "snapshot", "file", "offset", "at", "operation", "target", "position"]
-    for batch in situation.rows("applied", columns, where, snapshot=situation.topology.snapshot):
-        for row in batch.to_pylist():
-            answers.setdefault((row["server"], row["position"]), []).append(row)
-    for (consumer, suffix, origin, position), suppliers in sorted(asked.items(), key=str):
-        rows = sorted(answers.get((consumer, position), ()), key=lambda row: str(row["at"]))
-        if len(rows) < _AGAIN:
-            continue
-        last_at = f", the last time at {rows[-1]['at']:%Y-%m-%d %H:%M:%S} UTC" if rows[-1]["at"] else ""
-        what = " of ".join(filter(None, (f"the {rows[-1]['operation'] or 'change'} {position}", rows[-1]["target"])))
-        yield Finding(
-            "SENT_AGAIN",
-            "info",
-            f"{consumer} answered {what} with success {len(rows):,} times{last_at}, and its RUV does not cover it: "
-            f"{', '.join(sorted(set(suppliers)))} would send it in the next session, too",
-            server=consumer,
-            origin=origin,
-            suffix=suffix,
-            items=(situation.topology.system.show(position),),
-            evidence=first_few({**row, "at": row["at"].isoformat() if row["at"] else None} for row in rows),
-            fix=(
-                step(
-                    f"compare {rows[-1]['target'] or 'the entry'} on the servers",
-                    "an answer of success may have changed nothing: the entry was gone already, or was renamed at the same time",
-                ),
-                step(
-                    f"then wait for the next change of replica ID {origin}, or make one there",
-                    "the RUV moves on with it; until then each session sends this one again",
-                ),
-            ),
-        )
-
-
-_AGAIN = 3
-"""Times that a change is answered with success before it is told. Two suppliers may send one at the same time."""
 
 
 def _holders(logs: Iterable[SessionLog], run: _Run, starved: Link, links: Iterable[Link]) -> Iterator[Finding]:

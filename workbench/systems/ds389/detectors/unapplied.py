@@ -1,0 +1,122 @@
+"""Changes that a server answered with success and did not apply: its RUV stays below them, so each session sends them again.
+
+Seen with the deletion of an entry that was renamed, or whose parent was moved, at the same time: the server goes on having it.
+The next change of the same origin moves the RUV past the deletion, and from then on it is missing there for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow.compute as pc
+
+from workbench.diagnosing.proofs import ANSWERED_BEFORE
+from workbench.model import Finding, first_few, listed, step
+from workbench.rules.sending import SEND
+from workbench.systems.ds389.detectors.shown import Row
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+_AGAIN = 3
+"""Times that a change is answered with success before it is told. Two suppliers may send one at the same time."""
+
+
+class _Sent(NamedTuple):
+    """A change that a session with a consumer would begin with."""
+
+    consumer: str
+    suffix: str | None
+    origin: str
+    position: str
+
+
+def answered_not_applied(situation: Situation) -> Iterator[Finding]:
+    """Told of a deletion whose entry is still there long after the answer, and of what was answered several times."""
+    asked = _asked(situation)
+    answers = _answers(situation, {one.position for one in asked})
+    answered = {one: answers[one.consumer, one.position] for one in asked if (one.consumer, one.position) in answers}
+    began = {one.server: one.began for one in situation.topology.readings}
+    deletes = {one: rows for one, rows in answered.items() if rows[-1]["operation"] == "delete"}
+    live = _still_there(situation, deletes)
+    keep: dict[tuple[str | None, str], list[str]] = {}
+    for sent in sorted(live, key=str):
+        keep.setdefault((sent.suffix, sent.position), []).append(sent.consumer)
+    for sent, rows in sorted(answered.items(), key=str):
+        last, show = rows[-1], situation.topology.system.show
+        read, name = began.get(sent.consumer), live.get(sent)
+        late = read is not None and last["at"] is not None and read - last["at"] >= ANSWERED_BEFORE
+        if len(rows) < _AGAIN and not (late and name):
+            continue
+        what = f"the {last['operation'] or 'change'} {show(sent.position)} of {last['target'] or 'an entry'}"
+        still = f" and still has {name}" if name else ", and its RUV does not cover it"
+        yield Finding(
+            "ANSWERED_NOT_APPLIED",
+            "error" if name else "info",
+            f"{sent.consumer} answered {what} with success{still}: each session sends it once more",
+            server=sent.consumer,
+            origin=sent.origin,
+            suffix=sent.suffix,
+            items=(show(sent.position),),
+            evidence=first_few({**row, "at": row["at"].isoformat() if row["at"] else None} for row in rows),
+            root=f"{listed(keep[sent.suffix, sent.position])} answered {what} with success and did not apply it"
+            if name
+            else "",
+            fix=(
+                step(
+                    f"delete {name} on a supplier that has it",
+                    "the next change of the same origin moves the RUV past the deletion, and then no session sends it any more",
+                    "find out first whether it is meant to be gone: somebody moved or renamed it while somebody else deleted it",
+                )
+                if name
+                else step(
+                    f"compare {last['target'] or 'the entry'} on the servers, then wait for the next change of replica ID "
+                    f"{sent.origin}, or make one there",
+                    "an answer of success may have changed nothing; the RUV moves on with the next change",
+                ),
+            ),
+        )
+
+
+def _asked(situation: Situation) -> list[_Sent]:
+    """What sessions over links would begin with, each once."""
+    typed = situation.topology.system.typed
+    return list(
+        dict.fromkeys(
+            _Sent(row["consumer"], row["suffix"], origin, typed(sent["first"]) or "")
+            for row in situation.pairs
+            if row["link"] and row["decision"] == SEND
+            for origin, sent in row["to_send"].items()
+        )
+    )
+
+
+def _answers(situation: Situation, positions: set[str]) -> dict[tuple[str, str], list[Row]]:
+    """(server, position) -> the lines that tell of a success, in the order of time."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    where = (pc.field("outcome") == "applied") & pc.field("position").isin(sorted(positions))
+    columns = ["server", "snapshot", "file", "offset", "at", "operation", "target", "position"]
+    here = situation.topology.snapshot
+    for batch in situation.rows("applied", columns, where, snapshot=here) if positions else ():
+        for row in batch.to_pylist():
+            found.setdefault((row["server"], row["position"]), []).append(row)
+    return {key: sorted(rows, key=lambda row: str(row["at"])) for key, rows in found.items()}
+
+
+def _still_there(situation: Situation, deletes: dict[_Sent, list[Row]]) -> dict[_Sent, str]:
+    """Of deletions, the name of the entry that the consumer's export still shows."""
+    here = situation.topology.snapshot
+    entries: dict[str, str] = {}
+    where = pc.field("position").isin(sorted({one.position for one in deletes})) & pc.field("entry").is_valid()
+    for batch in situation.rows("changes", ["position", "entry"], where, snapshot=here) if deletes else ():
+        entries |= {row["position"]: row["entry"] for row in batch.to_pylist()}
+    found: dict[_Sent, str] = {}
+    for sent in deletes:
+        if not (entry := entries.get(sent.position)):
+            continue
+        there = (pc.field("entry") == entry) & (pc.field("state") == "present")
+        for batch in situation.rows("entry_states", ["target"], there, snapshot=here, server=sent.consumer):
+            for name in batch.column("target").to_pylist():
+                found[sent] = name
+    return found
