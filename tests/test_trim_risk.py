@@ -151,7 +151,8 @@ class _Asked:
 
 
 @pytest.mark.parametrize(
-    ("fails", "read"), [("nothing", 5), ("cn=Multi", 3), ("cn=changelog5", 2), ("cn=changelog,", 1), ("cn=mapping", 0)]
+    ("fails", "read"),
+    [("nothing", 6), ("cn=config", 5), ("cn=Multi", 3), ("cn=changelog5", 2), ("cn=changelog,", 1), ("cn=mapping", 0)],
 )
 def test_settings_that_could_not_be_read_are_said_to_be_lacking(fails: str, read: int) -> None:
     found, problem = settings_of(cast("Connection", _Asked(fails)), {SUFFIX})

@@ -59,3 +59,18 @@ def test_an_origin_that_a_server_had_before_does_not_make_its_address_another_on
     found = diagnose(case_of(tmp_path, files))
     assert {link["consumer"] for link in found["links"]} == {"s1", "s2", "s3"}
     assert found["not_collected"] == []
+
+
+def test_a_server_that_stands_in_no_vector_is_known_by_the_port_of_its_own_configuration(tmp_path: Path) -> None:
+    """A read-only consumer, whose errors log was emptied."""
+    two = {"r1": (1, 1), "r2": (5, 5)}
+    files = mesh(two, {name: [entry("uid=one", 17)] for name in ("s1", "s2")}, {})
+    files["s1.agreements.ldif"] = str(files["s1.agreements.ldif"]) + agreement("s1-to-ro", 38977)
+    files["ro.replica.ldif"] = replica(65535, elements(claims(**two)), flags=0)
+    alone = diagnose(case_of(tmp_path / "without", files))
+    assert {"s1-to-ro": None}.items() <= {link["name"]: link["consumer"] for link in alone["links"]}.items()
+    files["ro.replica.ldif"] += (
+        "dn: cn=config\ncn: config\nnsslapd-localhost: localhost.localdomain\nnsslapd-port: 38977\n\n"
+    )
+    found = diagnose(case_of(tmp_path / "with", files))
+    assert {"s1-to-ro": "ro"}.items() <= {link["name"]: link["consumer"] for link in found["links"]}.items()

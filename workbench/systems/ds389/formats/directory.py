@@ -26,6 +26,7 @@ from workbench.systems.ds389.rules.initialisations import outcome_of
 _CONFIG = r",cn=mapping tree,cn=config"
 _REPLICA_DN = re.compile(rf"cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
 _AGREEMENT_DN = re.compile(rf"(?:cn|nsds5replicaname)=.+?,cn=replica,cn=(.+){_CONFIG}", re.IGNORECASE)
+_HOST = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,253}")
 _PLUGIN_DN = re.compile(r"cn=multi(?:supplier|master) replication plugin,\s*cn=plugins,\s*cn=config\Z", re.IGNORECASE)
 _CHANGELOG_DN = re.compile(
     r"cn=changelog5,cn=config|cn=changelog,cn=([^,]+),cn=ldbm database,cn=plugins,cn=config", re.IGNORECASE
@@ -158,6 +159,18 @@ def _trimming(entry: Entry) -> tuple[str, dict[str, str | None]] | None:
     return clean(found[1] or "").lower(), told | {"whole": "yes" if whole else None}
 
 
+def _listens_at(entry: Entry) -> tuple[str, int] | None:
+    """The address that the server itself names, out of the entry of its configuration; None: it is another one."""
+    host, port = (entry.text(name) or "" for name in ("nsslapd-localhost", "nsslapd-port"))
+    if (
+        entry.dn.strip().lower() != "cn=config"
+        or not _HOST.fullmatch(host)
+        or not re.fullmatch("[1-9][0-9]{0,4}", port)
+    ):
+        return None
+    return f"{host.lower()}:{port}", 1
+
+
 def _switched_off(entry: Entry) -> bool:
     """True for the entry of the plug-in that replicates, if it is switched off: the server then takes and sends nothing."""
     return bool(_PLUGIN_DN.match(entry.dn[:4096])) and switch(entry.text("nsslapd-pluginEnabled")) is False
@@ -170,7 +183,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
-    `replication_off`: the plug-in that replicates is switched off.
+    `addresses`: where the server listens. `replication_off`: the plug-in that replicates is switched off.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
     entries = list(entries)
@@ -221,6 +234,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     }
     # nsDS5Flags says whether a changelog is kept: suppliers and hubs do, read-only consumers do not.
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
+    facts |= {"addresses": at} if (at := dict(filter(None, map(_listens_at, entries)))) else {}
     facts |= {"replication_off": 1} if any(map(_switched_off, entries)) else {}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     facts |= {"cleaning": cleaning} if cleaning else {}

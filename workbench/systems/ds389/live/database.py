@@ -128,8 +128,8 @@ def _backend(server: Connection, suffix: str) -> str:
 
 
 def settings_of(server: Connection, suffixes: Container[str]) -> tuple[list[Entry], Problem | None]:
-    """The mapping of these suffixes to their backends, what the changelogs of these are trimmed by, and whether replication is
-    switched on at all; nothing secret.
+    """The mapping of these suffixes to their backends, what the changelogs of these are trimmed by, whether replication is
+    switched on at all, and where the server listens; nothing secret.
 
     With the problem for which some of them could not be read: what they would tell is no part of what is missing, so
     everything else is collected without them.
@@ -145,6 +145,9 @@ def settings_of(server: Connection, suffixes: Container[str]) -> tuple[list[Entr
         for name in _PLUGINS:
             plugin = f"cn={name} Replication Plugin,cn=plugins,cn=config"
             found += server.search(plugin, attributes=("cn", "objectClass", "nsslapd-pluginEnabled"), absent=True)
+        found += server.search(
+            "cn=config", attributes=("cn", "objectClass", "nsslapd-localhost", "nsslapd-port"), absent=True
+        )
     except Problem as problem:
         return found, problem
     return found, None
