@@ -84,7 +84,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         fix=(
             *contents.fractional.alike_first(server),
             step(
-                f"{_again(contents, differences, server)} on {writer}, or {refill} {server} from {feeder}",
+                f"{_again(contents, differences, server, writer)}, or {refill} {server} from {feeder}",
                 f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "
                 "it is there",
                 f"if the data of {server} is the right one, write it there as ordinary changes instead; to {refill} {server} "
@@ -94,13 +94,18 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
     )
 
 
-def _again(contents: Contents, differences: Sequence[Difference], server: str) -> str:
-    """What brings entries once more to a server: values alone move no entry."""
+def _again(contents: Contents, differences: Sequence[Difference], server: str, writer: str) -> str:
+    """What brings entries once more to a server, and takes from it what others have deleted: values alone move no entry."""
     kinds = {_kind(contents, one, [server]) for one in differences}
     if kinds == {_NAME}:
-        return "give the topmost of these entries another name or parent and then its right one again"
+        return f"give the topmost of these entries another name or parent and then its right one again on {writer}"
+    writes = any(one.server == server and one.origin for one in contents.alike.replicas)
+    on = server if writes else "a supplier that still has them"
+    if kinds == {_LEFT}:
+        return f"delete these entries on {on} if they are meant to be gone"
     also = ", and rename those of another name away and back," if _NAME in kinds else ""
-    return f"write the values of these entries once more{also}"
+    left = f"; on {on}, delete those that are meant to be gone" if _LEFT in kinds else ""
+    return f"write the values of these entries once more{also} on {writer}{left}"
 
 
 def _open(situation: Situation, contents: Contents, differences: Sequence[Difference]) -> Finding:

@@ -233,8 +233,14 @@ def _missed_of_vector(
         others = "write the present values of the entries concerned once more" if renamings < len(rows) else ""
         moves = "give an entry that was renamed or moved another name or parent and then its right one again"
         mend = f"{' and '.join(filter(None, (others, moves)))} on {where}, or {refill} there"
-    if situation.topology.pulling and all(row["operation"] == "delete" for row in rows):
-        mend = f"delete the entries concerned on {server}, too, or {refill} {where}"
+    if all(row["operation"] == "delete" for row in rows):
+        replica = situation.replica(server, rows[0]["suffix"])
+        on = (
+            f"{server}, too"
+            if situation.topology.pulling or (replica and replica.origin)
+            else "a supplier that has them"
+        )
+        mend = f"delete the entries concerned on {on}, or {refill} {where}"
     by_entries = sum(1 for row in rows if row.get("rule") == ENTRIES_LACK)
     of_them = "" if by_entries == len(rows) else f"of {by_entries:,} "
     lacked = f"; {of_them}its entries alone tell, no log does" if by_entries else ""
@@ -244,6 +250,8 @@ def _missed_of_vector(
         "no session will ever send them: the vector says that they are there",
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
+        else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
+        if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",
     )
 

@@ -27,7 +27,6 @@ from workbench.rules.link_failures import (
     GENERATION_DIFFERS,
     NO_SUCH_REPLICA,
     NOT_INITIALISED,
-    PASSWORD_EXPIRED,
     PERMISSION,
     REFUSED,
     SCHEDULE_CLOSED,
@@ -61,13 +60,16 @@ from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
     CONNECTED,
+    INACTIVE,
     LOCKED,
     NO_TLS,
     NO_WAY,
     NOTHING_LISTENS,
     REFUSED_SESSIONS,
     TIMEOUT,
+    TOO_WEAK,
     Cause,
+    as_said,
     cause_of,
     encrypted,
     opens_at,
@@ -179,7 +181,8 @@ class _Failing:
     firsts: dict[str, datetime] = field(default_factory=dict)
     last: datetime | None = None
     kept: list[dict[str, Any]] = field(default_factory=list)
-    expired: bool = False
+    login_refused: str = ""
+    """What the consumer said last as it refused the login, in lower case."""
     healed: bool = False
     network: int | None = None
     switched: datetime | None = None
@@ -209,6 +212,8 @@ class _Failing:
 
     def add(self, row: Row, place: Place) -> None:
         """One line that tells of a failed attempt since the last session."""
+        if row["code"] == "bind" and not (place.at and self.ended and place.at < self.ended):
+            self.login_refused = row["text"].lower()  # also in the second in which the session ended
         if not self.is_new(place):
             return
         self.healed = False
@@ -219,8 +224,6 @@ class _Failing:
         if len(self.kept) < EVIDENCE_SHOWN:
             self.kept.append(line_shown(row, place))
         numbers = dict(row["numbers"] or ())
-        if row["code"] == "bind":
-            self.expired = "password expired" in row["text"]
         if row["code"] == "connect_failed" and numbers.get("network"):
             self.network = int(numbers["network"])
         if row["code"] == "retry_later" and row["position"] and numbers.get("error"):
@@ -246,7 +249,8 @@ class _Failing:
         self.refusals.clear()
         self.firsts.clear()
         self.last = self.network = self.stopped = None
-        self.expired = self.shared = self.no_anchor = False
+        self.shared = self.no_anchor = False
+        self.login_refused = ""
 
     @property
     def first(self) -> datetime | None:
@@ -402,11 +406,8 @@ def _told(
     elif cause.reason not in TRANSIENT and one.switched and not (one.last and one.last >= one.switched):
         says = f"it was switched on again at {one.switched:%Y-%m-%d %H:%M:%S}, and its log shows no attempt since"
         cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
-    elif cause.reason == BIND_REFUSED and one.expired:
-        says = (
-            f"the password of {one.row.get('login') or 'its login'} on the consumer has expired: {in_words(cause.code)}"
-        )
-        cause = replace(cause, reason=PASSWORD_EXPIRED, says=says, short="password expired")
+    elif cause.reason == BIND_REFUSED:
+        cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
     elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
         live = any(x.server == link.consumer for x in shown.readings)
         cause = _not_reached(one, silent or link.consumer if down else None, live)
@@ -457,7 +458,7 @@ def _told(
         cause.code if cause.reason == REFUSED and one.refusals else None, one.full, bool(one.stopped), itself,
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
-        cause.reason == BIND_REFUSED and cause.code in LOCKED,
+        cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

@@ -47,6 +47,7 @@ class Agreement:
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
+    weak        the consumer demands stronger encryption than the connection has
     unfilled    the consumer's last initialisation was aborted: the agreement that it has to be initialised over again
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
@@ -76,6 +77,7 @@ class Agreement:
     reads_only: bool = False
     unfilled: Initialisation | None = None
     locked: bool = False
+    weak: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -175,11 +177,11 @@ def _to_itself(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _plain(link: Agreement) -> tuple[Fix, ...]:
-    off = _run(link.consumer, "config", "replace", "nsslapd-require-secure-binds=off")
+    off = "nsslapd-minssf=0" if link.weak else "nsslapd-require-secure-binds=off"
     return (
         step(
             f"let the agreement encrypt its connection, {_set(link, '--conn-protocol', 'StartTLS')}; or let "
-            f"{link.consumer} accept logins without encryption again, {off}",
+            f"{link.consumer} accept logins without encryption again, {_run(link.consumer, 'config', 'replace', off)}",
             "the agreement uses plain LDAP, and its consumer takes logins over encrypted connections only",
             f"with StartTLS {link.supplier} must trust the issuer of the certificate of {link.consumer}; LDAPS needs another "
             "port as well. Without encryption passwords and changes cross the network readable",

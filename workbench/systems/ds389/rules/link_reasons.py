@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from workbench.rules.link_failures import (
@@ -62,14 +62,14 @@ NO_WAY: Mapping[int, str] = {
 CONNECTED = frozenset({0, 11, 32, 104})
 """Those of an attempt that reached the port: no error, no answer to the greeting of TLS, and an end of the connection."""
 
-LOCKED = frozenset({19, 53})
-"""Results of a login that the consumer knows and does not let in."""
+LOCKED, INACTIVE, TOO_WEAK = "the account is locked", "the account is inactive", "connection too weak"
+"""In a few words: what a consumer says of a login that it knows, or of the connection on which it comes."""
 
 _LOGIN = {
     49: "invalid credentials",
     48: "inappropriate authentication",
-    19: "the account is locked",
-    53: "the account is inactive or locked",
+    19: LOCKED,
+    53: "login refused",
     32: "no such account",
     7: "login method not supported",
     8: "strong authentication required",
@@ -133,6 +133,20 @@ def cause_of(status: str | None, transport: str | None = None) -> Cause | None:
         return _of_data(code, text)
     reason, says, short = _SESSION.get(code, (UNKNOWN, "the session failed", "session failed"))
     return Cause(reason, code, f"{says} (code {code})", short)
+
+
+def as_said(cause: Cause, line: str, login: str) -> Cause:
+    """The cause of a login that was refused, with what the consumer said of it by a line of the errors log, in lower case."""
+    words = in_words(cause.code)
+    if "password expired" in line:
+        says = f"the password of {login} on the consumer has expired: {words}"
+        return replace(cause, reason=PASSWORD_EXPIRED, says=says, short="password expired")
+    if "minimum ssf" in line:
+        says = f"the consumer demands stronger encryption than the connection has (nsslapd-minssf): {words}"
+        return replace(cause, reason=TLS, says=says, short=TOO_WEAK)
+    if "inactivated" in line:
+        return replace(cause, says=f"the login {login} is inactive on the consumer: {words}", short=INACTIVE)
+    return cause
 
 
 def stopped_for(line: str) -> Cause:
