@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from entry_samples import entry, export, logged, mesh
-from mesh_samples import case_of, claims, csn, elements, replica
+from mesh_samples import agreement, case_of, claims, csn, elements, replica
+from planning_samples import MADE as OF_ONE
+from planning_samples import READ_ONLY, server, stamps
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
@@ -68,3 +70,29 @@ def test_where_the_holder_lacks_nothing_it_may_fill_the_others(tmp_path: Path) -
         True,
         True,
     ]
+
+
+def trimmed_away() -> dict[str, str]:
+    """s1 waits for changes of s2, whose log begins behind the record that a session with s1 needs; h1 gets all from s1."""
+    behind, ahead = claims(r1=(0, 9), r2=(0, 3)), claims(r1=(0, 9), r2=(0, 9))
+    first, theirs = stamps(2, 0, 1, 2, 3), stamps(2, 8, 9)
+    purge = [f"{{replica 2 ldap://localhost:38902}} {csn(7, 2)}"]
+    return {
+        **server("s1", 1, behind, [*OF_ONE, *first], agreement("s1-to-s2", 38902) + agreement("s1-to-h1", 38950)),
+        **server("s2", 2, ahead, [*OF_ONE, *theirs], agreement("s2-to-s1", 38901), purge=purge),
+        **server("h1", READ_ONLY, behind, [*OF_ONE, *first], agreement("h1-to-c1", 38951), port=50),
+        **server("c1", READ_ONLY, behind, None, port=51),
+    }
+
+
+def test_whoever_a_filled_server_could_send_nothing_to_is_filled_in_turn(tmp_path: Path) -> None:
+    """The log of a filled server begins anew: h1 is behind its data, so no session with h1 could begin any more."""
+    planned = plan(case_of(tmp_path, dict(trimmed_away())))
+    (chosen,) = (one for one in planned.courses if one.chosen and one.need == "REINIT_REQUIRED s1")
+    assert chosen.says == "initialise s1 from s2, then initialise h1 from s1, then initialise c1 from h1"
+    assert [step.key for step in planned.steps] == [
+        "1-initialise-s1-from-s2",
+        "2-initialise-h1-from-s1",
+        "3-initialise-c1-from-h1",
+    ]
+    assert all(row["missing"] == row["pending"] == 0 for row in planned.after)

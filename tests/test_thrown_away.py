@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from detector_samples import findings, of, plain_line, zulu
 from entry_samples import answered, entry, export
-from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
+from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
 from workbench.diagnosing.diagnosis import logs_of
 from workbench.diagnosing.verdicts import verdicts_on
 from workbench.fleet.topology import topology
-from workbench.repairs.planning import models_of, plan
 
 LOST = [csn(second, 1) for second in (10, 11)]
 LATER = csn(40, 1)
@@ -186,15 +185,3 @@ def test_a_claim_that_is_false_elsewhere_proves_nothing(tmp_path: Path) -> None:
     ended = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
     files["s3.errors.log"] = plain_line(50, f"{begun}; disabling replication") + plain_line(51, ended)
     assert verdicts(tmp_path, files)["s3"] == ("unknown", "not_shown")
-
-
-def test_no_plan_fills_a_server_from_one_of_which_nobody_can_say_whether_it_has_the_changes(tmp_path: Path) -> None:
-    files = folder(None, third=True)
-    files["s3.replica.ldif"] = replica(3, elements({**claims(r1=(1, 40), r2=(1, 2)), 3: None}))
-    files["s3.agreements.ldif"] = agreement("s3-to-s2", 38902)
-    case = case_of(tmp_path, files)
-    (model,) = models_of(case).values()
-    assert {lack.server for lack in model.unsure} == {"s3"} and len(model.unsure) == len(LOST)
-    ways = {one.way: one for one in plan(case).courses}
-    assert ways["initialise-from-s1"].chosen
-    assert ways["initialise-from-s3"].refused == "nobody can judge whether s3 has what is lacking"

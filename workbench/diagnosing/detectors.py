@@ -8,7 +8,7 @@ Nothing that grows with the data is held: of tables of any size only counters an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -63,11 +63,13 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
             refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
     refill = situation.topology.system.refill
     for suffix, pairs in refused.items():
-        for server, others in odd_ones(pairs):
+        names = {name for pair in pairs for name in pair}
+        empty = {name for name in names if situation.has_no_entries(name, suffix)}
+        for server, others in odd_ones(pairs, empty):
             generations = {
                 name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
             }
-            if situation.has_no_entries(server, suffix):
+            if server in empty:
                 yield _not_filled(situation, server, suffix, generations)
                 continue
             yield Finding(
@@ -100,8 +102,8 @@ def _not_filled(
     return Finding(
         "UNRELATED_DATA",
         "error",
-        f"{server} has no entries, and its data have another beginning ({shown_as(generations[server])}) than those of "
-        f"{listed(others)}: it was never filled, or an initialisation ended before it was whole; no session fills it",
+        f"{server} has no entries below its suffix, and its data have another beginning ({shown_as(generations[server])}) than "
+        f"those of {listed(others)}: it was never filled, or an initialisation ended before it was whole; no session fills it",
         server=server,
         suffix=suffix,
         evidence=_beginnings(server, generations),
@@ -122,12 +124,15 @@ def shown_as(generation: str | None) -> str:
     return generation or "unknown"
 
 
-def odd_ones(pairs: set[frozenset[str]]) -> Iterator[tuple[str, list[str]]]:
-    """Pairs that do not fit, by the server that most others do not fit with: one finding for it, not one for each pair."""
+def odd_ones(pairs: set[frozenset[str]], empty: Container[str] = frozenset()) -> Iterator[tuple[str, list[str]]]:
+    """Pairs that do not fit, by the server that most others do not fit with: one finding for it, not one for each pair.
+
+    Those without data (`empty`) come first: nobody is odd for not fitting with them.
+    """
     pairs = set(pairs)
     while pairs:
         counts = Counter(server for pair in pairs for server in pair)
-        server = max(sorted(counts), key=counts.__getitem__)
+        server = max(sorted(counts), key=lambda name: (name in empty, counts[name]))
         others = sorted(other for pair in pairs if server in pair for other in pair - {server})
         pairs -= {frozenset((server, other)) for other in others}
         yield server, others

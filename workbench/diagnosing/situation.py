@@ -138,14 +138,28 @@ class Situation:
         return replica_in(self.topology, server, suffix)
 
     def has_no_entries(self, server: str, suffix: str | None) -> bool:
-        """True if the entries of a server were collected, and there are none: it was never filled, or not to the end."""
+        """True if the entries of a server were collected, and there are none: it was never filled, or not to the end.
+
+        One that was made anew has the entry of its suffix, and has seen no change.
+        """
         exports = [
             one
             for one in self.inputs
             if one.server == server and one.suffix in (None, suffix) and format_with(one.kind).evidence == "entry_state"
         ]
         whole = exports and not any(one.rejected or one.why for one in exports)
-        return bool(whole) and not any(self.case.parts("entry_states", one) for one in exports)
+        if not whole:
+            return False
+        if not any(self.case.parts("entry_states", one) for one in exports):
+            return True
+        replica = self.replica(server, suffix)
+        if replica is None or suffix is None or any(span.max for span in replica.vector.values()):
+            return False
+        below = (pc.field("state") == "present") & (pc.utf8_lower(pc.field("target")) != suffix.lower())
+        rows = self.rows(
+            "entry_states", ["target"], below, server=server, snapshot=self.topology.snapshot, suffix=suffix
+        )
+        return not any(len(batch) for batch in rows)
 
     def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
         """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""

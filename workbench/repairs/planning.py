@@ -547,12 +547,12 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         who = ", ".join(sorted({lack.server for lack in result.unsaid}))
         why = f"the model lacks {counted(view.model.changes(result.unsaid))} afterwards that it did not lack, on {who}"
     elif need.lacks and left == need.lacks:
-        sources = {effect.get("source") for effect in effects}
-        unsure = {lack.server for lack in view.model.unsure if lack.lot in {one.lot for one in left}} & sources
         why = "on the model nothing of what is lacking arrives by it"
-        why = f"nobody can judge whether {', '.join(sorted(unsure))} has what is lacking" if unsure else why
     elif left & result.left:
         why = f"the model still lacks {counted(view.model.changes(left & result.left))}, for good"
+    elif result.cut and any(effect["do"] == "initialise" for effect in effects):
+        who, its = ", ".join(sorted(result.cut)), "it" if len(result.cut) == 1 else "them"
+        why = f"{who} would get nothing more: no session with {its} could begin afterwards"
     elif not draft.refused and (worse := made_worse(view.model, effects)):
         why = f"in one order of sessions {worse}"
     else:

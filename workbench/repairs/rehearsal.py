@@ -21,7 +21,7 @@ from workbench.engine.logs import StoredLog
 from workbench.fleet.topology import Replica, Row
 from workbench.model import System, counted
 from workbench.repairs.plans import ROLLED_BACK, Plan, Step, Vectors
-from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, maxima
+from workbench.rules.mending import Link, LogModel, Lot, Model, Server, maxima
 from workbench.rules.pulled import PullModel
 from workbench.rules.sending import SEND, SortedLog
 from workbench.rules.streamed import StreamModel
@@ -74,7 +74,6 @@ class _Filling:
         self.names = {one.server for one in self.replicas}
         self.lots: list[Lot] = []
         self.holders: list[set[str]] = []
-        self.unsure: set[Lack] = set()
 
     def missed(self) -> None:
         """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
@@ -96,17 +95,6 @@ class _Filling:
                     and not self.thrown_away(one, position)
                 }
             )
-            unsure = self.holders[-1] & self.not_judged(missed["origin"], position)
-            self.unsure |= {Lack(name, len(self.lots) - 1) for name in unsure}
-
-    def not_judged(self, origin: str, position: str) -> set[str]:
-        """The servers of which nobody can say whether they have a change: taken to have it, and to give it to nobody."""
-        return {
-            row["server"]
-            for row in self.situation.verdicts.unknown
-            if (row["suffix"], row["origin"]) == (self.suffix, origin)
-            and (self.system.typed(row["from"]) or "") <= position <= (self.system.typed(row["to"]) or "")
-        }
 
     def has_seen(self, one: Replica, origin: str, position: str) -> bool:
         """True if the server is known to have come to this position."""
@@ -147,7 +135,6 @@ class _FromLogs(_Filling):
             list(self._links(servers)),
             made.origin_of,
             made,
-            unsure=frozenset(self.unsure),
             rules=rules,
             losing=supplying.losing,
             refuses=supplying.refuses,
@@ -304,7 +291,6 @@ class _FromEntries(_Filling):
             list(self._links()),
             made.origin_of,
             made,
-            unsure=frozenset(self.unsure),
             pulling=shown.pulling,
             now={one.server: now_at(case, shown, one) for one in self.replicas},
             time_of=lambda position: self.system.halves(position)[0],

@@ -90,7 +90,6 @@ class Model:
     saved     lots that were written to a file: whatever becomes of them, they are not lost without a trace
     dead      origins that were forgotten everywhere: nobody will ever send them
     in_time   servers whose clock was set right
-    unsure    lots that a server is taken to hold and may lack: whoever is filled from it is not taken to get them
     """
 
     lots: list[Lot]
@@ -102,7 +101,6 @@ class Model:
     made: int = 0
     dead: set[str] = field(default_factory=set)
     in_time: set[str] = field(default_factory=set)
-    unsure: frozenset[Lack] = frozenset()
 
     def __post_init__(self) -> None:
         lots, self.lots = self.lots, []
@@ -322,8 +320,7 @@ def _remove(model: Model, server: str, entry: str, everywhere: bool) -> None:
 def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
-    unsure = {lack.lot for lack in model.unsure if lack.server == source}
-    to.vector, to.holds, to.generation = dict(by.vector), by.holds - unsure, by.generation
+    to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
     if to.log is not None:
         to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])
 
@@ -440,6 +437,7 @@ class Achieved:
     unsaid     lots that are missing now, were not before, and were not saved
     left       what is missing still
     pending    what waits still
+    cut        servers that get what a supplier writes if nothing is done, and no more if this is
     """
 
     restored: frozenset[Lack]
@@ -447,6 +445,7 @@ class Achieved:
     unsaid: frozenset[Lack]
     left: frozenset[Lack]
     pending: frozenset[Lack]
+    cut: frozenset[str] = frozenset()
 
 
 def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achieved, Model]:
@@ -477,6 +476,26 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
             frozenset(lack for lack in missing - doomed if lack.lot not in after.saved),
             frozenset(missing),
             frozenset(lack for lack in after.pending() if lack.lot in known),
+            frozenset(server for server, writer in _fed(without) - _fed(after) if server != writer),
         ),
         done,
     )
+
+
+_ROUNDS = 3
+"""Of changes of all suppliers: one that a consumer got from elsewhere first may keep a single session from its anchor."""
+
+
+def _fed(model: Model) -> set[tuple[str, str]]:
+    """(server, writer): who gets what each supplier writes, once life has gone on for some time."""
+    later = model.copy()
+    for _ in range(_ROUNDS):
+        later.go_on()
+    writers = [server.name for server in later.servers.values() if server.origin is not None and server.up]
+    written = range(len(later.lots) - len(writers), len(later.lots))
+    return {
+        (server.name, writer)
+        for number, writer in zip(written, writers, strict=True)
+        for server in later.servers.values()
+        if number in server.holds
+    }

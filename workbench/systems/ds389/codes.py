@@ -53,7 +53,8 @@ CODES: Mapping[str, Code] = {
         (_INFO, _WARNING),
     ),
     "REPLICATION_OFF": Code(
-        "the plug-in that replicates is disabled on a server: it takes, sends and records nothing", (_ERROR,)
+        "replication does not run on a server: its plug-in is disabled, or a replica could not be set up at its start",
+        (_ERROR,),
     ),
     "CHANGELOG_CLOSED": Code(
         "a supplier has no changelog open: what is written there is recorded nowhere, and no session sends it",

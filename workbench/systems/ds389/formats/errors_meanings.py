@@ -304,6 +304,11 @@ MEANINGS: dict[str, Meaning] = {
         ("that originated from rid", "Purged rid ("),
         r"(?:Removed \((?P<count>\d+) entries\) that originated from|Purged) rid \((?P<origin>\d{1,9})\)",
     ),
+    "replica_not_set_up": _meaning(
+        "a replica could not be set up as the server started: it takes and sends nothing",
+        "Unable to configure replica",
+        r"Unable to configure replica (?P<suffix>[^:]*)",
+    ),
     "changelog_not_open": _meaning(
         "there is no changelog to export or read",
         ("Changelog is not open", "Changelog is not available"),

@@ -10,6 +10,7 @@ from workbench.boundary import as_file_name
 from workbench.model import counted
 from workbench.repairs.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
+from workbench.rules.mending import Lack, achieved
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
@@ -37,7 +38,6 @@ from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
-    from workbench.rules.mending import Lack
 
 TASK_KEPT = "300"
 """Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""
@@ -53,9 +53,7 @@ def _right_servers(view: View, need: Need) -> list[str]:
     lots = {lack.lot for lack in need.lacks}
     feeding = {link.supplier for link in links_to(view, need.server)}
     servers = view.model.servers.values()
-    unsure = {lack.server for lack in view.model.unsure if lack.lot in lots}
     able = [one.name for one in servers if one.origin and one.up and lots <= one.holds and one.name != need.server]
-    able = [name for name in able if name not in unsure]
     return sorted(able, key=lambda name: (name not in feeding, name))
 
 
@@ -329,7 +327,37 @@ class Initialise:
         links = [link for link in links_to(view, need.server) if link.supplier in holds]
         ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
         for link in ranked[:SOURCES]:
-            yield self._draft(view, link, need.server)
+            yield self._with_those_behind(view, self._draft(view, link, need.server), need.server)
+
+    def _with_those_behind(self, view: View, draft: Draft, server: str) -> Draft:
+        """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new."""
+        drafts, filled = [draft], {server}
+        for _ in view.model.servers:
+            effects = [effect for one in drafts for step in one.steps for effect in step.effects]
+            result, after = achieved(view.model, effects)
+            now = replace(view, model=after)
+            ways = [
+                link
+                for name in sorted(result.cut - filled)
+                for link in links_to(view, name)
+                if link.supplier in filled and not link.blocked
+            ]
+            if not ways:
+                break
+            first = min(ways, key=lambda link: (after.servers[link.consumer or ""].origin is None, link.consumer or ""))
+            drafts.append(self._draft(now, first, first.consumer or ""))
+            filled.add(first.consumer or "")
+        if len(drafts) == 1:
+            return draft
+        return replace(
+            draft,
+            says=", then ".join(one.says for one in drafts),
+            steps=tuple(step for one in drafts for step in one.steps),
+            load="; ".join(one.load for one in drafts),
+            downtime="; ".join(one.downtime for one in drafts),
+            costs="; ".join(one.costs for one in drafts if one.costs),
+            refused="; ".join(one.refused for one in drafts if one.refused),
+        )
 
     def backwards(self, view: View, link: Link) -> Draft:
         """The same in the wrong direction, to show on the model what it would do."""
