@@ -62,6 +62,18 @@ def test_a_server_without_entries_is_filled_and_never_fills_others(tmp_path: Pat
     assert "only a person can tell" not in said and "to keep the data of s3" not in said
 
 
+def test_one_that_was_made_anew_with_the_entry_of_its_suffix_is_filled_too(tmp_path: Path) -> None:
+    """Also of two servers, of which the names do not tell which is the right one."""
+    files = not_filled()
+    files["s3.entries.ldif"] = f"dn: {SUFFIX}\nobjectClass: domain\nnsUniqueId: 1-1-1-9\n\n{files['s3.entries.ldif']}"
+    two = {name: text for name, text in files.items() if not name.startswith("s1.")}
+    two = {name.replace("s3.", "a3."): text for name, text in two.items()}
+    for number, (given, name) in enumerate(((files, "s3"), (two, "a3"))):
+        case = case_of(tmp_path / str(number), given)
+        assert headline(diagnose(case)).startswith(f"Server {name} has no entries: it has to be filled")
+        assert f"to keep the data of {name}" not in "\n".join(plan(case).open)
+
+
 def test_of_two_sides_with_entries_a_person_decides(tmp_path: Path) -> None:
     files = not_filled()
     files["s3.entries.ldif"] += entry("uid=otto", 2)

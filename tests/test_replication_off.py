@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of, status, with_status
+from detector_samples import of, plain_line, status, with_status
 from mesh_samples import agreement, case_of, pair_of_servers
 
 from workbench.diagnosing.diagnosis import diagnose
@@ -52,3 +52,21 @@ def test_where_it_is_on_or_nobody_knows_nothing_is_said_but_what_to_look_at(tmp_
         assert not of("REPLICATION_OFF", found["findings"])
         (link,) = of("LINK_FAILING", found["findings"])
         assert link["fix"][0]["repair"].startswith("see whether replication is switched on at s2")
+
+
+STARTS = "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
+NOT_SET_UP = "ERR - NSMMReplicationPlugin - replica_new - Unable to configure replica dc=example,dc=com: "
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_replica_that_was_not_set_up_at_the_last_start(again: bool, tmp_path: Path) -> None:
+    """Lines of a real 2.3.1 server without the index of its unique IDs."""
+    found: dict[str, Any] = dict(pair_of_servers())
+    lines = [(10, STARTS), (13, NOT_SET_UP), *([(40, STARTS)] if again else [])]
+    found["s2.errors.log"] = "".join(plain_line(second, text) for second, text in lines)
+    told = diagnose(case_of(tmp_path, found))
+    named = of("REPLICATION_OFF", told["findings"])
+    assert [(one["server"], one["suffix"], one["severity"]) for one in named] == (
+        [] if again else [("s2", "dc=example,dc=com", "error")]
+    )
+    assert headline(told).startswith("The replica of s2 was not set up at its start; ") is not again

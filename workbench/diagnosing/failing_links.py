@@ -363,6 +363,17 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         through = _listed(sorted(feeding), "and")
         wait = "waits for them itself" if len(feeding) == 1 else "wait for them themselves"
         return step(f"mend first what keeps them from {through}", f"{server} gets them from {through}, which {wait}")
+    blind = sorted(
+        link.name
+        for link in situation.topology.links
+        if link.suffix == suffix and link.consumer is None and link.enabled is not False
+    )
+    if blind:
+        return step(
+            f"see where {_listed(blind, 'and')} lead{'s' if len(blind) == 1 else ''}: write the consumer of each into case.yaml, "
+            "load the folder again and diagnose anew",
+            f"no collected file says which server listens at that address: it may be {server}, or one that sends to it",
+        )
     if holders := sorted(
         {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])}
     ):

@@ -383,6 +383,12 @@ class Initialise:
             one.consumer for one in model.links if one.supplier == server and model.servers[one.consumer].origin is None
         )
         then = f"; {', '.join(feeds)} behind it may need the same afterwards" if feeds else ""
+        blind = sorted(
+            one.name
+            for one in view.situation.topology.links
+            if (one.supplier, one.suffix, one.consumer) == (server, view.suffix, None) and one.enabled is not False
+        )
+        then += f"; so may whoever {', '.join(blind)} leads to, which nobody knows" if blind else ""
         steps.append(
             Step(
                 key=f"initialise-{server}-from-{source}",
