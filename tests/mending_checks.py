@@ -149,6 +149,27 @@ def check_effects(house: Any, random: Random, seen: Counter[str] | None = None) 
     follow(world, *model_of(house, world), random, seen)
 
 
+def cut_off(without: World, world: World) -> set[str]:
+    """Who got what a supplier wrote after three rounds of changes in the one world, and does not in the other."""
+
+    def reached(given: World) -> set[tuple[str, str]]:
+        later = given.copy()
+        for _ in range(2):
+            later.go_on()
+        before = {name: set(one.has) for name, one in later.servers.items()}
+        later.go_on()
+        made = [position for position in later.changes if not any(position in has for has in before.values())]
+        maker = {one.origin: name for name, one in later.servers.items() if one.origin}
+        return {
+            (name, maker[origin_of(position)])
+            for position in made
+            for name, one in later.servers.items()
+            if position in one.has
+        }
+
+    return {name for name, writer in reached(without) - reached(world) if name != writer}
+
+
 def check_achieved(house: Any, random: Random, seen: Counter[str] | None = None) -> None:
     """What is said of a repair, against the world in which it is done and the one in which it is not."""
     world = random_world(random)
@@ -169,6 +190,8 @@ def check_achieved(house: Any, random: Random, seen: Counter[str] | None = None)
     known = {one for some in kept for one in some}
     result, after = house.mending.achieved(model, effects)
     compare(done, after, kept, str(effects))
+    filling = any(effect["do"] == "initialise" for effect in effects)
+    assert result.cut == (cut_off(without, world) if filling else set()), "cut"
     for name, one in world.servers.items():
 
         def told(lacks: Any, name: str = name) -> set[str]:
@@ -183,4 +206,5 @@ def check_achieved(house: Any, random: Random, seen: Counter[str] | None = None)
         assert told(result.pending) == world.pending(name) & known, "pending"
         if seen is not None:
             seen.update(what for what in ("restored", "lost", "unsaid") if told(getattr(result, what)))
+            seen["cut"] += name in result.cut
             seen["saved"] += bool((world.missing(name) & known) - without.missing(name) & saved)

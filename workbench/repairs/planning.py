@@ -550,7 +550,7 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
         why = "on the model nothing of what is lacking arrives by it"
     elif left & result.left:
         why = f"the model still lacks {counted(view.model.changes(left & result.left))}, for good"
-    elif result.cut and any(effect["do"] == "initialise" for effect in effects):
+    elif result.cut:
         who, its = ", ".join(sorted(result.cut)), "it" if len(result.cut) == 1 else "them"
         why = f"{who} would get nothing more: no session with {its} could begin afterwards"
     elif not draft.refused and (worse := made_worse(view.model, effects)):

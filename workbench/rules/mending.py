@@ -437,7 +437,7 @@ class Achieved:
     unsaid     lots that are missing now, were not before, and were not saved
     left       what is missing still
     pending    what waits still
-    cut        servers that get what a supplier writes if nothing is done, and no more if this is
+    cut        servers that get what a supplier writes, and no more once another one was filled
     """
 
     restored: frozenset[Lack]
@@ -448,7 +448,7 @@ class Achieved:
     cut: frozenset[str] = frozenset()
 
 
-def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achieved, Model]:
+def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achieved, Model]:
     """Try a repair: what it achieves when life goes on behind it, and the model with its effects done.
 
     What would have been delivered or hidden without the repair is no merit and no fault of it: what comes only when life
@@ -469,6 +469,7 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
     missing = {lack for lack in after.missing() if lack.lot in known}
     now = after.held()
     doomed = without.missing()
+    filling = any(effect["do"] == "initialise" for effect in effects)
     return (
         Achieved(
             frozenset(lack for lack in lacking & there if lack.lot in known),
@@ -476,7 +477,9 @@ def achieved(before: Model, effects: Iterable[Mapping[str, Any]]) -> tuple[Achie
             frozenset(lack for lack in missing - doomed if lack.lot not in after.saved),
             frozenset(missing),
             frozenset(lack for lack in after.pending() if lack.lot in known),
-            frozenset(server for server, writer in _fed(without) - _fed(after) if server != writer),
+            frozenset(server for server, writer in _fed(without) - _fed(after) if server != writer)
+            if filling
+            else frozenset(),
         ),
         done,
     )
