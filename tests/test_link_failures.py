@@ -590,6 +590,23 @@ _SKEWED = (
 _STOPPED = "Incremental update failed and requires administrator action"
 
 
+@pytest.mark.parametrize(("pause", "code"), [("36000", 0), ("60", 0), ("36000", 49), ("", 0)])
+def test_a_link_that_was_told_to_wait_between_sessions_does_not_run(pause: str, code: int, tmp_path: Path) -> None:
+    """Seen on 2.3.1: it slept for ten hours behind a green status."""
+    more = f"nsds5ReplicaSessionPauseTime: {pause}\n" if pause else ""
+    said = "ERR - NSMMReplicationPlugin - replica_config_modify - something of that time"
+    case = case_of(tmp_path, mesh(REFUSED_LOGIN if code else FINE, line(400, said), more))
+    found = of("LINK_FAILING", diagnose(case)["findings"])
+    waits = pause == "36000" and not code
+    assert [one["reason"] for one in found] == (["schedule_closed"] if waits else ["bind_refused"] if code else [])
+    for one in found if waits else ():
+        assert "it waits 36,000 s between sessions (nsds5ReplicaSessionPauseTime)" in one["summary"]
+        assert "--session-pause-time 0 to-s2" in one["fix"][0]["repair"]
+        assert "5 changes have not arrived at s2: the link to-s2 does not run (waits between sessions)" in headline(
+            diagnose(case)
+        )
+
+
 def test_a_clock_that_is_refused_at_the_first_attempt_leaves_a_green_status(tmp_path: Path) -> None:
     log = _about(9, _SKEWED, "acquire_replica") + _about(9, _STOPPED, "repl5_inc_run")
     one = failing(tmp_path / "stopped", mesh(NEVER_YET, log, ended=None))

@@ -73,9 +73,17 @@ def summed(found: Row) -> dict[str, Any]:
         for one in found.get("findings", ())
         for position in (one["items"] if one["code"] == "ANSWERED_NOT_APPLIED" and one.get("root") else ())
     }
+    off = {
+        (one["suffix"], one["server"])
+        for one in found.get("findings", ())
+        if one["code"] == "REPLICATION_OFF" and one.get("root")
+    }
     for row in found["pending"]:
-        if row["count"] > 1 or (row["suffix"], row["first"]) not in named:  # what does not come, its finding says
-            arrives[how_it_arrives(row)].append(row)
+        how = how_it_arrives(row)
+        unapplied = row["count"] == 1 and (row["suffix"], row["first"]) in named
+        takes_none = how == "waiting" and off & {(row["suffix"], row["server"]), (None, row["server"])}
+        if not (unapplied or takes_none):  # what does not come, its finding says
+            arrives[how].append(row)
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         gone: dict[str, int] = {}

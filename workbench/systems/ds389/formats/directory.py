@@ -183,6 +183,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     that clean a replica ID, as written; `logins_allowed` the names with which suppliers may log in (nsDS5ReplicaBindDN).
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
+    `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such.
     `addresses`: where the server listens. `replication_off`: the plug-in that replicates is switched off.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
@@ -196,6 +197,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     cleaning: dict[str, list[str]] = {}
     traces_kept: dict[str, str] = {}
     logins: dict[str, list[str]] = {}
+    pauses: dict[str, str] = {}
     unreadable = 0
     for kind, entry in known:
         suffix = suffix_of(entry)
@@ -217,6 +219,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
             # The secret goes first: behind the `=` of `userPassword=x,cn=replica,...` nothing shows what x is.
             name = clean(entry.text("cn") or clean(entry.dn).split(",", 1)[0].partition("=")[2])
             mine = [_agreement(entry, name)]
+            if re.fullmatch("[0-9]{1,9}", pause := entry.text("nsds5ReplicaSessionPauseTime") or ""):
+                pauses[f"{suffix or ''} {name}"] = pause
         values, modified = entry.texts("nsds50ruv"), entry.texts("nsruvReplicaLastModified")
         whose = "server" if kind == "replica" else "link"
         rows = vector_rows(values, modified, offset=entry.offset, kind=whose, holder=name)
@@ -240,6 +244,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     facts |= {"cleaning": cleaning} if cleaning else {}
     facts |= {"traces_kept": traces_kept} if traces_kept else {}
     facts |= {"logins_allowed": logins} if logins else {}
+    facts |= {"pauses": pauses} if pauses else {}
     stores = {
         clean(name).lower(): suffix
         for entry in entries

@@ -10,12 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.collected.links import not_deleted
 from workbench.model import EVIDENCE_SHOWN, first_few
-from workbench.rules.assumptions import CLOCK_IN_UTC
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.rules.link_failures import (
     ANCHOR_LOST,
@@ -29,7 +28,6 @@ from workbench.rules.link_failures import (
     NOT_INITIALISED,
     PERMISSION,
     REFUSED,
-    SCHEDULE_CLOSED,
     TLS,
     TRANSIENT,
     UNKNOWN,
@@ -43,6 +41,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
+from workbench.systems.ds389.logged.closed_links import closed, status_shown
 from workbench.systems.ds389.logged.initialisations import filled_at, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
@@ -72,7 +71,6 @@ from workbench.systems.ds389.rules.link_reasons import (
     as_said,
     cause_of,
     encrypted,
-    opens_at,
     stopped_for,
 )
 
@@ -120,8 +118,8 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         row = statuses.get(key, {})
         if link.enabled is False:
             continue
-        if closed := _closed(case, shown, link, row):
-            found[key] = closed
+        if shut := closed(case, shown, link, row):
+            found[key] = shut
         elif cause := cause_of(row.get("status"), row.get("transport")) or _to_itself(link, places):
             failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
     empty = left_unfilled(case, shown.links, statuses) if failing else {}
@@ -462,14 +460,9 @@ def _told(
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
-        itself=itself, quotes=one.said, evidence=(_status(one.row), *first_few(one.kept, sum(one.counts.values()))),
+        itself=itself, quotes=one.said, evidence=(status_shown(one.row), *first_few(one.kept, sum(one.counts.values()))),
         fix=fixes_of(cause.reason, agreement),
     )  # fmt: skip
-
-
-def _status(row: Row) -> dict[str, Any]:
-    shown = {key: row.get(key) for key in ("file", "offset", "name", "status")}
-    return shown | {"ended_at": row["ended_at"].isoformat() if row.get("ended_at") else None}
 
 
 def _not_reached(one: _Failing, down: str | None, live: bool) -> Cause:
@@ -552,40 +545,3 @@ def _refusing(
     if one.full:
         return Cause(REFUSED, error, f"{what}: {one.full}", f"{one.full.removeprefix('its ')} there")
     return Cause(REFUSED, error, f"{what}; its own log says why", f"change refused, {in_words(error)}")
-
-
-def _closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
-    """The failure of an agreement that was outside its schedule when its server was read."""
-    schedule = row.get("schedule")
-    mine = [one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier)]
-    read = max(filter(None, _times(mine, row)), default=None)
-    if not schedule or read is None:
-        return None
-    zones = {zone for one in mine for zone in one.facts.get("zones", {})}
-    zone = _zone(next(iter(zones))) if len(zones) == 1 else UTC
-    now = read.astimezone(zone).replace(tzinfo=None)
-    opens = opens_at(schedule, now)
-    if opens == now:
-        return None
-    assumed = "" if len(zones) == 1 else ", if the clock of the server runs in UTC"
-    until = opens.replace(tzinfo=zone).astimezone(UTC) if opens else None
-    when = f"it opens at {until:%Y-%m-%d %H:%M} UTC{assumed}" if until else "it never opens"
-    agreement = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
-    return LinkFailure(
-        SCHEDULE_CLOSED, f"outside its schedule ({schedule}): {when}", "outside its schedule", row.get("ended_at"),
-        "its last session ended" if row.get("ended_at") else "", opens=until, assumes=(CLOCK_IN_UTC,) if assumed else (),
-        evidence=({**_status(row), "schedule": schedule},), fix=fixes_of(SCHEDULE_CLOSED, agreement),
-    )  # fmt: skip
-
-
-def _times(inputs: Iterable[Any], row: Row) -> Iterator[datetime | None]:
-    """Times that the files of a server show: it was read then, or later."""
-    yield from (row.get("started_at"), row.get("ended_at"))
-    for one in inputs:
-        if text := one.facts.get("time", {}).get("max"):
-            yield datetime.fromisoformat(str(text))
-
-
-def _zone(text: str) -> timezone:
-    minutes = int(text[1:3]) * 60 + int(text[3:5])
-    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

@@ -48,6 +48,7 @@ class Agreement:
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     weak        the consumer demands stronger encryption than the connection has
+    paused      it waits long between two sessions, as it was told to
     unfilled    the consumer's last initialisation was aborted: the agreement that it has to be initialised over again
     offers_tls  False: the consumer has no encryption
     answered    the code with which the consumer refused a session; None: it was not reached, or refused no session
@@ -78,6 +79,7 @@ class Agreement:
     unfilled: Initialisation | None = None
     locked: bool = False
     weak: bool = False
+    paused: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -357,6 +359,15 @@ def _permission(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _schedule(link: Agreement) -> tuple[Fix, ...]:
+    if link.paused:
+        return (
+            step(
+                f"have it wait for less, {_set(link, '--session-pause-time', '0')}; then switch it off and on again, "
+                + _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
+                "it holds no session before that time is over, and goes on waiting for the time that it had when it began",
+                "find out first why it was made to wait",
+            ),
+        )
     return (
         step(
             f"wait for the schedule to open, or open it, {_set(link, '--schedule', '0000-2359 0123456')}",

@@ -1,0 +1,89 @@
+"""Agreements that hold no session now because they were told so: outside their schedule, or waiting between two sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from workbench.rules.assumptions import CLOCK_IN_UTC
+from workbench.rules.link_failures import SCHEDULE_CLOSED, LinkFailure
+from workbench.systems.ds389.logged.link_fixes import Agreement, fixes_of
+from workbench.systems.ds389.rules.link_reasons import opens_at
+
+if TYPE_CHECKING:
+    from workbench.cases.case import Case
+    from workbench.fleet.topology import Link, Topology
+
+Row = Mapping[str, Any]
+
+_LONG_PAUSE = timedelta(seconds=300)
+"""Between two sessions: what waits for less arrives soon."""
+
+
+def closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
+    """Why the agreement held no session when its server was read, if it was told to hold none then."""
+    return _out_of_schedule(case, shown, link, row) or _paused(case, shown, link, row)
+
+
+def status_shown(row: Row) -> dict[str, Any]:
+    """What an agreement says of its last session, as evidence."""
+    shown = {key: row.get(key) for key in ("file", "offset", "name", "status")}
+    return shown | {"ended_at": row["ended_at"].isoformat() if row.get("ended_at") else None}
+
+
+def _out_of_schedule(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
+    """The failure of an agreement that was outside its schedule when its server was read."""
+    schedule = row.get("schedule")
+    mine = [one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier)]
+    read = max(filter(None, _times(mine, row)), default=None)
+    if not schedule or read is None:
+        return None
+    zones = {zone for one in mine for zone in one.facts.get("zones", {})}
+    zone = _zone(next(iter(zones))) if len(zones) == 1 else UTC
+    now = read.astimezone(zone).replace(tzinfo=None)
+    opens = opens_at(schedule, now)
+    if opens == now:
+        return None
+    assumed = "" if len(zones) == 1 else ", if the clock of the server runs in UTC"
+    until = opens.replace(tzinfo=zone).astimezone(UTC) if opens else None
+    when = f"it opens at {until:%Y-%m-%d %H:%M} UTC{assumed}" if until else "it never opens"
+    agreement = Agreement(link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "")
+    return LinkFailure(
+        SCHEDULE_CLOSED, f"outside its schedule ({schedule}): {when}", "outside its schedule", row.get("ended_at"),
+        "its last session ended" if row.get("ended_at") else "", opens=until, assumes=(CLOCK_IN_UTC,) if assumed else (),
+        evidence=({**status_shown(row), "schedule": schedule},), fix=fixes_of(SCHEDULE_CLOSED, agreement),
+    )  # fmt: skip
+
+
+def _paused(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
+    """The same of one that was told to wait long between two sessions, and did when its server was read."""
+    mine = [one for one in case.inputs if (one.snapshot, one.server) == (shown.snapshot, link.supplier)]
+    told = (one.facts.get("pauses", {}).get(f"{link.suffix or ''} {link.name}") for one in mine)
+    pause = timedelta(seconds=max((int(text) for text in told if text), default=0))
+    read, ended = max(filter(None, _times(mine, row)), default=None), row.get("ended_at")
+    if pause < _LONG_PAUSE or not (read and ended) or read >= ended + pause or row.get("status_code"):
+        return None
+    until = ended + pause
+    agreement = Agreement(
+        link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "", paused=True
+    )
+    says = f"it waits {pause.total_seconds():,.0f} s between sessions (nsds5ReplicaSessionPauseTime): the next one begins at "
+    return LinkFailure(
+        SCHEDULE_CLOSED, f"{says}{until:%Y-%m-%d %H:%M} UTC", "waits between sessions", ended, "its last session ended",
+        opens=until, evidence=({**status_shown(row), "pause": pause.total_seconds()},),
+        fix=fixes_of(SCHEDULE_CLOSED, agreement),
+    )  # fmt: skip
+
+
+def _times(inputs: Iterable[Any], row: Row) -> Iterator[datetime | None]:
+    """Times that the files of a server show: it was read then, or later."""
+    yield from (row.get("started_at"), row.get("ended_at"))
+    for one in inputs:
+        if text := one.facts.get("time", {}).get("max"):
+            yield datetime.fromisoformat(str(text))
+
+
+def _zone(text: str) -> timezone:
+    minutes = int(text[1:3]) * 60 + int(text[3:5])
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
