@@ -115,7 +115,8 @@ def summed(found: Row) -> dict[str, Any]:
         "pending_cut": "pending" in cut or any(row.get("counted") is False for row in found["pending"]),
         "nothing_to_compare": _nothing_to_compare(found),
         "alone": _alone(found),
-        "not_collected": _not_collected(found, IS_DOWN, NOT_COLLECTED),
+        "not_answering": _not_collected(found, IS_DOWN),
+        "not_collected": _not_collected(found, NOT_COLLECTED),
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
@@ -275,7 +276,7 @@ def verdict_line(told: Row) -> str:
         count, on, least = _most(told["waiting"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
     if told["stuck"]["count"]:
-        unread = told["not_collected"] or told["not_all"] or told["no_vector"]
+        unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
         who, log = ("no collected server", "no collected log") if unread else ("nobody", "no log")
         count, on, least = _most(told["stuck"], told["pending_cut"])
         has, it = ("has", "it") if count == 1 else ("have", "them")
@@ -326,6 +327,9 @@ def open_questions(told: Row) -> Iterator[str]:
     for one in told["no_vector"] if told["nothing_to_compare"]["why"] != NO_VECTOR else ():
         of = f" of {one['suffix']}" if one["suffix"] else ""
         yield f"of {_named_few(one['on'])} neither a vector nor a log of changes{of} was collected"
+    for one in told["not_answering"]:
+        of = f"of {one['suffix']} " if one["suffix"] else ""
+        yield f"{of}{_named_few(one['on'])} did not answer"
     for one in told["not_collected"]:
         of = f"of {one['suffix']} " if one["suffix"] else ""
         yield f"{of}{_named_few(one['on'])} {'was' if len(one['on']) == 1 else 'were'} not collected"

@@ -124,6 +124,7 @@ def _silent(counts: Row) -> Iterator[str]:
     """Of whom nothing tells what they have, and why."""
     for name, which, what in (
         ("no_vector", "", "neither a vector nor a log of changes{} was collected"),
+        ("not_answering", "", "nothing{} was collected, for no answer came"),
         ("not_collected", "", "nothing{} was collected"),
         ("not_all", "at least one of ", "nothing{} was collected"),
     ):
