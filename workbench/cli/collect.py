@@ -92,13 +92,13 @@ def collect(
                 servers, system.name, into, wanted, lambda line: click.echo(f"reading {line}", err=True)
             )
         except BaseException as stopped:
-            if isinstance(stopped, KeyboardInterrupt):
-                for note in getattr(stopped, "__notes__", ()):
-                    click.echo(note, err=True)
-            if left := _closed(servers):
+            if left := _close(servers):  # first of all: what is told may be cut off
                 click.echo(f"workbench: {left}", err=True)
+            for note in getattr(stopped, "__notes__", ()) if isinstance(stopped, KeyboardInterrupt) else ():
+                click.echo(note, err=True)
             raise
-        left = _closed(servers)
+        else:
+            left = _close(servers)
     rows = [_row(reading) for reading in readings]
     if json_to:
         give(json.dumps({"folder": str(into), "system": system.name, "servers": rows}, indent=1) + "\n", json_to)
@@ -110,7 +110,7 @@ def collect(
         raise click.exceptions.Exit(3)
 
 
-def _closed(servers: Servers) -> Problem | None:
+def _close(servers: Servers) -> Problem | None:
     """What could not be put back at the end, whatever came before; None: nothing."""
     with undisturbed():
         try:

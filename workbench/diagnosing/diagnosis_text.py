@@ -68,22 +68,10 @@ def summed(found: Row) -> dict[str, Any]:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     arrives: dict[str, list[Row]] = {"waiting": [], "stuck": [], "dropped": []}
-    named = {
-        (one["suffix"], position)
-        for one in found.get("findings", ())
-        for position in (one["items"] if one["code"] == "ANSWERED_NOT_APPLIED" and one.get("root") else ())
-    }
-    off = {
-        (one["suffix"], one["server"])
-        for one in found.get("findings", ())
-        if one["code"] == "REPLICATION_OFF" and one.get("root")
-    }
-    for row in found["pending"]:
-        how = how_it_arrives(row)
-        unapplied = row["count"] == 1 and (row["suffix"], row["first"]) in named
-        takes_none = how == "waiting" and off & {(row["suffix"], row["server"]), (None, row["server"])}
-        if not (unapplied or takes_none):  # what does not come, its finding says
-            arrives[how].append(row)
+    told_of = _told_by_findings(found)
+    for number, row in enumerate(found["pending"]):
+        if number not in told_of:
+            arrives[how_it_arrives(row)].append(row)
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         gone: dict[str, int] = {}
@@ -120,6 +108,38 @@ def summed(found: Row) -> dict[str, Any]:
         "not_all": _not_collected(found, NOT_ALL),
         "no_vector": _no_vector(found),
     }
+
+
+def _told_by_findings(found: Row) -> set[int]:
+    """The numbers of the rows of what waits that does not come, as a finding says that is named first.
+
+    A server that answered a change and did not apply it passes it on to nobody; one on which replication is off sends and takes
+    nothing.
+    """
+    roots = [one for one in found.get("findings", ()) if one.get("root")]
+    stuck = {
+        (one["suffix"], position, one["server"])
+        for one in roots
+        for position in (one["items"] if one["code"] == "ANSWERED_NOT_APPLIED" else ())
+    }
+    off = {(one["suffix"], one["server"]) for one in roots if one["code"] == "REPLICATION_OFF"}
+    told: set[int] = set()
+    before = -1
+    while len(told) > before:
+        before = len(told)
+        for number, row in enumerate(found["pending"]):
+            suffix, server, through = row["suffix"], row["server"], row.get("through") or ()
+            alone = row["count"] == 1 and not row["suppliers"]
+            behind = alone and through and all((suffix, row["first"], name) in stuck for name in through)
+            if row["count"] == 1 and ((suffix, row["first"], server) in stuck or behind):
+                stuck.add((suffix, row["first"], server))
+                told.add(number)
+            if how_it_arrives(row) == "waiting" and off:
+                ends = {server} if not row["suppliers"] else {server, *row["suppliers"]}
+                dead = {name for name in ends if off & {(suffix, name), (None, name)}}
+                if server in dead or (row["suppliers"] and dead >= {*row["suppliers"]}):
+                    told.add(number)
+    return told
 
 
 def how_it_arrives(row: Row) -> str:

@@ -6,7 +6,6 @@ a  has the 4 and waits for the 1: filled from b, it would lose the 4
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, step
@@ -26,10 +25,20 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
         for row in found.pending
         if (row["server"], row["suffix"]) == (consumer, suffix) and not (row["suppliers"] or row.get("through"))
     ]
+    if not waits or not all(row.get("counted", True) for row in waits):
+        return None
+    typed = situation.topology.system.typed
     for holder in sorted(lacking - {consumer}):
-        mine = (row for row in found.stranded if (row["server"], row["suffix"]) == (holder, suffix))
-        stranded = Counter(row["origin"] for row in mine)
-        if waits and all(row["count"] <= stranded[row["origin"]] for row in waits):
+        mine = [
+            (row["origin"], typed(row["position"]) or "")
+            for row in found.stranded
+            if (row["server"], row["suffix"]) == (holder, suffix)
+        ]
+        ranges = [(row["origin"], typed(row["first"]) or "", typed(row["last"]) or "", row["count"]) for row in waits]
+        if all(
+            count <= sum(origin == of and first <= position <= last for of, position in mine)
+            for origin, first, last, count in ranges
+        ):
             count = sum(row["count"] for row in waits)
             them = "it" if count == 1 else "them"
             return step(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, step
-from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, REFUSED
+from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, NO_SUCH_REPLICA, REFUSED
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -52,7 +52,7 @@ PRECEDENCE = (
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
-    Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("server",)),
+    Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
@@ -64,7 +64,6 @@ STOPS = {
     "CLOCK_AHEAD": CLOCK_REFUSED,
     "CLOCK_BEHIND": CLOCK_REFUSED,
     "CHANGELOG_CLOSED": LOG_CLOSED,
-    "REPLICATION_OFF": REFUSED,
 }
 """Roots, and the reason for which links of their servers fail because of them."""
 
@@ -76,6 +75,9 @@ MENDED_BY = {
 
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
+
+_NOT_UNDERSTOOD = "(code 4)"
+"""What is said of a link whose consumer does not know the request that begins a session."""
 
 _CLOCKS_DIFFER = 60
 """Seconds by which clocks differ that agree."""
@@ -92,6 +94,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
     found = list(findings)
     slow = {one.server: _seconds_behind(one) for one in found if one.code == "CLOCK_BEHIND" and not one.assumes}
     roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]
+    roots = [
+        (rule, one) for rule, one in roots if not any(_void(by, root, one) for by, root in roots if root is not one)
+    ]
     said: list[Finding] = []
     for one in found:
         rule = next((rule for rule, root in roots if root is not one and _void(rule, root, one)), None)
@@ -125,7 +130,12 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
 
 def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True for a link that fails for the reason of the root, and begins or ends at the server that the root is about."""
-    if one.code != "LINK_FAILING" or one.reason != STOPS.get(root.code) or root.suffix not in (None, one.suffix):
+    if one.code != "LINK_FAILING" or root.suffix not in (None, one.suffix):
+        return False
+    if root.code == "REPLICATION_OFF":
+        unknown = one.reason == NO_SUCH_REPLICA or (one.reason == REFUSED and _NOT_UNDERSTOOD in one.summary)
+        return unknown and root.server == ends.get((one.server, one.suffix, one.link))
+    if one.reason != STOPS.get(root.code):
         return False
     if root.link is not None:
         return (root.server, root.link) == (one.server, one.link)

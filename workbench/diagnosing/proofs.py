@@ -267,8 +267,8 @@ class Proofs:
         after = self.unbroken_since
         if after is None:
             return NONE
-        reading = next((one for one in self.evidence.shown.readings if one.server == self.replica.server), None)
-        after = max(after, reading.began - ANSWERED_BEFORE) if reading else after
+        read = self.evidence.began.get(self.replica.server)
+        after = max(after, read - ANSWERED_BEFORE) if read else after
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
         had = [outcome for outcome in _HAD if outcome != "received" or origin != self.replica.origin]
         lines = newer & pc.field("link").is_null() & pc.field("outcome").isin(had)

@@ -155,11 +155,12 @@ class Situation:
         replica = self.replica(server, suffix)
         if replica is None or suffix is None or any(span.max for span in replica.vector.values()):
             return False
-        below = (pc.field("state") == "present") & (pc.utf8_lower(pc.field("target")) != suffix.lower())
+        there, spelled = pc.field("state") == "present", self.topology.system.spelled
         rows = self.rows(
-            "entry_states", ["target"], below, server=server, snapshot=self.topology.snapshot, suffix=suffix
+            "entry_states", ["target"], there, server=server, snapshot=self.topology.snapshot, suffix=suffix
         )
-        return not any(len(batch) for batch in rows)
+        names = (name for batch in rows for name in pc.unique(batch.column("target")).to_pylist())
+        return all(spelled(name) == spelled(suffix) for name in names)
 
     def statuses(self, snapshot: str | None = None) -> dict[LinkKey, dict[str, Any]]:
         """What the files of a snapshot, by default the last, say together of each link: the columns of the table `links`."""

@@ -6,7 +6,7 @@ The logs of a server speak of all its suffixes, whose origins often bear the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,11 @@ class Evidence:
         known = set(labels[: labels.index(shown.snapshot) + 1])
         mine = (one for one in case.inputs if one.kind and one.snapshot in known and one.may_tell_of(suffix))
         self.inputs = [one for one in mine if servers is None or one.server in servers]
+
+    @cached_property
+    def began(self) -> dict[str, datetime]:
+        """Server -> when it was read, by its own clock."""
+        return readings_began(self.case, self.shown)
 
     def parts(self, table: str, server: str | None = None, evidence: str | None = None) -> list[dict[str, Any]]:
         """The parts of a table, of one server or all, of one kind of evidence or all."""
@@ -273,6 +278,24 @@ def newest_times(case: Case, snapshot: str) -> dict[str, datetime]:
             for at in (row[column] for column in columns if row[column] and row["snapshot"] == snapshot):
                 times[row["server"]] = max(at, times.get(row["server"], at))
     return times
+
+
+_CLOCKS_DIFFER = timedelta(seconds=60)
+"""Clocks that are closer count as one."""
+
+
+def readings_began(case: Case, shown: Topology) -> dict[str, datetime]:
+    """Server -> when its reading began, by its own clock, where `workbench collect` wrote down when that was.
+
+    The last time that its files tell is that of the end of the reading, or, of a server that logs little, an earlier one.
+    """
+    newest = newest_times(case, shown.snapshot) if shown.readings else {}
+    apart = {one.server: newest[one.server] - one.ended for one in shown.readings if one.server in newest}
+    return {
+        one.server: one.began
+        + (wide if abs(wide := apart.get(one.server, timedelta(0))) > _CLOCKS_DIFFER else timedelta(0))
+        for one in shown.readings
+    }
 
 
 _TIMES = {"coverage": ("last_at",), "links": ("started_at", "ended_at"), "vectors": ("modified_at",)}

@@ -551,8 +551,7 @@ def _tried(view: View, need: Need, draft: Draft) -> tuple[Achieved | None, Model
     elif left & result.left:
         why = f"the model still lacks {counted(view.model.changes(left & result.left))}, for good"
     elif result.cut:
-        who, its = ", ".join(sorted(result.cut)), "it" if len(result.cut) == 1 else "them"
-        why = f"{who} would get nothing more: no session with {its} could begin afterwards"
+        why = f"{', '.join(sorted(result.cut))} would no longer get what every supplier writes: the log of a filled server is new"
     elif not draft.refused and (worse := made_worse(view.model, effects)):
         why = f"in one order of sessions {worse}"
     else:

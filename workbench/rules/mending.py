@@ -437,7 +437,7 @@ class Achieved:
     unsaid     lots that are missing now, were not before, and were not saved
     left       what is missing still
     pending    what waits still
-    cut        servers that get what a supplier writes, and no more once another one was filled
+    cut        servers that get the changes of a supplier now, and would not once another server was filled
     """
 
     restored: frozenset[Lack]

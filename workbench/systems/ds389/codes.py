@@ -33,7 +33,7 @@ CODES: Mapping[str, Code] = {
         "several agreements of one supplier lead to one server: as a rule, one is meant for another server", (_WARNING,)
     ),
     "ANSWERED_NOT_APPLIED": Code(
-        "a server answered a change with success and did not apply it: each session sends it again, until one behind it hides it",
+        "a server answered a change with success and did not apply it: sessions send it again, until a later one hides it",
         (_INFO, _ERROR),
     ),
     "NEVER_CONTACTED": Code(

@@ -51,16 +51,22 @@ def two_links_to_one(situation: Situation) -> Iterator[Finding]:
 
 def _server_of(situation: Situation, suffix: str | None, origin: str | None) -> str | None:
     replicas = situation.topology.replicas
-    return next((one.server for one in replicas if origin and (one.suffix, one.origin) == (suffix, origin)), None)
+    found = [one.server for one in replicas if origin and (one.suffix, one.origin) == (suffix, origin)]
+    return found[0] if len(found) == 1 else None
 
 
 def _address(
     situation: Situation, supplier: str, suffix: str | None, name: str, other: str | None
 ) -> dict[str, str | None]:
-    links = situation.topology.links
-    at = next(
-        (link.address for link in links if link.consumer == other and link.supplier != supplier and link.address), ""
+    links, statuses = situation.topology.links, situation.statuses()
+    transport = statuses.get((supplier, suffix, name), {}).get("transport")
+    alike = (
+        link.address or ""
+        for link in links
+        if link.consumer == other and link.supplier != supplier and link.suffix == suffix
+        if statuses.get((link.supplier, suffix, link.name), {}).get("transport") == transport
     )
+    at = next(filter(None, alike), "")
     host, _, port = at.rpartition(":")
     words = ("repl-agmt", "set", "--suffix", suffix or "", "--host", host or "HOST", "--port", port or "PORT", name)
     return step(

@@ -16,7 +16,7 @@ from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, lis
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.detectors.shown import Row, line_shown, suffix_of_link
+from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix, suffix_of_link
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.trimming import trim_limits
@@ -231,7 +231,7 @@ def changelog_recreated(situation: Situation) -> Iterator[Finding]:
 
 
 _CLOSED, _REPLACED = "changelog_not_open", ("replica_offline", "import_begin", "restore", "total_receive")
-_OPENED = ("starting", "replica_online", "import_end", "changelog_task")
+_OPENED = ("starting", "stopping", "stopped", "replica_online", "import_end", "changelog_task")
 _JUST_SAID = timedelta(minutes=10)
 
 
@@ -253,7 +253,7 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
         closed = [
             one for one in situation.topology.replicas if one.server == log.server and _unopened(situation, one, lines)
         ]
-        if len(closed) != 1:
+        if len(closed) != 1 or only_suffix(situation, log.server) != closed[0].suffix:
             continue  # the lines do not tell of which suffix
         (one,), (_, first), (_, last) = closed, lines[0], lines[-1]
         assert first.at is not None and last.at is not None
@@ -262,8 +262,8 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "CHANGELOG_CLOSED",
             "error",
-            f"{one.server} is a supplier, and no changelog is open there: its errors log says so {when}, and tells of no start "
-            "since. What is written there is recorded nowhere, and no session sends it",
+            f"{one.server} is a supplier, and no changelog is open there: its errors log says so {when}, and shows no later "
+            "start. What is written there is in no changelog, and no session sends it",
             server=one.server,
             suffix=one.suffix,
             evidence=first_few(line_shown(row, place) for row, place in lines),
@@ -281,13 +281,16 @@ def changelog_closed(situation: Situation) -> Iterator[Finding]:
 
 
 def _unopened(situation: Situation, one: Replica, lines: Sequence[tuple[Row, Place]]) -> bool:
-    """True for a supplier, as these lines were written, whose log shows no change since."""
+    """True for a supplier, as these lines were written, of which neither its log nor another server shows a change since."""
     if not lines or one.origin is None or not one.keeps_log:
         return False
     moment = situation.topology.system.moment
     first, last = (lines[number][1].at for number in (0, -1))
     assert first is not None and last is not None
-    shown = (moment(str(span["max"])) for span in (one.log.facts.get("by_origin", {}) if one.log else {}).values())
+    seen = [replica.seen().get(one.origin) for replica in situation.topology.replicas
+            if replica.suffix == one.suffix and replica.server != one.server]  # fmt: skip
+    logged = one.log.facts.get("by_origin", {}).get(one.origin) if one.log else None
+    shown = [moment(span.max) for span in seen if span and span.max] + [moment(str(logged["max"])) if logged else None]
     own = one.vector.get(one.origin)
     made = moment(own.min) if own and own.min else None
     newest = situation.newest().get(one.server)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, deque
 from collections.abc import Iterator
 from datetime import timedelta
@@ -106,7 +107,8 @@ def _clean_the_dead(situation: Situation, suffix: str | None, origins: set[str])
         if dead
         else "the one that no server has any more"
     )
-    command = f"`dsconf INSTANCE repl-tasks cleanallruv --suffix {suffix or 'SUFFIX'} --replica-id {' '.join(dead[:1]) or 'ID'}`"
+    words = ("repl-tasks", "cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", *(dead[:1] or ["ID"]))
+    command = f"`dsconf INSTANCE {shlex.join(words)}`{' and so on' if dead[1:] else ''}"
     return step(
         f"clean {which}, on a supplier: {command}",
         "a server that was given another replica ID leaves its old one in every RUV, and no restart takes it out",

@@ -10,6 +10,7 @@ from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 
 if TYPE_CHECKING:
+    from workbench.collected.inputs import Input
     from workbench.diagnosing.situation import Situation
 
 _PLUGIN = "cn=Multisupplier Replication Plugin,cn=plugins,cn=config"
@@ -17,8 +18,13 @@ _PLUGIN = "cn=Multisupplier Replication Plugin,cn=plugins,cn=config"
 
 def replication_off(situation: Situation) -> Iterator[Finding]:
     """The plug-in that replicates is disabled: the server records nothing, sends nothing, and understands no supplier."""
-    for one in situation.inputs:
-        if not one.facts.get("replication_off"):
+    told: dict[str, list[Input]] = {}
+    for each in situation.inputs:
+        if each.facts.get("replication"):
+            told.setdefault(each.server, []).append(each)
+    for _, files in sorted(told.items()):
+        one = files[0]
+        if any("on" in each.facts["replication"] for each in files):
             continue
         yield Finding(
             "REPLICATION_OFF",

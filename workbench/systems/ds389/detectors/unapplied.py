@@ -7,11 +7,13 @@ The next change of the same origin moves the RUV past the deletion, and from the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
 from workbench.diagnosing.proofs import ANSWERED_BEFORE
+from workbench.fleet.told import readings_began
 from workbench.model import Finding, first_few, listed, step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.detectors.shown import Row
@@ -37,18 +39,20 @@ def answered_not_applied(situation: Situation) -> Iterator[Finding]:
     asked = _asked(situation)
     answers = _answers(situation, {one.position for one in asked})
     answered = {one: answers[one.consumer, one.position] for one in asked if (one.consumer, one.position) in answers}
-    began = {one.server: one.began for one in situation.topology.readings}
+    began = readings_began(situation.case, situation.topology) if answered else {}
     deletes = {one: rows for one, rows in answered.items() if rows[-1]["operation"] == "delete"}
     live = _still_there(situation, deletes)
     keep: dict[tuple[str | None, str], list[str]] = {}
     for sent in sorted(live, key=str):
-        keep.setdefault((sent.suffix, sent.position), []).append(sent.consumer)
+        if _long_before(answered[sent][-1], began.get(sent.consumer)):
+            keep.setdefault((sent.suffix, sent.position), []).append(sent.consumer)
     for sent, rows in sorted(answered.items(), key=str):
         last, show = rows[-1], situation.topology.system.show
         read, name = began.get(sent.consumer), live.get(sent)
-        late = read is not None and last["at"] is not None and read - last["at"] >= ANSWERED_BEFORE
-        if len(rows) < _AGAIN and not (late and name):
+        late = _long_before(last, read)
+        if not (late and name) and len({row["at"] for row in rows}) < _AGAIN:
             continue
+        name = name if late else None  # what came while the server was read, its entries need not show
         what = f"the {last['operation'] or 'change'} {show(sent.position)} of {last['target'] or 'an entry'}"
         still = f" and still has {name}" if name else ", and its RUV does not cover it"
         yield Finding(
@@ -79,6 +83,11 @@ def answered_not_applied(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def _long_before(answer: Row, read: datetime | None) -> bool:
+    """True if the answer was given so long before the server was read that its RUV would cover the change."""
+    return read is not None and answer["at"] is not None and bool(read - answer["at"] >= ANSWERED_BEFORE)
+
+
 def _asked(situation: Situation) -> list[_Sent]:
     """What sessions over links would begin with, each once."""
     typed = situation.topology.system.typed
@@ -86,7 +95,7 @@ def _asked(situation: Situation) -> list[_Sent]:
         dict.fromkeys(
             _Sent(row["consumer"], row["suffix"], origin, typed(sent["first"]) or "")
             for row in situation.pairs
-            if row["link"] and row["decision"] == SEND
+            if row["link"] and row["decision"] == SEND and not row.get("link_failing")
             for origin, sent in row["to_send"].items()
         )
     )

@@ -171,9 +171,10 @@ def _listens_at(entry: Entry) -> tuple[str, int] | None:
     return f"{host.lower()}:{port}", 1
 
 
-def _switched_off(entry: Entry) -> bool:
-    """True for the entry of the plug-in that replicates, if it is switched off: the server then takes and sends nothing."""
-    return bool(_PLUGIN_DN.match(entry.dn[:4096])) and switch(entry.text("nsslapd-pluginEnabled")) is False
+def _switched(entry: Entry) -> tuple[str, int] | None:
+    """How the plug-in that replicates is switched, out of its entry; None: it is another one, or tells nothing."""
+    told = switch(entry.text("nsslapd-pluginEnabled")) if _PLUGIN_DN.match(entry.dn[:4096]) else None
+    return None if told is None else ("on" if told else "off", 1)
 
 
 def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -184,7 +185,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
     `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such.
-    `addresses`: where the server listens. `replication_off`: the plug-in that replicates is switched off.
+    `addresses`: where the server listens. `replication`: how the plug-in that replicates is switched.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
     entries = list(entries)
@@ -239,7 +240,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     # nsDS5Flags says whether a changelog is kept: suppliers and hubs do, read-only consumers do not.
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"addresses": at} if (at := dict(filter(None, map(_listens_at, entries)))) else {}
-    facts |= {"replication_off": 1} if any(map(_switched_off, entries)) else {}
+    facts |= {"replication": switches} if (switches := dict(filter(None, map(_switched, entries)))) else {}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     facts |= {"cleaning": cleaning} if cleaning else {}
     facts |= {"traces_kept": traces_kept} if traces_kept else {}

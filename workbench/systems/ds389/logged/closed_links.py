@@ -21,7 +21,7 @@ _LONG_PAUSE = timedelta(seconds=300)
 """Between two sessions: what waits for less arrives soon."""
 
 
-def closed(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
+def not_in_session(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | None:
     """Why the agreement held no session when its server was read, if it was told to hold none then."""
     return _out_of_schedule(case, shown, link, row) or _paused(case, shown, link, row)
 
@@ -64,6 +64,8 @@ def _paused(case: Case, shown: Topology, link: Link, row: Row) -> LinkFailure | 
     read, ended = max(filter(None, _times(mine, row)), default=None), row.get("ended_at")
     if pause < _LONG_PAUSE or not (read and ended) or read >= ended + pause or row.get("status_code"):
         return None
+    if row.get("started_at") and row["started_at"] > ended:
+        return None  # a session has begun since
     until = ended + pause
     agreement = Agreement(
         link.name, link.supplier, link.consumer or "", link.suffix or "SUFFIX", link.address or "", paused=True

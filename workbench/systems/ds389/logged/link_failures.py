@@ -41,7 +41,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
-from workbench.systems.ds389.logged.closed_links import closed, status_shown
+from workbench.systems.ds389.logged.closed_links import not_in_session, status_shown
 from workbench.systems.ds389.logged.initialisations import filled_at, left_unfilled
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
@@ -118,8 +118,8 @@ def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
         row = statuses.get(key, {})
         if link.enabled is False:
             continue
-        if shut := closed(case, shown, link, row):
-            found[key] = shut
+        if told := not_in_session(case, shown, link, row):
+            found[key] = told
         elif cause := cause_of(row.get("status"), row.get("transport")) or _to_itself(link, places):
             failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
     empty = left_unfilled(case, shown.links, statuses) if failing else {}

@@ -99,7 +99,7 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         CONSUMER_READ_ONLY: _read_only,
         CLOCK_REFUSED: _clocks,
         ANCHOR_LOST: _no_anchor,
-        LOG_CLOSED: _closed,
+        LOG_CLOSED: _log_closed,
         BUSY: _busy,
         BACKING_OFF: _wait,
     }.get(reason, _look)
@@ -364,7 +364,7 @@ def _schedule(link: Agreement) -> tuple[Fix, ...]:
             step(
                 f"have it wait for less, {_set(link, '--session-pause-time', '0')}; then switch it off and on again, "
                 + _run(link.supplier, "repl-agmt", "poke", "--suffix", link.suffix, link.name),
-                "it holds no session before that time is over, and goes on waiting for the time that it had when it began",
+                "it holds no session before that time is over; a wait that has begun keeps its old length",
                 "find out first why it was made to wait",
             ),
         )
@@ -506,7 +506,7 @@ def _wait(link: Agreement) -> tuple[Fix, ...]:
     )
 
 
-def _closed(link: Agreement) -> tuple[Fix, ...]:
+def _log_closed(link: Agreement) -> tuple[Fix, ...]:
     return (
         step(
             f"restart {link.supplier}, `dsctl INSTANCE restart` there, unless its data of {link.suffix} is being replaced",

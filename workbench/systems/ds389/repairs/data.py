@@ -331,6 +331,8 @@ class Initialise:
 
     def _with_those_behind(self, view: View, draft: Draft, server: str) -> Draft:
         """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new."""
+        if not any(link.supplier == server for link in view.model.links):
+            return draft  # it feeds nobody
         drafts, filled = [draft], {server}
         for _ in view.model.servers:
             effects = [effect for one in drafts for step in one.steps for effect in step.effects]
@@ -388,7 +390,7 @@ class Initialise:
             for one in view.situation.topology.links
             if (one.supplier, one.suffix, one.consumer) == (server, view.suffix, None) and one.enabled is not False
         )
-        then += f"; so may whoever {', '.join(blind)} leads to, which nobody knows" if blind else ""
+        then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
         steps.append(
             Step(
                 key=f"initialise-{server}-from-{source}",
