@@ -337,7 +337,6 @@ class Initialise:
         for _ in view.model.servers:
             effects = [effect for one in drafts for step in one.steps for effect in step.effects]
             result, after = achieved(view.model, effects)
-            now = replace(view, model=after)
             ways = [
                 link
                 for name in sorted(result.cut - filled)
@@ -347,7 +346,7 @@ class Initialise:
             if not ways:
                 break
             first = min(ways, key=lambda link: (after.servers[link.consumer or ""].origin is None, link.consumer or ""))
-            drafts.append(self._draft(now, first, first.consumer or ""))
+            drafts.append(self._draft(replace(view, model=after), first, first.consumer or ""))
             filled.add(first.consumer or "")
         if len(drafts) == 1:
             return draft
