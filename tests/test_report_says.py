@@ -364,7 +364,7 @@ def test_plain_words_agree_with_the_headline(tmp_path: Path) -> None:
     assert said("whole", files) == ["As far as the collected files show, all of them did."]
     unlinked = {name: text for name, text in files.items() if not name.startswith("s3") and "agreements" not in name}
     assert said("down", {**unlinked, "s3.DOWN": ""}) == [
-        "Of s3 nothing was collected: what it has, these files do not tell."
+        "Of s3 nothing was collected, for no answer came: what it has, these files do not tell."
     ]
     empty = {name: text for name, text in files.items() if name != "s3.changelog.ldif"}
     assert said("empty", {**empty, "s3.replica.ldif": replica(3, [])}) == [
