@@ -123,15 +123,26 @@ class Mesh:
         for feed in self.feeds:
             self.agree(*feed)
         done = set(self.suppliers[:1])
-        while feeds := {to: by for by, to in reversed(self.feeds) if by in done and to not in done}:
-            # A supplier writes by itself once it is filled. What a hub got of that while it filled its consumer was seen to
-            # stay there for good (3.1.2, once).
-            if len(done) > 1:
-                self.wait_equal(done)
+        while feeds := self._next_filled(done):
             self.initialise_all((by, to) for to, by in feeds.items())
             done.update(feeds)
         self.write(self.suppliers[0], f"dn: ou=people,{SUFFIX}\nchangetype: add\nobjectClass: organizationalUnit\n")
         self.wait_equal()
+
+    def _next_filled(self, done: set[str]) -> dict[str, str]:
+        """Which servers to fill next, each with who fills it: suppliers first.
+
+        A supplier writes as soon as it is filled. A hub or a consumer that is filled before that change has reached its own
+        supplier never learns the address of the origin: its RUV on 3.1 does not show that element.
+        """
+        feeds = {to: by for by, to in reversed(self.feeds) if by in done and to not in done}
+        if suppliers := {to: by for to, by in feeds.items() if to in self.suppliers}:
+            return suppliers
+        if feeds and len(self.suppliers) > 1:
+            written = {self.rids[name] for name in self.suppliers[1:] if name in done}
+            until("the first changes of the suppliers", lambda: written <= set(self.vector(self.suppliers[0])))
+            self.wait_equal(done)
+        return feeds
 
     def _create(self, name: str) -> None:
         about = (self.at.place("/root") if self.at.apart else self.folder) / f"{self.instance(name)}.inf"

@@ -9,6 +9,9 @@ from workbench.rules.sending import NOTHING, SEND
 
 Row = Mapping[str, Any]
 
+ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
+"""Code of a change that a server answered with success and did not apply: it does not pass it on either."""
+
 
 def mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:
     """Give each row of `pending` of the suffix `through`: the servers that pass the changes on when they have them.

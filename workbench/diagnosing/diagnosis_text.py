@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -113,16 +114,14 @@ def summed(found: Row) -> dict[str, Any]:
 def _told_by_findings(found: Row) -> set[int]:
     """The numbers of the rows of what waits that does not come, as a finding says that is named first.
 
-    A server that answered a change and did not apply it passes it on to nobody; one on which replication is off sends and takes
-    nothing.
+    A server that answered a change and did not apply it passes it on to no other.
     """
     roots = [one for one in found.get("findings", ()) if one.get("root")]
     stuck = {
         (one["suffix"], position, one["server"])
         for one in roots
-        for position in (one["items"] if one["code"] == "ANSWERED_NOT_APPLIED" else ())
+        for position in (one["items"] if one["code"] == ANSWERED_NOT_APPLIED else ())
     }
-    off = {(one["suffix"], one["server"]) for one in roots if one["code"] == "REPLICATION_OFF"}
     told: set[int] = set()
     before = -1
     while len(told) > before:
@@ -134,11 +133,6 @@ def _told_by_findings(found: Row) -> set[int]:
             if row["count"] == 1 and ((suffix, row["first"], server) in stuck or behind):
                 stuck.add((suffix, row["first"], server))
                 told.add(number)
-            if how_it_arrives(row) == "waiting" and off:
-                ends = {server} if not row["suppliers"] else {server, *row["suppliers"]}
-                dead = {name for name in ends if off & {(suffix, name), (None, name)}}
-                if server in dead or (row["suppliers"] and dead >= {*row["suppliers"]}):
-                    told.add(number)
     return told
 
 

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED
 from workbench.model import Finding, step
-from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, NO_SUCH_REPLICA, REFUSED
+from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, REPLICATION_OFF
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -63,21 +64,19 @@ EXPLAINS = {"DUPLICATE_ORIGIN": ("ENTRIES_DIFFER",)}
 STOPS = {
     "CLOCK_AHEAD": CLOCK_REFUSED,
     "CLOCK_BEHIND": CLOCK_REFUSED,
+    "REPLICATION_OFF": REPLICATION_OFF,
     "CHANGELOG_CLOSED": LOG_CLOSED,
 }
 """Roots, and the reason for which links of their servers fail because of them."""
 
 MENDED_BY = {
     "CONTRADICTING_MOVES": ("APPLY_RETRY_LOOP", "LINK_FAILING"),
-    "ANSWERED_NOT_APPLIED": ("PENDING_CHANGES",),
+    ANSWERED_NOT_APPLIED: ("PENDING_CHANGES",),
 }
 """Roots, and findings that end with them where they speak of a change of the root."""
 
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
-
-_NOT_UNDERSTOOD = "(code 4)"
-"""What is said of a link whose consumer does not know the request that begins a session."""
 
 _CLOCKS_DIFFER = 60
 """Seconds by which clocks differ that agree."""
@@ -132,9 +131,6 @@ def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True for a link that fails for the reason of the root, and begins or ends at the server that the root is about."""
     if one.code != "LINK_FAILING" or root.suffix not in (None, one.suffix):
         return False
-    if root.code == "REPLICATION_OFF":
-        unknown = one.reason == NO_SUCH_REPLICA or (one.reason == REFUSED and _NOT_UNDERSTOOD in one.summary)
-        return unknown and root.server == ends.get((one.server, one.suffix, one.link))
     if one.reason != STOPS.get(root.code):
         return False
     if root.link is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Link, Topology
-from workbench.model import Finding
+from workbench.model import Finding, System
 from workbench.rules.mending import Lack, Model
 
 
@@ -53,31 +54,47 @@ def _with_reason(link: Link) -> str:
     return f"{link.name} ({link.failure.short})" if link.failure else link.name
 
 
+def left_unapplied(findings: Iterable[Finding], suffix: str | None, system: System) -> dict[str, frozenset[str]]:
+    """Server -> the positions of changes that it answered with success and did not apply, as a finding proves."""
+    found: dict[str, frozenset[str]] = {}
+    for one in findings:
+        if one.code == ANSWERED_NOT_APPLIED and one.root and one.server and one.suffix == suffix:
+            positions = frozenset(filter(None, map(system.typed, one.items)))
+            found[one.server] = found.get(one.server, frozenset()) | positions
+    return found
+
+
 def dropped_of(model: Model) -> frozenset[Lack]:
     """What servers wait for and drop, and what therefore does not reach the servers behind them.
 
     Links that are switched off count as if they ran: to run them is a step of a plan, and does not end the dropping.
     """
-    if not any(server.drops for server in model.servers.values()):
+    if not any(server.drops or server.leaves for server in model.servers.values()):
         return frozenset()
     pending = model.pending()
-    found = {lack for lack in pending if model.lots[lack.lot].origin in model.servers[lack.server].drops}
+    found = {lack for lack in pending if _drops(model, lack)}
     dropping, taking = model.copy(), model.copy()
     for link in (*dropping.links, *taking.links):
         link.runs = True
     for server in taking.servers.values():
-        server.drops = frozenset()
+        server.drops = server.leaves = frozenset()
     dropping.settle()
     taking.settle()
     return frozenset(found | (pending & taking.held()) - dropping.held())
 
 
+def _drops(model: Model, lack: Lack) -> bool:
+    server, lot = model.servers[lack.server], model.lots[lack.lot]
+    return lot.origin in server.drops or lot.last in server.leaves
+
+
 def dropped_said(model: Model, dropped: Collection[Lack], perhaps: Collection[str]) -> list[str]:
     """What a plan says of changes that servers drop; `perhaps`: servers that may have been restarted since."""
     droppers = sorted(name for name, server in model.servers.items() if server.drops)
-    found = []
-    for name in sorted({lack.server for lack in dropped}):
-        count = model.changes(lack for lack in dropped if lack.server == name)
+    unapplied = {lack for lack in dropped if _who_leaves(model, lack)}
+    found = _unapplied_said(model, unapplied)
+    for name in sorted({lack.server for lack in dropped if lack not in unapplied}):
+        count = model.changes(lack for lack in dropped if lack.server == name and lack not in unapplied)
         does, it = ("change does", "it") if count == 1 else ("changes do", "them")
         who = name if name in droppers else ", ".join(droppers)
         drop = "drops" if name in droppers or len(droppers) == 1 else "drop"
@@ -87,3 +104,18 @@ def dropped_said(model: Model, dropped: Collection[Lack], perhaps: Collection[st
             "says; no step of a plan does that"
         )
     return found
+
+
+def _who_leaves(model: Model, lack: Lack) -> list[str]:
+    return sorted(name for name, server in model.servers.items() if model.lots[lack.lot].last in server.leaves)
+
+
+def _unapplied_said(model: Model, unapplied: Collection[Lack]) -> list[str]:
+    waiting: dict[int, list[str]] = {}
+    for lack in sorted(unapplied):
+        waiting.setdefault(lack.lot, []).append(lack.server)
+    return [
+        f"1 change does not arrive at {', '.join(names)}: {', '.join(_who_leaves(model, Lack(names[0], number)))} answered it "
+        f"with success and did not apply it, and what to do is a person's decision: see {ANSWERED_NOT_APPLIED}"
+        for number, names in waiting.items()
+    ]

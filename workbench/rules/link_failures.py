@@ -19,6 +19,7 @@ BACKING_OFF, BUSY, GENERATION_DIFFERS, WRONG_SUFFIX = "backing_off", "busy", "ge
 NOT_INITIALISED, CONSUMER_READ_ONLY, CLOCK_REFUSED, ANCHOR_LOST, LOG_CLOSED, UNKNOWN = (
     *("not_initialised", "consumer_read_only", "clock_refused", "anchor_lost", "log_closed", "unknown"),
 )
+REPLICATION_OFF = "replication_off"
 
 REASONS: Mapping[str, str] = {
     BIND_REFUSED: "the consumer refuses the supplier's login",
@@ -39,6 +40,7 @@ REASONS: Mapping[str, str] = {
     CLOCK_REFUSED: "the clocks of supplier and consumer are too far apart",
     ANCHOR_LOST: "the log of the supplier does not have the record at which the session has to begin",
     LOG_CLOSED: "the supplier cannot read its own log",
+    REPLICATION_OFF: "replication is switched off at one of its ends, or could not be set up there",
     UNKNOWN: "sessions fail, and no evidence says why",
 }
 """Why a link does not run -> the reason in words. A closed list: filters and runbooks are written for it."""

@@ -20,14 +20,13 @@ from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_l
 from workbench.systems.ds389.detectors.moves import contradicting_moves
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
-from workbench.systems.ds389.detectors.switched_off import replica_not_set_up, replication_off
+from workbench.systems.ds389.detectors.switched_off import replication_off
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 
 DETECTORS: Detectors = {
     IDENTITY: (
         replication_off,
-        replica_not_set_up,
         broken_vector,
         server_clocks,
         clock_behind,

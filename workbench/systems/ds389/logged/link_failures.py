@@ -55,6 +55,7 @@ from workbench.systems.ds389.logged.refusals import (
     refused_by,
     said_at,
 )
+from workbench.systems.ds389.logged.switched_off import switched_off
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
@@ -109,6 +110,18 @@ _LOOPS_FROM = 3
 
 def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
     """The links of the snapshot that are switched on and do not run, each with the reason."""
+    found = _by_status(case, shown)
+    for off in switched_off(case, shown):
+        for link in shown.links:
+            key = link.supplier, link.suffix, link.name
+            told = found.get(key)
+            if link.enabled is not False and off.is_end_of(link) and not (told and off.leaves(link, told)):
+                found[key] = off.failure(link, told)
+    return found
+
+
+def _by_status(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
+    """Those of which an agreement's own entry, or its log, says so."""
     statuses = _statuses(case, shown.snapshot)
     found: dict[LinkKey, LinkFailure] = {}
     failing: dict[str, list[_Failing]] = {}
