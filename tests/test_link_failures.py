@@ -171,31 +171,6 @@ def test_a_wrong_password_is_the_first_line(tmp_path: Path) -> None:
     assert "on their way" not in said and "Nothing needs mending" not in said
 
 
-@pytest.mark.parametrize(
-    ("more", "reason", "short", "repair"),
-    [
-        (
-            "Account inactivated. Contact system administrator.",
-            "bind_refused",
-            "the account is inactive",
-            f"let {MANAGER} in again",
-        ),
-        ("Minimum SSF not met.", "tls", "connection too weak", "let the agreement encrypt its connection"),
-        ("", "bind_refused", "login refused", "give the agreement the password"),
-    ],
-)
-def test_why_a_login_is_refused_with_53_only_the_log_tells(
-    more: str, reason: str, short: str, repair: str, tmp_path: Path
-) -> None:
-    status = "Error (53) Problem connecting to replica - LDAP error: Server is unwilling to perform (connection error)"
-    log = bind_failed(7, "53 (Server is unwilling to perform)", more) if more else ""
-    case = case_of(tmp_path, mesh(status, log))
-    (found,) = of("LINK_FAILING", diagnose(case)["findings"])
-    assert found["reason"] == reason and found["fix"][0]["repair"].startswith(repair)
-    assert f"the link to-s2 fails ({short})" in headline(diagnose(case))
-    assert "nsslapd-minssf=0" in found["fix"][0]["repair"] or reason != "tls"
-
-
 def test_an_expired_password_is_told_by_the_log(tmp_path: Path) -> None:
     log = bind_failed(9, "49 (Invalid credentials)", "password expired!")
     assert failing(tmp_path, mesh(REFUSED_LOGIN, log))["reason"] == "password_expired"

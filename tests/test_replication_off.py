@@ -41,9 +41,18 @@ def test_it_is_the_first_thing_said_and_its_links_follow(name: str, tmp_path: Pa
     assert headline(found).startswith("Replication is switched off on s2; 5 changes have not arrived at s2: ")
     (one,) = of("REPLICATION_OFF", found["findings"])
     assert (one["severity"], one["server"]) == ("error", "s2")
-    (link,) = of("LINK_FAILING", found["findings"])
-    assert link["follows_from"] == "REPLICATION_OFF"
-    assert link["fix"][0]["repair"] == "do what REPLICATION_OFF says first"
+    links = of("LINK_FAILING", found["findings"])
+    assert {one["link"] for one in links} == {one["name"] for one in found["links"]}, (
+        "those from it run no more than those to it"
+    )
+    for link in links:
+        assert (link["follows_from"], link["reason"]) == ("REPLICATION_OFF", "replication_off")
+        assert link["fix"][0]["repair"] == "do what REPLICATION_OFF says first"
+    assert {(one["supplier"], one["consumer"]) for one in found["pairs"] if one["link_failing"]} == {
+        ("s1", "s2"),
+        ("s2", "s1"),
+    }
+    assert not any(row["suppliers"] or row["through"] for row in found["pending"])
 
 
 def test_where_it_is_on_or_nobody_knows_nothing_is_said_but_what_to_look_at(tmp_path: Path) -> None:

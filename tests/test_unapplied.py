@@ -13,6 +13,8 @@ from mesh_samples import case_of, claims, csn, elements, replica
 from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.plan_text import plan_text
+from workbench.repairs.planning import plan
 
 GONE = csn(9, 1)
 
@@ -63,9 +65,30 @@ def test_a_deletion_whose_entry_is_still_there_is_said_first_and_never_on_the_wa
     )
     (one,) = of("ANSWERED_NOT_APPLIED", found["findings"])
     assert (one["severity"], one["server"], one["items"]) == ("error", "s2", [GONE])
-    assert one["fix"][0]["repair"] == "delete uid=v,ou=moved,dc=example,dc=com on a supplier that has it"
+    assert one["fix"][0]["repair"] == "delete uid=v,ou=moved,dc=example,dc=com on s2"
     (waits,) = of("PENDING_CHANGES", found["findings"])
     assert waits["fix"][0]["repair"] == "do what ANSWERED_NOT_APPLIED says"
+
+
+def test_the_plan_fills_no_server_for_it_and_does_not_call_it_on_its_way(tmp_path: Path) -> None:
+    made = plan(case_of(tmp_path, deleted(1, live=True)))
+    assert made.steps == ()
+    said = plan_text(made)
+    assert "1 change does not arrive at s2: s2 answered it with success and did not apply it" in said
+    assert "way to" not in said and "Nothing needs mending" not in said
+    before, after = (next(row for row in rows if row["server"] == "s2") for rows in (made.before, made.after))
+    assert (before["missing"], before["pending"]) == (0, 1)
+    assert (after["missing"], after["pending"]) == (1, 0), "the next change of the origin goes past it"
+
+
+def test_where_no_supplier_has_the_entry_the_server_is_filled_again(tmp_path: Path) -> None:
+    files = deleted(1, live=True)
+    files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(1, 8), r2=(2, 2))), flags=1)
+    files["s2.replica.ldif"] += (
+        "dn: cn=config\ncn: config\nnsslapd-localhost: localhost.localdomain\nnsslapd-port: 38902\n\n"
+    )
+    (one,) = of("ANSWERED_NOT_APPLIED", diagnose(case_of(tmp_path, files))["findings"])
+    assert one["fix"][0]["repair"] == "initialise s2 from a server that does not have uid=v,ou=moved,dc=example,dc=com"
 
 
 def test_a_change_that_came_while_the_server_was_read_is_none(tmp_path: Path) -> None:

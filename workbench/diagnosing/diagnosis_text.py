@@ -85,6 +85,7 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
         }
+    counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
     ways = [linked.closed_ways(row) for row in arrives["stuck"]]
@@ -134,6 +135,18 @@ def _told_by_findings(found: Row) -> set[int]:
                 stuck.add((suffix, row["first"], server))
                 told.add(number)
     return told
+
+
+def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
+    """Of the servers to which no session brings what they wait for, those that no agreement of a collected server leads to.
+
+    None where it is not known where some link leads.
+    """
+    links = found.get("links", ())
+    led = {(one["consumer"] or one["means"], one["suffix"]) for one in links}
+    blind = {suffix for consumer, suffix in led if consumer is None}
+    about = {(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led
+    return sorted({server for server, _ in about}) if links else []
 
 
 def how_it_arrives(row: Row) -> str:
@@ -301,7 +314,9 @@ def verdict_line(told: Row) -> str:
                 None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
             )
         else:
-            waits.append(f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now")
+            lone = told["stuck"].get("without_link")
+            why = f": no link {'of a collected server ' if unread else ''}leads to {', '.join(lone)}" if lone else ""
+            waits.append(f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now{why}")
         if gone := told["stuck"]["in_no_log"]:
             waits.append(f"{log} has {'it' if count == 1 else f'{gone:,} of them'}")
     if fails and not told["stuck_behind_links"]:

@@ -6,7 +6,7 @@ The next change of the same origin moves the RUV past the deletion, and from the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,11 +68,7 @@ def answered_not_applied(situation: Situation) -> Iterator[Finding]:
             if name
             else "",
             fix=(
-                step(
-                    f"delete {name} on a supplier that has it",
-                    "the next change of the same origin moves the RUV past the deletion, and then no session sends it any more",
-                    "find out first whether it is meant to be gone: somebody moved or renamed it while somebody else deleted it",
-                )
+                _gone(situation, name, sent, keep[sent.suffix, sent.position])
                 if name
                 else step(
                     f"compare {last['target'] or 'the entry'} on the servers, then wait for the next change of replica ID "
@@ -81,6 +77,26 @@ def answered_not_applied(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _gone(situation: Situation, name: str, sent: _Sent, keep: list[str]) -> Mapping[str, str | None]:
+    """What takes the entry from the servers that still have it: who makes changes deletes it, who does not is filled again."""
+    makers = {one.server for one in situation.topology.replicas if one.suffix == sent.suffix and one.origin}
+    on = [server for server in keep if server in makers]
+    caution = (
+        "find out first whether it is meant to be gone: somebody moved or renamed it while somebody else deleted it"
+    )
+    if not on:
+        return step(
+            f"initialise {sent.consumer} from a server that does not have {name}",
+            "no supplier has it, so none can delete it",
+            caution,
+        )
+    return step(
+        f"delete {name} on {listed(on, 'or')}",
+        "the next change of the same origin moves the RUV past the deletion, and then no session sends it any more",
+        caution,
+    )
 
 
 def _long_before(answer: Row, read: datetime | None) -> bool:

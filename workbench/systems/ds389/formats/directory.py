@@ -171,6 +171,15 @@ def _listens_at(entry: Entry) -> tuple[str, int] | None:
     return f"{host.lower()}:{port}", 1
 
 
+def _listens_only_at(entries: Iterable[Entry]) -> str | None:
+    """The one name or address on which the server takes plain connections, where it does not on all; None: it does."""
+    for entry in entries:
+        host = entry.text("nsslapd-listenhost") or ""
+        if entry.dn.strip().lower() == "cn=config" and _HOST.fullmatch(host):
+            return host.lower()
+    return None
+
+
 def _switched(entry: Entry) -> tuple[str, int] | None:
     """How the plug-in that replicates is switched, out of its entry; None: it is another one, or tells nothing."""
     told = switch(entry.text("nsslapd-pluginEnabled")) if _PLUGIN_DN.match(entry.dn[:4096]) else None
@@ -185,7 +194,8 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     `traces_kept` has the seconds for which the server keeps traces of what was removed, as written; 0: for good.
     `trimming` has the settings of changelogs by their backends, where the file holds these, too, and `backends` their suffixes.
     `pauses` has the seconds between two sessions of an agreement (its suffix and name), as written, where it has such.
-    `addresses`: where the server listens. `replication`: how the plug-in that replicates is switched.
+    `addresses`: where the server listens; `listens_only_at`: on which name or address alone.
+    `replication`: how the plug-in that replicates is switched.
     `stores` has the suffix of each backend and of each replica by its unique name, for some messages name these alone.
     """
     entries = list(entries)
@@ -240,6 +250,7 @@ def replica_tables(entries: Iterable[Entry], source: Source) -> tuple[dict[str, 
     # nsDS5Flags says whether a changelog is kept: suppliers and hubs do, read-only consumers do not.
     facts["without_log"] = {suffix: 1 for suffix, about in replicas.items() if about["flags"] == "0"}
     facts |= {"addresses": at} if (at := dict(filter(None, map(_listens_at, entries)))) else {}
+    facts |= {"listens_only_at": only} if (only := _listens_only_at(entries)) else {}
     facts |= {"replication": switches} if (switches := dict(filter(None, map(_switched, entries)))) else {}
     facts |= {"unreadable_links": unreadable} if unreadable else {}
     facts |= {"cleaning": cleaning} if cleaning else {}

@@ -127,6 +127,9 @@ def _backend(server: Connection, suffix: str) -> str:
     raise Problem(f"no backend of {suffix} is shown", _MAPPINGS, "check what the user may read")
 
 
+_LISTENS = ("cn", "objectClass", "nsslapd-localhost", "nsslapd-port", "nsslapd-listenhost")
+
+
 def settings_of(server: Connection, suffixes: Container[str]) -> tuple[list[Entry], Problem | None]:
     """The mapping of these suffixes to their backends, what the changelogs of these are trimmed by, whether replication is
     switched on at all, and where the server listens; nothing secret.
@@ -145,9 +148,7 @@ def settings_of(server: Connection, suffixes: Container[str]) -> tuple[list[Entr
         for name in _PLUGINS:
             plugin = f"cn={name} Replication Plugin,cn=plugins,cn=config"
             found += server.search(plugin, attributes=("cn", "objectClass", "nsslapd-pluginEnabled"), absent=True)
-        found += server.search(
-            "cn=config", attributes=("cn", "objectClass", "nsslapd-localhost", "nsslapd-port"), absent=True
-        )
+        found += server.search("cn=config", attributes=_LISTENS, absent=True)
     except Problem as problem:
         return found, problem
     return found, None

@@ -32,9 +32,13 @@ class Addresses:
             told = row["kind"] == "server" and row["snapshot"] == shown.snapshot and row["url"]
             if told and (server, row["suffix"], row["origin"]) in own:
                 self.of.setdefault(server, Counter())[row["url"].partition("://")[2].strip("/").lower()] += 1
+        self.only: dict[str, str] = {}
+        """Server -> the one name or address on which it listens, of those that do not on all."""
         for one in case.inputs:
             if one.server in shown.down:
                 self.silent |= dict.fromkeys(one.facts.get("addresses", {}), one.server)
+            if one.snapshot == shown.snapshot and (only := one.facts.get("listens_only_at")):
+                self.only[one.server] = only
 
     def meant(self, link: Link) -> tuple[str, str] | None:
         """(server, address) of the consumer that a link probably means to reach at another address; None: nothing tells.

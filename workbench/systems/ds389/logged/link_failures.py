@@ -421,7 +421,7 @@ def _told(
         cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
     elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
         live = any(x.server == link.consumer for x in shown.readings)
-        cause = _not_reached(one, silent or link.consumer if down else None, live)
+        cause = _not_reached(one, silent or link.consumer if down else None, live, places.only.get(link.consumer or ""))
         waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
         again = _started_again(one, logs) if waits else None
         if again:
@@ -478,10 +478,11 @@ def _told(
     )  # fmt: skip
 
 
-def _not_reached(one: _Failing, down: str | None, live: bool) -> Cause:
+def _not_reached(one: _Failing, down: str | None, live: bool, only: str | None) -> Cause:
     """What kept the supplier from connecting, by the network error in its log.
 
-    down: the consumer did not answer. live: it did, when it was collected; else somebody put its files together.
+    down: the consumer did not answer. live: it did, when it was collected; else somebody put its files together. only: the one
+    address on which it listens.
     """
     address, code, network = one.link.address or "its address", one.cause.code, one.network
     refused = network in NOTHING_LISTENS
@@ -489,7 +490,9 @@ def _not_reached(one: _Failing, down: str | None, live: bool) -> Cause:
     if refused or down:
         what = f"connection refused, nothing listens at {address}" if refused else "no connection"
         what = f"{what}, {way}" if way else what
-        says = f"{what}{f'; {down} did not answer when it was collected' if down else ''}: {in_words(code)}"
+        elsewhere = f"; {one.link.consumer} listens at {only} alone (nsslapd-listenhost)" if refused and only else ""
+        asked = f"; {down} did not answer when it was collected" if down else ""
+        says = f"{what}{asked}{elsewhere}: {in_words(code)}"
         return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else "connection refused")
     if way:
         says = f"no connection to {address}, {way} (network error {network}): {in_words(code)}"

@@ -111,6 +111,8 @@ def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
         return _refused_change(link)
     if link.plain and reason == TLS:
         return _plain(link)
+    if link.weak and reason == TLS:
+        return _too_weak(link)
     if link.answered == NOT_UNDERSTOOD:
         return _not_understood(link)
     if link.stopped and link.answered != DUPLICATE_ID and reason in (REFUSED, UNREACHABLE, UNKNOWN):
@@ -187,6 +189,19 @@ def _plain(link: Agreement) -> tuple[Fix, ...]:
             "the agreement uses plain LDAP, and its consumer takes logins over encrypted connections only",
             f"with StartTLS {link.supplier} must trust the issuer of the certificate of {link.consumer}; LDAPS needs another "
             "port as well. Without encryption passwords and changes cross the network readable",
+        ),
+        start_again(link),
+    )
+
+
+def _too_weak(link: Agreement) -> tuple[Fix, ...]:
+    return (
+        step(
+            f"lower what {link.consumer} demands, {_run(link.consumer, 'config', 'replace', 'nsslapd-minssf=SSF')}, with no more "
+            "bits in place of SSF than the cipher of such a connection has (its access log names it: TLS1.3 256-bit AES-GCM); or "
+            f"let both ends agree on a stronger one, {_run(link.consumer, 'security', 'ciphers', 'list', '--enabled')}",
+            "the agreement encrypts its connection, and the consumer counts that as too weak",
+            "find out first why nsslapd-minssf was raised",
         ),
         start_again(link),
     )

@@ -1,0 +1,56 @@
+"""What a failing link is said to need, by what the consumer says of it in logs and in its configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from detector_samples import of
+from mesh_samples import case_of
+from test_link_failures import MANAGER, NO_CONNECTION, bind_failed, failing, mesh, not_connected
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+
+
+@pytest.mark.parametrize(
+    ("more", "reason", "short", "repair"),
+    [
+        (
+            "Account inactivated. Contact system administrator.",
+            "bind_refused",
+            "the account is inactive",
+            f"let {MANAGER} in again",
+        ),
+        ("Minimum SSF not met.", "tls", "connection too weak", "let the agreement encrypt its connection"),
+        ("", "bind_refused", "login refused", "give the agreement the password"),
+    ],
+)
+def test_why_a_login_is_refused_with_53_only_the_log_tells(
+    more: str, reason: str, short: str, repair: str, tmp_path: Path
+) -> None:
+    status = "Error (53) Problem connecting to replica - LDAP error: Server is unwilling to perform (connection error)"
+    log = bind_failed(7, "53 (Server is unwilling to perform)", more) if more else ""
+    case = case_of(tmp_path, mesh(status, log))
+    (found,) = of("LINK_FAILING", diagnose(case)["findings"])
+    assert found["reason"] == reason and found["fix"][0]["repair"].startswith(repair)
+    assert f"the link to-s2 fails ({short})" in headline(diagnose(case))
+    assert "nsslapd-minssf=0" in found["fix"][0]["repair"] or reason != "tls"
+
+
+def test_a_connection_that_encrypts_and_is_called_too_weak_gets_no_advice_to_encrypt(tmp_path: Path) -> None:
+    status = "Error (53) Problem connecting to replica - LDAP error: Server is unwilling to perform (connection error)"
+    log = bind_failed(7, "53 (Server is unwilling to perform)", "Minimum SSF not met.")
+    one = failing(tmp_path, mesh(status, log, "nsDS5ReplicaTransportInfo: TLS\n"))
+    assert one["reason"] == "tls" and "stronger encryption" in one["summary"]
+    assert one["fix"][0]["repair"].startswith(
+        "lower what s2 demands, on s2: `dsconf INSTANCE config replace nsslapd-minssf=SSF`"
+    )
+
+
+def test_a_consumer_that_listens_elsewhere_alone_is_said_to(tmp_path: Path) -> None:
+    files = mesh(NO_CONNECTION, not_connected(9, "localhost:38902"))
+    assert "nsslapd-listenhost" not in failing(tmp_path / "everywhere", files)["summary"]
+    files["s2.replica.ldif"] += "dn: cn=config\ncn: config\nnsslapd-listenhost: 127.0.0.9\n\n"
+    one = failing(tmp_path / "there", files)
+    assert "nothing listens at localhost:38902; s2 listens at 127.0.0.9 alone (nsslapd-listenhost)" in one["summary"]
