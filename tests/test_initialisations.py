@@ -236,3 +236,35 @@ def test_a_consumer_of_which_only_the_address_is_known(tmp_path: Path) -> None:
     (one,) = of("INITIALISATION_ABORTED", incident.found["findings"])
     assert one["server"] is None and "the initialisation of the server at localhost:38903 by s1" in one["summary"]
     assert "Acme" not in json.dumps(redacted_report(incident, pseudonyms_of(incident)))
+
+
+OFFLINE = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is going offline; "
+OFFLINE += "disabling replication"
+ONLINE = OFFLINE.replace("going offline; disabling", "coming online; enabling")
+FAILED_IMPORT = "ERR - bdb_public_bdb_import_main - import userroot: Import failed."
+STARTS = "INFO - main - 389-Directory/2.3.1 B2025.016.1616 starting up"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([OFFLINE, FAILED_IMPORT], True),
+        ([OFFLINE, FAILED_IMPORT, OFFLINE, ONLINE], False),
+        ([OFFLINE, FAILED_IMPORT, STARTS], False),
+        ([OFFLINE, ONLINE, FAILED_IMPORT], False),
+        ([OFFLINE], False),
+    ],
+)
+def test_new_data_that_did_not_arrive_whole_is_told_by_the_log_of_the_server(
+    lines: list[str], told: bool, tmp_path: Path
+) -> None:
+    """As 2.3.1 writes it where the supplier was killed meanwhile: the RUV of before goes on being shown."""
+    files: dict[str, Any] = dict(pair_of_servers())
+    files["s2.errors.log"] = "".join(plain_line(10 + second, text) for second, text in enumerate(lines))
+    found = diagnose(case_of(tmp_path, files))
+    named = of("INITIALISATION_ABORTED", found["findings"])
+    assert [(one["severity"], one["server"], one["suffix"]) for one in named] == [
+        ("error", "s2", "dc=example,dc=com")
+    ] * told
+    assert headline(found).startswith("New data for s2 did not arrive whole at 2024-03-24 ") is told
+    assert all(one["fix"][0]["repair"].startswith("initialise s2 from s1, on s1: ") for one in named)

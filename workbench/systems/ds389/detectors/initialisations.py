@@ -10,8 +10,9 @@ from workbench.fleet.topology import not_collected
 from workbench.model import Finding, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
+from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.formats.directory import status_code
-from workbench.systems.ds389.logged.initialisations import filled_from_a_file, left_unfilled
+from workbench.systems.ds389.logged.initialisations import BrokenOff, broken_off, filled_from_a_file, left_unfilled
 from workbench.systems.ds389.logged.link_fixes import initialise
 from workbench.systems.ds389.rules.ldap_results import in_words
 
@@ -25,6 +26,9 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
     The server itself need not have been collected: the status of the agreement alone tells it. One whose own vector was
     collected is whole if it exchanges changes with the others.
     """
+    told_by_itself = broken_off(situation.case, situation.topology)
+    yield from (_by_its_own_log(situation, one) for one in told_by_itself)
+    own = {(one.server, one.suffix) for one in told_by_itself}
     statuses = situation.statuses()
     empty = left_unfilled(situation.case, situation.topology.links, statuses)
     for (consumer, suffix), one in sorted(empty.items(), key=lambda item: (item[0][1] or "", item[0][0])):
@@ -32,7 +36,7 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
         unrelated = any(
             row["unrelated"] and (row["consumer"], row["suffix"]) == (consumer, suffix) for row in situation.pairs
         )
-        if replica and replica.claims and not (unrelated and one.outcome == ABORTED):
+        if (consumer, suffix) in own or (replica and replica.claims and not (unrelated and one.outcome == ABORTED)):
             continue
         row = statuses[one.supplier, suffix, one.link]
         about: Any = {key: row.get(key) for key in ("file", "offset", "name")}
@@ -49,6 +53,40 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
         )
         # Of a collected one UNRELATED_DATA is the root, and this is why.
         yield replace(found, severity="warning", root="") if unrelated else found
+
+
+def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:
+    """Of a replica that is offline: its RUV may be that of before, and its entries are gone."""
+    at = f" at {one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else ""
+    broke = f"new data for {one.server} did not arrive whole{at}"
+    ways = sorted(
+        (link.blocked is not None, link.supplier, link.name)
+        for link in situation.topology.links
+        if (link.consumer, link.suffix) == (one.server, one.suffix) and link.enabled is not False
+    )
+    suffix = one.suffix or "SUFFIX"
+    how = (
+        f" from {ways[0][1]}, {initialise(ways[0][1], suffix, ways[0][2])}"
+        if ways
+        else " from a server that has all data"
+    )
+    return Finding(
+        "INITIALISATION_ABORTED",
+        "error",
+        f"{broke}: its errors log says that {suffix} went offline for it and that the import failed, and not that it came back. "
+        "Its old data is gone; what its RUV and its changelog say is of before",
+        server=one.server,
+        suffix=one.suffix,
+        evidence=tuple(line_shown(row, place) for row, place in one.lines),
+        root=f"{broke}: {one.server} has to be initialised again",
+        fix=(
+            step(
+                f"initialise {one.server}{how}",
+                f"until then {one.server} answers neither clients nor suppliers for {suffix}",
+                "find out first why that ended; an initialisation whose supplier was stopped begins again when that one starts",
+            ),
+        ),
+    )
 
 
 def _code(sentence: str) -> str:

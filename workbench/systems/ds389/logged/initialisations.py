@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.collected.inputs import stores_of
 from workbench.rules.initialisations import Initialisation, unfilled
 from workbench.rules.link_failures import LinkKey
-from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
 from workbench.systems.ds389.rules.proving import owners_of, store_of
 
 if TYPE_CHECKING:
     from workbench.cases.case import Case
-    from workbench.fleet.topology import Link
+    from workbench.fleet.topology import Link, Topology
 
 Row = Mapping[str, Any]
 
@@ -54,6 +54,47 @@ def left_unfilled(
                 of.setdefault(link.suffix, []).append(told)
     found = {(name, suffix): one for suffix, some in of.items() for name, one in unfilled(some).items()}
     return {key: one for key, one in found.items() if not filled_from_a_file(case, *key, one)}
+
+
+class BrokenOff(NamedTuple):
+    """A replacement of the data of a replica that failed, by the server's own log.
+
+    at     when it failed, else when it began
+    lines  of the log that prove it
+    """
+
+    server: str
+    suffix: str | None
+    at: datetime | None
+    lines: tuple[tuple[Row, Place], ...]
+
+
+def broken_off(case: Case, shown: Topology) -> list[BrokenOff]:
+    """Replicas that went offline for new data, which did not arrive whole, and that did not come online or start since."""
+    failed = {one.server for one in case.inputs if one.facts.get("codes", {}).get("import_failed")}
+    found: list[BrokenOff] = []
+    for log in session_logs(case.until(shown.snapshot)) if failed else ():
+        offline: dict[str | None, tuple[Row, Place]] = {}
+        broke: dict[str | None, tuple[Row, Place]] = {}
+        codes = ("starting", "replica_offline", "replica_online", "import_failed")
+        for row, place in log.lines(codes, [*WITH_TEXT, "suffix"]) if log.server in failed else ():
+            if row["code"] == "starting":
+                offline.clear()
+                broke.clear()
+            elif row["code"] == "replica_online":
+                offline.pop(row["suffix"], None)
+                broke.pop(row["suffix"], None)
+            elif row["code"] == "replica_offline":
+                offline[row["suffix"]] = row, place
+                broke.pop(row["suffix"], None)
+            elif len(offline) == 1:  # of several nothing tells whose import that was
+                broke[next(iter(offline))] = row, place
+        found += [
+            BrokenOff(log.server, suffix, last[1].at, (offline[suffix], last))
+            for suffix, last in broke.items()
+            if (log.server, suffix) in {(one.server, one.suffix) for one in shown.replicas}
+        ]
+    return found
 
 
 def last_success(row: Row) -> datetime | None:
