@@ -238,7 +238,9 @@ def test_a_consumer_of_which_only_the_address_is_known(tmp_path: Path) -> None:
     assert "Acme" not in json.dumps(redacted_report(incident, pseudonyms_of(incident)))
 
 
-OFFLINE = "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is going offline; "
+OFFLINE = (
+    "NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica dc=example,dc=com is going offline; "
+)
 OFFLINE += "disabling replication"
 ONLINE = OFFLINE.replace("going offline; disabling", "coming online; enabling")
 FAILED_IMPORT = "ERR - bdb_public_bdb_import_main - import userroot: Import failed."

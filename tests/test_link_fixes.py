@@ -43,14 +43,17 @@ def test_a_connection_that_encrypts_and_is_called_too_weak_gets_no_advice_to_enc
     log = bind_failed(7, "53 (Server is unwilling to perform)", "Minimum SSF not met.")
     one = failing(tmp_path, mesh(status, log, "nsDS5ReplicaTransportInfo: TLS\n"))
     assert one["reason"] == "tls" and "stronger encryption" in one["summary"]
-    assert one["fix"][0]["repair"].startswith(
-        "lower what s2 demands, on s2: `dsconf INSTANCE config replace nsslapd-minssf=SSF`"
-    )
+    assert one["fix"][0]["repair"].startswith("let both ends enable a stronger cipher")
+    assert "`dsconf INSTANCE config replace nsslapd-minssf=SSF`" in one["fix"][0]["repair"]
+    assert "StartTLS" not in str(one["fix"])
 
 
 def test_a_consumer_that_listens_elsewhere_alone_is_said_to(tmp_path: Path) -> None:
     files = mesh(NO_CONNECTION, not_connected(9, "localhost:38902"))
     assert "nsslapd-listenhost" not in failing(tmp_path / "everywhere", files)["summary"]
-    files["s2.replica.ldif"] += "dn: cn=config\ncn: config\nnsslapd-listenhost: 127.0.0.9\n\n"
-    one = failing(tmp_path / "there", files)
-    assert "nothing listens at localhost:38902; s2 listens at 127.0.0.9 alone (nsslapd-listenhost)" in one["summary"]
+    where = "nothing listens at localhost:38902; s2 listens at 127.0.0.9 alone (nsslapd-listenhost)"
+    for host, told in (("127.0.0.9", True), ("0.0.0.0", False), ("localhost", False)):
+        more = f"dn: cn=config\ncn: config\nnsslapd-listenhost: {host}\n\n"
+        one = failing(tmp_path / host, files | {"s2.replica.ldif": files["s2.replica.ldif"] + more})
+        assert (where in one["summary"]) is told
+        assert ("config delete nsslapd-listenhost" in one["fix"][0]["repair"]) is told

@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 from detector_samples import of, plain_line, status, with_status
+from entry_samples import export
 from mesh_samples import agreement, case_of, pair_of_servers
+from test_link_failures import NO_CONNECTION, not_connected
+from test_link_failures import told as told_by
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.matrix_text import matrix_text
+from workbench.repairs.plan_text import plan_text
+from workbench.repairs.planning import plan
+from workbench.systems import system_named
 
 NOT_UNDERSTOOD = status(
     4,
@@ -30,6 +37,17 @@ def files(plugin: str = "") -> dict[str, Any]:
     return found
 
 
+def stopped(plugin: str) -> dict[str, Any]:
+    """The same; s2 was started since: it shows no RUV of its own and no status, and its entries alone tell what it has."""
+    found = files(plugin)
+    shown = [line for line in found["s2.replica.ldif"].splitlines() if line.startswith("nsds50ruv: ")]
+    found["s2.replica.ldif"] = "".join(
+        f"{line}\n" for line in found["s2.replica.ldif"].splitlines() if not line.startswith("nsds50ruv: ")
+    )
+    found["s2.entries.ldif"] = export([line.removeprefix("nsds50ruv: ") for line in shown], [])
+    return found
+
+
 def plugin(name: str, switch: str) -> str:
     dn = f"cn={name} Replication Plugin,cn=plugins,cn=config"
     return f"dn: {dn}\ncn: {name}\nobjectClass: top\nnsslapd-pluginEnabled: {switch}\n\n"
@@ -37,7 +55,7 @@ def plugin(name: str, switch: str) -> str:
 
 @pytest.mark.parametrize("name", ["Multisupplier", "Multimaster"])
 def test_it_is_the_first_thing_said_and_its_links_follow(name: str, tmp_path: Path) -> None:
-    found = diagnose(case_of(tmp_path, files(plugin(name, "off"))))
+    found = diagnose(case := case_of(tmp_path, stopped(plugin(name, "off"))))
     assert headline(found).startswith("Replication is switched off on s2; 5 changes have not arrived at s2: ")
     (one,) = of("REPLICATION_OFF", found["findings"])
     assert (one["severity"], one["server"]) == ("error", "s2")
@@ -53,6 +71,36 @@ def test_it_is_the_first_thing_said_and_its_links_follow(name: str, tmp_path: Pa
         ("s2", "s1"),
     }
     assert not any(row["suppliers"] or row["through"] for row in found["pending"])
+    assert "LINK FAILS" in matrix_text(system_named("ds389"), found["pairs"])
+    made = plan(case)
+    assert made.steps == () and made.unmended
+    said = plan_text(made)
+    assert "on their way" not in said and "(replication off on s2)" in said
+
+
+def test_a_plugin_that_still_runs_is_a_warning(tmp_path: Path) -> None:
+    """What was switched off is in force from the next start on: s2 shows its RUV."""
+    found = diagnose(case_of(tmp_path, files(plugin("Multisupplier", "off"))))
+    (one,) = of("REPLICATION_OFF", found["findings"])
+    assert (one["severity"], one.get("root")) == ("warning", "") and "still runs" in one["summary"]
+    (link,) = of("LINK_FAILING", found["findings"])
+    assert link["reason"] == "refused"
+
+
+def test_a_link_that_is_disabled_does_not_help_either(tmp_path: Path) -> None:
+    told = stopped(plugin("Multisupplier", "off"))
+    told["s1.agreements.ldif"] = agreement("to-s2", 38902, enabled=False)
+    made = plan(case_of(tmp_path, told))
+    assert made.steps == ()
+
+
+def test_a_consumer_that_is_not_reached_is_said_to_be(tmp_path: Path) -> None:
+    told = stopped(plugin("Multisupplier", "off"))
+    told["s1.agreements.ldif"] = with_status(agreement("to-s2", 38902), told_by(NO_CONNECTION))
+    told["s1.errors.log"] = not_connected(9, "localhost:38902")
+    found = diagnose(case_of(tmp_path, told))
+    reasons = {one["name"]: one["failing"] for one in found["links"]}
+    assert reasons == {"to-s2": "refused", "to-s1": "replication_off"}
 
 
 def test_where_it_is_on_or_nobody_knows_nothing_is_said_but_what_to_look_at(tmp_path: Path) -> None:
@@ -75,6 +123,7 @@ def test_a_replica_that_was_not_set_up_at_the_last_start(again: bool, tmp_path: 
     found["s2.errors.log"] = "".join(plain_line(second, text) for second, text in lines)
     told = diagnose(case_of(tmp_path, found))
     named = of("REPLICATION_OFF", told["findings"])
+    assert [one["failing"] for one in told["links"]] == [None if again else "replication_off"] * 2
     assert [(one["server"], one["suffix"], one["severity"]) for one in named] == (
         [] if again else [("s2", "dc=example,dc=com", "error")]
     )

@@ -81,14 +81,16 @@ def test_the_plan_fills_no_server_for_it_and_does_not_call_it_on_its_way(tmp_pat
     assert (after["missing"], after["pending"]) == (1, 0), "the next change of the origin goes past it"
 
 
-def test_where_no_supplier_has_the_entry_the_server_is_filled_again(tmp_path: Path) -> None:
+def test_on_a_server_that_takes_no_changes_of_clients_nobody_is_told_to_delete_it(tmp_path: Path) -> None:
     files = deleted(1, live=True)
     files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(1, 8), r2=(2, 2))), flags=1)
     files["s2.replica.ldif"] += (
         "dn: cn=config\ncn: config\nnsslapd-localhost: localhost.localdomain\nnsslapd-port: 38902\n\n"
     )
     (one,) = of("ANSWERED_NOT_APPLIED", diagnose(case_of(tmp_path, files))["findings"])
-    assert one["fix"][0]["repair"] == "initialise s2 from a server that does not have uid=v,ou=moved,dc=example,dc=com"
+    assert one["fix"][0]["repair"] == (
+        "delete uid=v,ou=moved,dc=example,dc=com on a supplier that has it; if none has it, initialise s2 from one of them"
+    )
 
 
 def test_a_change_that_came_while_the_server_was_read_is_none(tmp_path: Path) -> None:

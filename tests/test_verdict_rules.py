@@ -39,6 +39,8 @@ def by_the_contract(found: Ground) -> str:
     if G.INITIALISED in found:
         return "present"
     proved = G.SOURCE_LACKS in found or G.STATE_LACKS in found or G.LOG_LACKS in found
+    if G.TWIN not in found and G.MADE_HERE in found and not proved:
+        return "present"
     if G.NOT_SHOWN in found and not proved:
         return "unknown"
     return "unknown" if G.TWIN in found else "missing"

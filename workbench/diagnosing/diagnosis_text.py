@@ -69,10 +69,10 @@ def summed(found: Row) -> dict[str, Any]:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     arrives: dict[str, list[Row]] = {"waiting": [], "stuck": [], "dropped": []}
-    told_of = _told_by_findings(found)
+    unapplied = _unapplied(found)
     for number, row in enumerate(found["pending"]):
-        if number not in told_of:
-            arrives[how_it_arrives(row)].append(row)
+        if row["count"] > unapplied[number]:
+            arrives[how_it_arrives(row)].append({**row, "count": row["count"] - unapplied[number]})
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         gone: dict[str, int] = {}
@@ -112,41 +112,47 @@ def summed(found: Row) -> dict[str, Any]:
     }
 
 
-def _told_by_findings(found: Row) -> set[int]:
-    """The numbers of the rows of what waits that does not come, as a finding says that is named first.
+def _unapplied(found: Row) -> dict[int, int]:
+    """The number of a row of what waits -> how many of its changes do not come, as a finding says that is named first.
 
     A server that answered a change and did not apply it passes it on to no other.
     """
-    roots = [one for one in found.get("findings", ()) if one.get("root")]
     stuck = {
-        (one["suffix"], position, one["server"])
-        for one in roots
-        for position in (one["items"] if one["code"] == ANSWERED_NOT_APPLIED else ())
+        (one["suffix"], one["origin"], position, one["server"])
+        for one in found.get("findings", ())
+        for position in (one["items"] if one["code"] == ANSWERED_NOT_APPLIED and one.get("root") else ())
     }
-    told: set[int] = set()
+    changes = {about[:3] for about in stuck}
+    rows = list(enumerate(found["pending"]))
     before = -1
-    while len(told) > before:
-        before = len(told)
-        for number, row in enumerate(found["pending"]):
-            suffix, server, through = row["suffix"], row["server"], row.get("through") or ()
-            alone = row["count"] == 1 and not row["suppliers"]
-            behind = alone and through and all((suffix, row["first"], name) in stuck for name in through)
-            if row["count"] == 1 and ((suffix, row["first"], server) in stuck or behind):
-                stuck.add((suffix, row["first"], server))
-                told.add(number)
-    return told
+    while len(stuck) > before:
+        before = len(stuck)
+        for _, row in rows:
+            through = row.get("through") or ()
+            if through and not row["suppliers"]:
+                about = (one for one in changes if one[:2] == (row["suffix"], row["origin"]))
+                stuck |= {(*one, row["server"]) for one in about if all((*one, name) in stuck for name in through)}
+    return {
+        number: sum(
+            (suffix, origin, server) == (row["suffix"], row["origin"], row["server"])
+            and row["first"] <= position <= row["last"]
+            for suffix, origin, position, server in stuck
+        )
+        for number, row in rows
+    }
 
 
 def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
-    """Of the servers to which no session brings what they wait for, those that no agreement of a collected server leads to.
+    """The servers that wait for what no session brings, and to which no link of the collected files leads.
 
-    None where it is not known where some link leads.
+    None is named where some link may lead there, for no file says where it leads.
     """
-    links = found.get("links", ())
+    links = [one for one in found.get("links", ()) if one["supplier"] not in (one["consumer"], one["means"])]
     led = {(one["consumer"] or one["means"], one["suffix"]) for one in links}
     blind = {suffix for consumer, suffix in led if consumer is None}
-    about = {(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led
-    return sorted({server for server, _ in about}) if links else []
+    about = sorted({(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led, key=str)
+    several = len({one["suffix"] for one in found["servers"]}) > 1
+    return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
 
 
 def how_it_arrives(row: Row) -> str:
@@ -314,8 +320,8 @@ def verdict_line(told: Row) -> str:
                 None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
             )
         else:
-            lone = told["stuck"].get("without_link")
-            why = f": no link {'of a collected server ' if unread else ''}leads to {', '.join(lone)}" if lone else ""
+            apart = told["stuck"].get("without_link")
+            why = f": no link in the collected files leads to {', '.join(apart)}" if apart else ""
             waits.append(f"{least}{count:,} {has} not arrived at {on}, and {who} would send {it} now{why}")
         if gone := told["stuck"]["in_no_log"]:
             waits.append(f"{log} has {'it' if count == 1 else f'{gone:,} of them'}")

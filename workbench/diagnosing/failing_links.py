@@ -337,14 +337,8 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
         down = situation.topology.down.intersection(unread)
-        leading = [one for one in situation.topology.links if (one.consumer, one.suffix) == (server, suffix)]
-        none_leads = (
-            f"; if no link leads to {server} then either, make one from a server that has them" if not leading else ""
-        )
         return step(
-            f"start {_listed(sorted(down), 'and')}{none_leads}"
-            if down
-            else f"collect from {_listed(unread, 'and')}, too{none_leads}",
+            f"start {_listed(sorted(down), 'and')}" if down else f"collect from {_listed(unread, 'and')}, too",
             f"{_listed(sorted(down) or unread, 'and')} may have them, or a link over which they come: nothing tells what was not "
             "collected",
             "do not write them once more before that: an entry that is added twice is there twice when the first one arrives",

@@ -89,7 +89,10 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
 
     `links` tell at which servers links end of which a finding says that they fail.
     """
-    ends = {(link.supplier, link.suffix, link.name): link.consumer for link in links}
+    ends = {
+        (link.supplier, link.suffix, link.name): link.consumer or (link.failure.means if link.failure else None)
+        for link in links
+    }
     found = list(findings)
     slow = {one.server: _seconds_behind(one) for one in found if one.code == "CLOCK_BEHIND" and not one.assumes}
     roots = [(rule, one) for rule in PRECEDENCE for one in found if one.code == rule.root and one.root]

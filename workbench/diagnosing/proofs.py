@@ -81,7 +81,16 @@ class Proofs:
         if self.initialised:
             found[self._initialised(some, keys, marks) & ~doubted] |= int(self._if_not_replaced(Ground.INITIALISED))
             found[lacks] |= int(self._if_not_replaced(Ground.SOURCE_LACKS))
+        found[not_shown & self._made_here(some)] |= int(Ground.MADE_HERE)
         return found
+
+    def _made_here(self, some: Positions) -> Numbers:
+        """Which of these the server made since it has had the data that it has now, and before it was read."""
+        since, read = self.unbroken_since, self.evidence.began.get(self.replica.server)
+        if since is None or read is None or self.replica.origin is None:
+            return np.zeros(len(some), bool)
+        own: Numbers = some.origin == self.evidence.numbers.get(self.replica.origin, -1)
+        return own & (some.hi > self.system.instant(since)) & (some.hi < self.system.instant(read))
 
     def _if_not_replaced(self, ground: Ground) -> Ground:
         """What holds of data that were not replaced since."""

@@ -12,6 +12,9 @@ from workbench.fleet.topology import Link, Topology
 from workbench.model import Finding, System
 from workbench.rules.mending import Lack, Model
 
+OFF = "REPLICATION_OFF"
+"""Code of a server that takes part in no replication."""
+
 
 class Obstacle(NamedTuple):
     """How many links or servers, and what the plan says of them."""
@@ -54,7 +57,13 @@ def _with_reason(link: Link) -> str:
     return f"{link.name} ({link.failure.short})" if link.failure else link.name
 
 
-def left_unapplied(findings: Iterable[Finding], suffix: str | None, system: System) -> dict[str, frozenset[str]]:
+def off_in(findings: Iterable[Finding], suffix: str | None) -> set[str]:
+    """The servers that take part in no replication of the suffix, as a finding proves."""
+    found = (one for one in findings if one.code == OFF and one.root and one.suffix in (None, suffix))
+    return {one.server for one in found if one.server}
+
+
+def unapplied_of(findings: Iterable[Finding], suffix: str | None, system: System) -> dict[str, frozenset[str]]:
     """Server -> the positions of changes that it answered with success and did not apply, as a finding proves."""
     found: dict[str, frozenset[str]] = {}
     for one in findings:
@@ -69,7 +78,7 @@ def dropped_of(model: Model) -> frozenset[Lack]:
 
     Links that are switched off count as if they ran: to run them is a step of a plan, and does not end the dropping.
     """
-    if not any(server.drops or server.leaves for server in model.servers.values()):
+    if not any(server.drops or server.unapplied for server in model.servers.values()):
         return frozenset()
     pending = model.pending()
     found = {lack for lack in pending if _drops(model, lack)}
@@ -77,7 +86,7 @@ def dropped_of(model: Model) -> frozenset[Lack]:
     for link in (*dropping.links, *taking.links):
         link.runs = True
     for server in taking.servers.values():
-        server.drops = server.leaves = frozenset()
+        server.drops = server.unapplied = frozenset()
     dropping.settle()
     taking.settle()
     return frozenset(found | (pending & taking.held()) - dropping.held())
@@ -85,13 +94,13 @@ def dropped_of(model: Model) -> frozenset[Lack]:
 
 def _drops(model: Model, lack: Lack) -> bool:
     server, lot = model.servers[lack.server], model.lots[lack.lot]
-    return lot.origin in server.drops or lot.last in server.leaves
+    return lot.origin in server.drops or lot.last in server.unapplied
 
 
 def dropped_said(model: Model, dropped: Collection[Lack], perhaps: Collection[str]) -> list[str]:
     """What a plan says of changes that servers drop; `perhaps`: servers that may have been restarted since."""
     droppers = sorted(name for name, server in model.servers.items() if server.drops)
-    unapplied = {lack for lack in dropped if _who_leaves(model, lack)}
+    unapplied = {lack for lack in dropped if not _drops_origin(model, lack) and _who_answered(model, lack)}
     found = _unapplied_said(model, unapplied)
     for name in sorted({lack.server for lack in dropped if lack not in unapplied}):
         count = model.changes(lack for lack in dropped if lack.server == name and lack not in unapplied)
@@ -106,8 +115,12 @@ def dropped_said(model: Model, dropped: Collection[Lack], perhaps: Collection[st
     return found
 
 
-def _who_leaves(model: Model, lack: Lack) -> list[str]:
-    return sorted(name for name, server in model.servers.items() if model.lots[lack.lot].last in server.leaves)
+def _drops_origin(model: Model, lack: Lack) -> bool:
+    return model.lots[lack.lot].origin in model.servers[lack.server].drops
+
+
+def _who_answered(model: Model, lack: Lack) -> list[str]:
+    return sorted(name for name, server in model.servers.items() if model.lots[lack.lot].last in server.unapplied)
 
 
 def _unapplied_said(model: Model, unapplied: Collection[Lack]) -> list[str]:
@@ -115,7 +128,7 @@ def _unapplied_said(model: Model, unapplied: Collection[Lack]) -> list[str]:
     for lack in sorted(unapplied):
         waiting.setdefault(lack.lot, []).append(lack.server)
     return [
-        f"1 change does not arrive at {', '.join(names)}: {', '.join(_who_leaves(model, Lack(names[0], number)))} answered it "
+        f"1 change does not arrive at {', '.join(names)}: {', '.join(_who_answered(model, Lack(names[0], number)))} answered it "
         f"with success and did not apply it, and what to do is a person's decision: see {ANSWERED_NOT_APPLIED}"
         for number, names in waiting.items()
     ]

@@ -23,7 +23,15 @@ from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
 from workbench.repairs.left_over import Taken, not_mended
-from workbench.repairs.obstacles import Obstacle, dropped_of, dropped_said, failing_of, left_unapplied, links_to_mend
+from workbench.repairs.obstacles import (
+    Obstacle,
+    dropped_of,
+    dropped_said,
+    failing_of,
+    links_to_mend,
+    off_in,
+    unapplied_of,
+)
 from workbench.repairs.orders import made_worse
 from workbench.repairs.plans import (
     DEAD,
@@ -312,9 +320,10 @@ class _Planned:
 
     def view_of(self, suffix: str | None) -> View:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
-        model = model_of(self.situation, suffix, _codes(self.findings, suffix), self.repairs.waiting)
-        for server, positions in left_unapplied(self.findings, suffix, self.system).items():
-            model.servers[server].leaves = positions
+        unapplied = unapplied_of(self.findings, suffix, self.system)
+        model = model_of(self.situation, suffix, _codes(self.findings, suffix), self.repairs.waiting, unapplied)
+        for name in off_in(self.findings, suffix) & model.servers.keys():
+            model.servers[name].up = False
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()

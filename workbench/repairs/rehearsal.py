@@ -29,19 +29,30 @@ from workbench.rules.tier_mending import tier_model
 from workbench.rules.vectors import last, newer
 from workbench.rules.verdicts import TOTAL
 
+NONE_UNAPPLIED: Mapping[str, frozenset[str]] = {}
+
 Codes = Iterable[tuple[str, str | None, str | None]]
 """(code, server, link) of findings."""
 
 
-def model_of(situation: Situation, suffix: str | None, codes: Codes, waiting: Collection[str] = ()) -> Model:
-    """The model of one suffix. `waiting`: codes of findings on a link that opens no session, though its consumer is behind."""
+def model_of(
+    situation: Situation,
+    suffix: str | None,
+    codes: Codes,
+    waiting: Collection[str] = (),
+    unapplied: Mapping[str, frozenset[str]] = NONE_UNAPPLIED,
+) -> Model:
+    """The model of one suffix. `waiting`: codes of findings on a link that opens no session, though its consumer is behind.
+
+    unapplied  server -> positions of changes that it answers with success and does not apply
+    """
     if situation.verdicts.streams is not None:
         return _from_streams(situation.verdicts.streams)
     if situation.verdicts.tiers is not None:
         return _from_tiers(situation.verdicts.tiers)
     if situation.topology.pulling:
         return _FromEntries(situation, suffix).model()
-    return _FromLogs(situation, suffix, set(codes), waiting).model()
+    return _FromLogs(situation, suffix, set(codes), waiting, unapplied).model()
 
 
 def _from_tiers(tiers: Tiers) -> Model:
@@ -110,9 +121,16 @@ class _Filling:
 
 
 class _FromLogs(_Filling):
-    def __init__(self, situation: Situation, suffix: str | None, codes: set[Any], waiting: Collection[str]) -> None:
+    def __init__(
+        self,
+        situation: Situation,
+        suffix: str | None,
+        codes: set[Any],
+        waiting: Collection[str],
+        unapplied: Mapping[str, frozenset[str]],
+    ) -> None:
         super().__init__(situation, suffix)
-        self.codes, self.waiting = codes, waiting
+        self.codes, self.waiting, self.unapplied = codes, waiting, unapplied
         logs = {one.server: one.log for one in self.replicas if one.log}
         self.logs = {server: situation.case.log(log) for server, log in logs.items()}
         self.known = next((one for one in situation.verdicts.known if self._is_mine(one)), None)
@@ -176,6 +194,11 @@ class _FromLogs(_Filling):
         for one in self.replicas:
             if shown := (one.log.facts.get("by_origin", {}) if one.log else {}).get(origin):
                 yield self._place(shown["max"])
+        for position in set().union(*self.unapplied.values()):
+            if self.system.origin_of(position) == origin:  # a lot of its own
+                hi, lo = self._place(position)
+                yield hi, lo - 1
+                yield hi, lo
 
     def _stretch(self, origin: str, span: Span, single: set[Pair], claimed: bool) -> None:
         """A lot of what lies in the span, but for the changes that have a lot of their own. `claimed`: a vector ends there."""
@@ -224,7 +247,10 @@ class _FromLogs(_Filling):
             log = SortedLog(self._records(replica, stored, holds), origin_of, stored.marks)
         seen = {**replica.vector, **replica.seen()}
         drops = frozenset(dropped_rows(self.situation.verdicts.pending, replica.server, replica.suffix))
-        return Server(replica.server, replica.origin, replica.generation, seen, log, holds, drops=drops)
+        unapplied = self.unapplied.get(replica.server, frozenset())
+        return Server(
+            replica.server, replica.origin, replica.generation, seen, log, holds, drops=drops, unapplied=unapplied
+        )
 
     def _records(self, replica: Replica, stored: StoredLog, holds: set[int]) -> Iterator[str]:
         """What the log has of the records that matter: ends of vectors, of lots, and of the log itself."""

@@ -271,9 +271,9 @@ def _coming(counts: Row) -> Iterator[str]:
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
         if name == "stuck" and counts["stuck_behind_links"]:
-            then = f": {links_say(counts)}"
-        elif name == "stuck" and (lone := counts[name].get("without_link")):
-            then += f": no link of theirs leads to {_names(lone)}"
+            then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
+        elif name == "stuck" and (apart := counts[name].get("without_link")):
+            then += f": no link in the collected files leads to {_names(apart)}".replace("{", "{{").replace("}", "}}")
         if name == "dropped" and counts[name]["unsure"]:
             then = ", which cleaned the origin and drops {} unless restarted since"
         if count:

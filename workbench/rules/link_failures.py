@@ -24,7 +24,7 @@ REPLICATION_OFF = "replication_off"
 REASONS: Mapping[str, str] = {
     BIND_REFUSED: "the consumer refuses the supplier's login",
     PASSWORD_EXPIRED: "the password of the supplier's login has expired",
-    TLS: "no encrypted connection comes about, or the consumer demands one and the link is plain",
+    TLS: "no encrypted connection comes about, or the consumer demands one, or a stronger one",
     UNREACHABLE: "the consumer does not answer",
     REFUSED: "nothing listens at the address of the link, or the consumer refuses the session or a change",
     NO_SUCH_REPLICA: "the consumer does not replicate this suffix",

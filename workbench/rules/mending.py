@@ -46,8 +46,9 @@ class Lot:
 class Server:
     """One server. `origin` is None for a read-only one, `log` for one that keeps none; `holds` are numbers of lots.
 
-    drops   origins of which it drops every change that it is sent
-    leaves  positions of changes that it answers with success and does not apply: its vector stays below them
+    up         False: it is down, or takes part in no replication
+    drops      origins of which it drops every change that it is sent
+    unapplied  positions of changes that it answers with success and does not apply: its vector stays below them
     """
 
     name: str
@@ -58,7 +59,7 @@ class Server:
     holds: set[int] = field(default_factory=set)
     up: bool = True
     drops: frozenset[str] = frozenset()
-    leaves: frozenset[str] = frozenset()
+    unapplied: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -272,7 +273,7 @@ class LogModel(Model):
         if not newer(supplier.vector, consumer.vector):
             return False  # no rule set sends a change that the supplier does not claim
         found = replay(rules, supplier.log, supplier.vector, consumer.vector, consumer.origin or "").sent
-        sent = [one for one in found if one not in consumer.leaves and self.origin_of(one) not in consumer.drops]
+        sent = [one for one in found if one not in consumer.unapplied and self.origin_of(one) not in consumer.drops]
         for position in sent:
             self._take(consumer, position, [lot for lot in self._ending.get(position, ()) if lot in supplier.holds])
         return bool(sent)

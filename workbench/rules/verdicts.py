@@ -54,6 +54,7 @@ class Ground(IntFlag):
     LOG_LACKS = auto()
     SOURCE_LACKS = auto()
     UNCLEAR = auto()
+    MADE_HERE = auto()
     NO_EFFECT = auto()
     ENTRIES_SHOW = auto()
     ENTRIES_LACK = auto()
@@ -105,6 +106,10 @@ RULES = (
     Rule("source_lacks", MISSING, "its data came from a server that lacks the change", G.SOURCE_LACKS),
     Rule("state_lacks", MISSING, "its entries do not carry the change, those of another do", G.STATE_LACKS),
     Rule("log_lacks", MISSING, "the log of its operations covers the time and does not name it", G.LOG_LACKS),
+    # Changes that plug-ins make stand in no log of operations, and a changelog that is trimmed soon forgets them.
+    Rule(
+        "made_here", PRESENT, "it made the change itself, and has neither started nor got new data since", G.MADE_HERE
+    ),
     Rule("not_shown", UNKNOWN, "its log does not reach there, and nothing else tells", G.NOT_SHOWN),
     Rule("not_in_log", MISSING, "its log covers the change and does not hold it"),
 )

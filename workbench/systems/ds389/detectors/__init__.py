@@ -18,9 +18,9 @@ from workbench.systems.ds389.detectors.initialisations import initialisation_abo
 from workbench.systems.ds389.detectors.logins import logins_fail
 from workbench.systems.ds389.detectors.lost import apply_skipped, clean_forced_loss
 from workbench.systems.ds389.detectors.moves import contradicting_moves
+from workbench.systems.ds389.detectors.replicas_off import replication_off
 from workbench.systems.ds389.detectors.sessions import busy, fractional_silence, never_contacted
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
-from workbench.systems.ds389.detectors.switched_off import replication_off
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 

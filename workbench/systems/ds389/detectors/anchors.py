@@ -16,8 +16,8 @@ from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, lis
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix, suffix_of_link
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
+from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.rules.sending import MISSING, PURGED, Sending
 from workbench.systems.ds389.rules.trimming import trim_limits
 

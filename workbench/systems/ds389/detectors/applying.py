@@ -17,8 +17,8 @@ from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, counted, first
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
-from workbench.systems.ds389.detectors.shown import Row, line_shown, only_suffix
-from workbench.systems.ds389.logged.lines import WITH_TEXT, session_logs
+from workbench.systems.ds389.detectors.shown import Row, only_suffix
+from workbench.systems.ds389.logged.lines import WITH_TEXT, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import make_room, take_the_change, writable_again
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,

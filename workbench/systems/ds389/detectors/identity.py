@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
-from workbench.systems.ds389.detectors.shown import Row, element_shown, line_shown, only_suffix
+from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suffix
 from workbench.systems.ds389.detectors.slow_clocks import slow_servers
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.rules.cleaning import clean_task
 
 if TYPE_CHECKING:

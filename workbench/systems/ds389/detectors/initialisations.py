@@ -10,9 +10,9 @@ from workbench.fleet.topology import not_collected
 from workbench.model import Finding, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
-from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.formats.directory import status_code
 from workbench.systems.ds389.logged.initialisations import BrokenOff, broken_off, filled_from_a_file, left_unfilled
+from workbench.systems.ds389.logged.lines import line_shown
 from workbench.systems.ds389.logged.link_fixes import initialise
 from workbench.systems.ds389.rules.ldap_results import in_words
 

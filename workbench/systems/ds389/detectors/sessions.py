@@ -11,8 +11,8 @@ from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last, newer
 from workbench.systems.ds389.csn import origin_of, seconds
-from workbench.systems.ds389.detectors.shown import Row, line_shown, suffix_of_link
-from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, session_logs
+from workbench.systems.ds389.detectors.shown import Row, suffix_of_link
+from workbench.systems.ds389.logged.lines import WITH_TEXT, SessionLog, line_shown, session_logs
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation

@@ -1,31 +1,14 @@
-"""Rows of evidence out of what the errors log and the vectors say."""
+"""Rows of evidence out of vectors, and which suffix a line of a log is about."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.systems.ds389.logged.lines import Place
-
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
 Row = Mapping[str, Any]
-
-
-def line_shown(row: Row, place: Place) -> dict[str, Any]:
-    """A line of the errors log as evidence; its text is what somebody else wrote, and is data."""
-    at = place.at.isoformat() if place.at else None
-    return {
-        "snapshot": place.snapshot,
-        "file": place.file,
-        "offset": place.offset,
-        "at": at,
-        "code": row["code"],
-        "link": row["link"],
-        "position": row["position"],
-        "text": row["text"],
-    }
 
 
 def element_shown(row: Row) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from workbench.fleet.told import readings_began
 from workbench.model import Finding, first_few, listed, step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.detectors.shown import Row
+from workbench.systems.ds389.formats.directory import READ_ONLY
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -81,22 +82,33 @@ def answered_not_applied(situation: Situation) -> Iterator[Finding]:
 
 def _gone(situation: Situation, name: str, sent: _Sent, keep: list[str]) -> Mapping[str, str | None]:
     """What takes the entry from the servers that still have it: who makes changes deletes it, who does not is filled again."""
-    makers = {one.server for one in situation.topology.replicas if one.suffix == sent.suffix and one.origin}
-    on = [server for server in keep if server in makers]
+    logging = {one.server for one in situation.topology.replicas if one.suffix == sent.suffix and one.origin}
+    on = [server for server in keep if server in logging]
+    unread = situation.not_collected(sent.suffix)
     caution = (
         "find out first whether it is meant to be gone: somebody moved or renamed it while somebody else deleted it"
     )
-    if not on:
+    if not on and not unread and _on_hub_or_consumer(situation, sent):
         return step(
-            f"initialise {sent.consumer} from a server that does not have {name}",
-            "no supplier has it, so none can delete it",
-            caution,
+            f"delete {name} on a supplier that has it; if none has it, initialise {sent.consumer} from one of them",
+            f"{sent.consumer} takes no changes of clients",
+            f"{caution}. An initialisation replaces all data of {sent.suffix} on {sent.consumer}",
         )
     return step(
-        f"delete {name} on {listed(on, 'or')}",
+        f"delete {name} on {listed(on, 'or') if on else 'a supplier that has it'}",
         "the next change of the same origin moves the RUV past the deletion, and then no session sends it any more",
         caution,
     )
+
+
+def _on_hub_or_consumer(situation: Situation, sent: _Sent) -> bool:
+    """True if the server is known to make no changes itself."""
+    about = [
+        one.facts.get("replica", {}).get(sent.suffix or "", {})
+        for one in situation.inputs
+        if one.server == sent.consumer
+    ]
+    return any(one.get("id") == READ_ONLY for one in about)
 
 
 def _long_before(answer: Row, read: datetime | None) -> bool:

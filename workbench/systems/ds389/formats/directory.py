@@ -171,11 +171,14 @@ def _listens_at(entry: Entry) -> tuple[str, int] | None:
     return f"{host.lower()}:{port}", 1
 
 
+_ANY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - it is read, nothing is bound to it
+
+
 def _listens_only_at(entries: Iterable[Entry]) -> str | None:
     """The one name or address on which the server takes plain connections, where it does not on all; None: it does."""
     for entry in entries:
         host = entry.text("nsslapd-listenhost") or ""
-        if entry.dn.strip().lower() == "cn=config" and _HOST.fullmatch(host):
+        if entry.dn.strip().lower() == "cn=config" and _HOST.fullmatch(host) and host not in _ANY:
             return host.lower()
     return None
 

@@ -64,6 +64,13 @@ class Addresses:
             return next(iter(named or known), None)
         return known[0] if len(known) == 1 and known[0][0] not in led else None
 
+    def elsewhere(self, link: Link, transport: str | None) -> str:
+        """The one name or address on which the consumer takes plain connections, where the link leads to another one."""
+        only = self.only.get(link.consumer or "", "")
+        host = (link.address or "").lower().rpartition(":")[0]
+        secure = (transport or "").lower() in ("ldaps", "ssl")
+        return "" if secure or link.consumer in self.shown.down or one_machine(only, host) else only
+
     def is_at(self, server: str, address: str | None) -> bool:
         """True if the server listens at this address, as vectors or other links tell."""
         host, _, port = (address or "").lower().rpartition(":")

@@ -67,6 +67,21 @@ class Place:
     order: tuple[int, int]
 
 
+def line_shown(row: Row, place: Place) -> dict[str, Any]:
+    """A line of the errors log as evidence; its text is what somebody else wrote, and is data."""
+    at = place.at.isoformat() if place.at else None
+    return {
+        "snapshot": place.snapshot,
+        "file": place.file,
+        "offset": place.offset,
+        "at": at,
+        "code": row["code"],
+        "link": row["link"],
+        "position": row["position"],
+        "text": row["text"],
+    }
+
+
 @dataclass(frozen=True)
 class Block:
     """A control block: what the session knows of one replica ID when it fills its buffer."""

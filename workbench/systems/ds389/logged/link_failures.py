@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.collected.links import not_deleted
 from workbench.model import EVIDENCE_SHOWN, first_few
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.rules.link_failures import (
@@ -38,12 +37,11 @@ from workbench.rules.link_failures import (
 )
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
-from workbench.systems.ds389.detectors.shown import line_shown
 from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.closed_links import not_in_session, status_shown
 from workbench.systems.ds389.logged.initialisations import filled_at, left_unfilled
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, session_logs
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
@@ -55,13 +53,14 @@ from workbench.systems.ds389.logged.refusals import (
     refused_by,
     said_at,
 )
-from workbench.systems.ds389.logged.switched_off import switched_off
+from workbench.systems.ds389.logged.replicas_off import link_begins, not_reached, off_at, replicas_off, statuses_of
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
 from workbench.systems.ds389.rules.link_reasons import (
     BROKEN,
     CONNECTED,
     INACTIVE,
     LOCKED,
+    NO_LISTENER,
     NO_TLS,
     NO_WAY,
     NOTHING_LISTENS,
@@ -110,19 +109,20 @@ _LOOPS_FROM = 3
 
 def link_failures(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
     """The links of the snapshot that are switched on and do not run, each with the reason."""
-    found = _by_status(case, shown)
-    for off in switched_off(case, shown):
-        for link in shown.links:
-            key = link.supplier, link.suffix, link.name
-            told = found.get(key)
-            if link.enabled is not False and off.is_end_of(link) and not (told and off.leaves(link, told)):
-                found[key] = off.failure(link, told)
+    statuses = statuses_of(case, shown.snapshot)
+    found = _by_status(case, shown, statuses)
+    off = [one for one in replicas_off(case, shown, statuses) if one.in_force]
+    for link in shown.links:
+        key = link.supplier, link.suffix, link.name
+        told = found.get(key)
+        ends = [one for one in off if one.is_end_of(link, told)]
+        if ends and link.enabled is not False and not (told and not_reached(told) and not link_begins(link, ends)):
+            found[key] = off_at(ends, link, told)
     return found
 
 
-def _by_status(case: Case, shown: Topology) -> dict[LinkKey, LinkFailure]:
-    """Those of which an agreement's own entry, or its log, says so."""
-    statuses = _statuses(case, shown.snapshot)
+def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> dict[LinkKey, LinkFailure]:
+    """The links of which the status of their agreement, or the log of their supplier, says that they do not run."""
     found: dict[LinkKey, LinkFailure] = {}
     failing: dict[str, list[_Failing]] = {}
     places = Addresses(case, shown)
@@ -169,16 +169,6 @@ def _to_itself(link: Link, places: Addresses) -> Cause | None:
     """A link to the address of its own supplier fails, whatever its status still says of sessions that it had elsewhere."""
     itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
     return Cause(REFUSED, 0, "", "") if itself else None
-
-
-def _statuses(case: Case, snapshot: str) -> dict[LinkKey, dict[str, Any]]:
-    """What the files of a snapshot say together of each agreement: the columns of the table `links`."""
-    found: dict[LinkKey, dict[str, Any]] = {}
-    for row in not_deleted(case.inputs, case.arrow("links").to_pylist()):
-        if row["snapshot"] == snapshot:
-            mine = found.setdefault((row["server"], row["suffix"], row["name"]), {})
-            mine |= {key: value for key, value in row.items() if value is not None}
-    return found
 
 
 @dataclass
@@ -409,6 +399,7 @@ def _told(
     silent = places.silent_at(link.address) if link.consumer is None else None
     down = bool(silent) or link.consumer in shown.down
     itself = link.consumer in (None, link.supplier) and places.is_at(link.supplier, link.address)
+    elsewhere = places.elsewhere(link, one.row.get("transport"))
     there = places.listening(link) if link.consumer is None and not silent else None
     if itself:
         code = f" (code {cause.code})" if cause.code else ""
@@ -421,7 +412,7 @@ def _told(
         cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
     elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
         live = any(x.server == link.consumer for x in shown.readings)
-        cause = _not_reached(one, silent or link.consumer if down else None, live, places.only.get(link.consumer or ""))
+        cause = _not_reached(one, silent or link.consumer if down else None, live, elsewhere)
         waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
         again = _started_again(one, logs) if waits else None
         if again:
@@ -470,6 +461,7 @@ def _told(
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
+        elsewhere=elsewhere if cause.short == NO_LISTENER else "",
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
@@ -478,11 +470,11 @@ def _told(
     )  # fmt: skip
 
 
-def _not_reached(one: _Failing, down: str | None, live: bool, only: str | None) -> Cause:
+def _not_reached(one: _Failing, down: str | None, live: bool, only: str) -> Cause:
     """What kept the supplier from connecting, by the network error in its log.
 
     down: the consumer did not answer. live: it did, when it was collected; else somebody put its files together. only: the one
-    address on which it listens.
+    address on which it listens, if the agreement leads to another one.
     """
     address, code, network = one.link.address or "its address", one.cause.code, one.network
     refused = network in NOTHING_LISTENS
@@ -493,7 +485,7 @@ def _not_reached(one: _Failing, down: str | None, live: bool, only: str | None) 
         elsewhere = f"; {one.link.consumer} listens at {only} alone (nsslapd-listenhost)" if refused and only else ""
         asked = f"; {down} did not answer when it was collected" if down else ""
         says = f"{what}{asked}{elsewhere}: {in_words(code)}"
-        return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else "connection refused")
+        return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else NO_LISTENER)
     if way:
         says = f"no connection to {address}, {way} (network error {network}): {in_words(code)}"
         return Cause(UNREACHABLE, code, says, way)

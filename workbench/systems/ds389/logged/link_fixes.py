@@ -48,6 +48,7 @@ class Agreement:
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     weak        the consumer demands stronger encryption than the connection has
+    elsewhere   the one name or address on which the consumer listens, where the agreement leads to another one
     paused      it waits long between two sessions, as it was told to
     unfilled    the consumer's last initialisation was aborted: the agreement that it has to be initialised over again
     offers_tls  False: the consumer has no encryption
@@ -80,6 +81,7 @@ class Agreement:
     locked: bool = False
     weak: bool = False
     paused: bool = False
+    elsewhere: str = ""
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -195,13 +197,14 @@ def _plain(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _too_weak(link: Agreement) -> tuple[Fix, ...]:
+    least = _run(link.consumer, "config", "replace", "nsslapd-minssf=SSF")
     return (
         step(
-            f"lower what {link.consumer} demands, {_run(link.consumer, 'config', 'replace', 'nsslapd-minssf=SSF')}, with no more "
-            "bits in place of SSF than the cipher of such a connection has (its access log names it: TLS1.3 256-bit AES-GCM); or "
-            f"let both ends agree on a stronger one, {_run(link.consumer, 'security', 'ciphers', 'list', '--enabled')}",
+            f"let both ends enable a stronger cipher, {_run(link.consumer, 'security', 'ciphers', 'enable', 'CIPHER')}, the same "
+            f"on {link.supplier}, and restart both; or lower what {link.consumer} demands, {least}",
             "the agreement encrypts its connection, and the consumer counts that as too weak",
-            "find out first why nsslapd-minssf was raised",
+            "the access log of the consumer names the cipher and its bits (TLS1.3 256-bit AES-GCM): no larger SSF can be met "
+            "with it. Find out first why nsslapd-minssf was raised",
         ),
         start_again(link),
     )
@@ -270,6 +273,17 @@ def _encryption(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _address(link: Agreement) -> tuple[Fix, ...]:
+    if link.elsewhere:
+        all_again = _run(link.consumer, "config", "delete", "nsslapd-listenhost")
+        return (
+            step(
+                f"let {link.consumer} listen on all its addresses again, {all_again}, and restart it; or lead the agreement to "
+                f"the one that it listens at, {_set(link, '--host', link.elsewhere)}",
+                f"{link.consumer} takes plain connections at {link.elsewhere} alone",
+                "find out first why it was told to",
+            ),
+            start_again(link),
+        )
     host, _, port = (link.meant or "").rpartition(":")
     if link.meant:
         old_host, _, old_port = link.address.rpartition(":")

@@ -424,6 +424,7 @@ class Initialise:
         excluded = _excluded(view, link)
         if excluded & {MEMBER_OF}:
             steps.append(_fixing(view, server))
+        apart = [name for name in (source, server) if not model.servers[name].up]
         costs = f"what {link.name} leaves out ({', '.join(sorted(excluded))}) is lost on {server}" if excluded else ""
         return Draft(
             f"initialise-from-{source}",
@@ -432,7 +433,11 @@ class Initialise:
             load=f"all data of {source} is sent once",
             downtime=f"{server}, until it is filled",
             costs=costs,
-            refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first" if failure else "",
+            refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
+            if failure
+            else f"{apart[0]} takes part in no replication: what REPLICATION_OFF says comes first"
+            if apart
+            else "",
         )
 
 

@@ -41,9 +41,9 @@ _NO_CONNECTION = frozenset({-1, -5, -11, 81, 85, 91, 52})
 _ENCRYPTED = frozenset({"ldaps", "ssl", "tls", "starttls"})
 """Values of nsDS5ReplicaTransportInfo, in lower case, with which the connection is encrypted."""
 
-BROKEN = "connection broke"
+BROKEN, NO_LISTENER = "connection broke", "connection refused"
 NO_TLS = "no TLS at the consumer"
-"""In a few words: where an old connection was found broken, and where the consumer has no encryption at all."""
+"""In a few words: an old connection was found broken, nothing listens there, the consumer has no encryption at all."""
 
 TIMEOUT = "timeout"
 """The same where the consumer, or the way to it, lets the supplier wait."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from workbench.model import Finding, step
-from workbench.systems.ds389.logged.switched_off import SwitchedOff, switched_off
+from workbench.systems.ds389.logged.replicas_off import ReplicaOff, replicas_off
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -16,35 +16,47 @@ _PLUGIN = "cn=Multisupplier Replication Plugin,cn=plugins,cn=config"
 
 def replication_off(situation: Situation) -> Iterator[Finding]:
     """The plug-in for replication is disabled, or a replica could not be set up at the last start."""
-    for one in switched_off(situation.case, situation.topology):
+    for one in replicas_off(situation.case, situation.topology, situation.statuses()):
         yield Finding(
             "REPLICATION_OFF",
-            "error",
+            "error" if one.in_force else "warning",
             _by_plugin(one) if one.by_plugin else _not_set_up(one),
             server=one.server,
             suffix=one.suffix,
             evidence=one.evidence,
-            root=one.clause,
-            fix=(_switch_on(one.server) if one.by_plugin else _set_up(one.server),),
+            root=one.clause if one.in_force else "",
+            fix=(_switch_on(one) if one.by_plugin else _set_up(one.server),),
         )
 
 
-def _by_plugin(one: SwitchedOff) -> str:
+def _by_plugin(one: ReplicaOff) -> str:
+    if not one.in_force:
+        return (
+            f"the plug-in for replication is disabled on {one.server} (nsslapd-pluginEnabled: off) and still runs. After the "
+            "next start it takes no changes of its suppliers, sends none, and records none that clients make there"
+        )
     return (
         f"{one.clause}: its plug-in is disabled (nsslapd-pluginEnabled: off). It takes no changes of its suppliers, sends none, "
         "and records none that clients make there"
     )
 
 
-def _not_set_up(one: SwitchedOff) -> str:
-    at = f" at {one.at}" if one.at else ""
+def _not_set_up(one: ReplicaOff) -> str:
+    at = f" at {one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else ""
     return (
         f"{one.server} could not set up its replica of {one.suffix} at its last start (its errors log says so{at}): it takes no "
         "changes of its suppliers and sends none"
     )
 
 
-def _switch_on(server: str) -> dict[str, str | None]:
+def _switch_on(one: ReplicaOff) -> dict[str, str | None]:
+    server = one.server
+    if not one.in_force:
+        return step(
+            f"switch it on: on {server}, `dsconf INSTANCE plugin set --enabled on 'Multisupplier Replication Plugin'`",
+            "a plug-in is loaded, or not, when the server starts",
+            "find out first why it was disabled",
+        )
     return step(
         f"switch it on and restart {server}: on {server}, `dsconf INSTANCE plugin set --enabled on 'Multisupplier Replication "
         "Plugin'`, then `dsctl INSTANCE restart`",
