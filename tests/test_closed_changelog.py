@@ -12,6 +12,8 @@ from mesh_samples import agreement, case_of, changelog, claims, csn, elements, r
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.repairs.plan_text import plan_text
+from workbench.repairs.planning import plan
 
 NOT_OPEN = "ERR - NSMMReplicationPlugin - replica_execute_cl2ldif_task - Changelog is not open"
 NOT_THERE = "ERR - NSMMReplicationPlugin - changelog program - cl5CreateReplayIterator - Changelog is not available (NULL) for 39"
@@ -50,7 +52,7 @@ def test_it_is_the_first_thing_said(line: str, tmp_path: Path) -> None:
     (one,) = closed(found)
     assert (one["severity"], one["server"]) == ("error", "s2")
     assert headline(found).startswith("No changelog is open on s2; ")
-    assert "nobody would send it now; no log has it" in headline(found)
+    assert "nobody would send it now: no link in the collected files leads to s1; no log has it" in headline(found)
     assert one["fix"][0]["repair"].startswith("restart s2") and "do not initialise s2" in one["fix"][0]["caution"]
     assert [row["code"] for row in one["evidence"]] == ["changelog_not_open"] * 2
 
@@ -106,3 +108,17 @@ def test_of_a_log_that_cannot_be_read_a_restart_is_asked_for(tmp_path: Path) -> 
     found = diagnose(case_of(tmp_path, files))
     (one,) = (one for one in found["findings"] if one["code"] == "LINK_FAILING")
     assert one["reason"] == "log_closed" and one["fix"][0]["repair"].startswith("restart s2")
+
+
+def test_the_plan_fills_no_server_that_may_hold_what_is_in_no_log(tmp_path: Path) -> None:
+    """Behind the logs of its suppliers it would have to be initialised: what was written there would be gone."""
+    files = promoted((10, STARTS), (30, NOT_OPEN))
+    files["s1.replica.ldif"] = replica(1, elements(claims(r1=(1, 9))))
+    files["s1.changelog.ldif"] = changelog(
+        [csn(second, 1) for second in (7, 8, 9)], purge=[f"{{replica 1}} {csn(6, 1)}"]
+    )
+    files["s1.agreements.ldif"] = agreement("s1-to-s2", 38902)
+    made = plan(case_of(tmp_path, files))
+    assert not [step for step in made.steps if step.repair == "initialise"]
+    said = plan_text(made)
+    assert "s2 may hold what is in no log" in said and "what CHANGELOG_CLOSED says comes first" in said

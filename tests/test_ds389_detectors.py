@@ -245,18 +245,26 @@ def waits(second: float, wait: int, rid: int = 7) -> str:
 
 
 @pytest.mark.parametrize(
-    ("lines", "hangs"),
+    ("lines", "severity"),
     [
-        ([waits(0, 10), waits(10, 20)], False),
-        ([waits(0, 10), waits(10, 20), waits(310, 40)], True),
-        ([waits(0, 7200)], True),
-        ([waits(0, 7200), plain_line(9, "CleanAllRUV Task (rid 7): Successfully cleaned rid(7)")], False),
-        ([waits(0, 7200), plain_line(9, "CleanAllRUV Task (rid 8): Successfully cleaned rid(8)")], True),
+        ([waits(0, 10), waits(10, 20)], "info"),
+        ([waits(0, 10), waits(10, 20), waits(310, 40)], "warning"),
+        ([waits(0, 7200)], "warning"),
+        ([waits(0, 7200), plain_line(9, "CleanAllRUV Task (rid 7): Successfully cleaned rid(7)")], None),
+        ([waits(0, 7200), plain_line(9, "CleanAllRUV Task (rid 8): Successfully cleaned rid(8)")], "warning"),
     ],
 )
-def test_a_clean_task_that_does_not_end(lines: list[str], hangs: bool, tmp_path: Path) -> None:
+def test_a_clean_task_that_has_not_ended(lines: list[str], severity: str | None, tmp_path: Path) -> None:
     found = of("CLEAN_HANGING", findings(tmp_path, equal_servers() | {"s1.errors.log": "".join(lines)}))
-    assert [(one["severity"], one["server"], one["origin"]) for one in found] == [("warning", "s1", "7")] * hangs
+    told = [(severity, "s1", "7", "")] if severity else []
+    assert [(one["severity"], one["server"], one["origin"], one["root"]) for one in found] == told
+
+
+def test_a_clean_task_for_the_replica_id_of_a_server_is_to_be_ended_first(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, equal_servers() | {"s1.errors.log": waits(0, 10, rid=2)}))
+    (one,) = of("CLEAN_HANGING", found["findings"])
+    assert headline(found).startswith("A task on s1 is to clean replica ID 2, which is that of s2; ")
+    assert one["severity"] == "error" and "abort-cleanallruv" in one["fix"][0]["repair"]
 
 
 def test_a_clean_task_that_two_snapshots_show(tmp_path: Path) -> None:

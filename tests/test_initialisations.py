@@ -15,6 +15,7 @@ from test_thrown_away import folder
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.incident import Incident
+from workbench.repairs.planning import plan
 from workbench.report.making import pseudonyms_of, redacted_report
 from workbench.rules.initialisations import ABORTED, FAILED, SUCCEEDED, Initialisation, unfilled
 from workbench.rules.verdicts import REPLACED, TOTAL
@@ -270,3 +271,16 @@ def test_new_data_that_did_not_arrive_whole_is_told_by_the_log_of_the_server(
     ] * told
     assert headline(found).startswith("New data for s2 did not arrive whole at 2024-03-24 ") is told
     assert all(one["fix"][0]["repair"].startswith("initialise s2 from s1, on s1: ") for one in named)
+
+
+def test_the_plan_fills_that_server_and_nobody_from_it(tmp_path: Path) -> None:
+    """s1 feeds s2, which has lost its data and feeds s3."""
+    files: dict[str, Any] = dict(pair_of_servers())
+    files["s2.errors.log"] = "".join(
+        plain_line(10 + second, text) for second, text in enumerate((OFFLINE, FAILED_IMPORT))
+    )
+    files["s2.agreements.ldif"] += agreement("to-s3", 38903)
+    files["s3.replica.ldif"] = replica(3, elements({**claims(r1=(0, 9)), **claims(r2=(1, 2))}))
+    made = plan(case_of(tmp_path, files))
+    filled = [(step.on, step.server) for step in made.steps if step.repair == "initialise"]
+    assert filled[:1] == [("s1", "s2")] and ("s2", "s1") not in filled

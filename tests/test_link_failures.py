@@ -660,3 +660,10 @@ def test_a_stop_is_said_of_no_agreement_whose_name_another_suffix_has(tmp_path: 
     assert ["m1" in one for one in said if "has stopped" in one] == [True]
     files["s1.agreements.ldif"] = entry("m2", NEVER_YET) + "\n" + entry("m2", NEVER_YET, "o=second")
     assert not of("LINK_FAILING", findings(tmp_path / "quiet", files))
+
+
+def test_a_suffix_that_is_replicated_again_needs_another_attempt_and_no_initialisation(tmp_path: Path) -> None:
+    """s2 refused the session when it did not replicate; since then it does, and its RUV was collected."""
+    one = failing(tmp_path, mesh(NO_REPLICA))
+    assert "did not replicate this suffix when it was asked" in one["summary"] and "does now" in one["summary"]
+    assert "initialise" not in str(one["fix"]) and "repl-agmt poke" in one["fix"][0]["repair"]

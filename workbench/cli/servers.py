@@ -92,10 +92,3 @@ def ended_in_order() -> Iterator[None]:
 
     with handled(stop, signal.SIGTERM, signal.SIGHUP):
         yield
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """No Ctrl-C and no order to end is heard while the block runs: it puts back what must not stay, and takes seconds."""
-    with handled(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        yield

@@ -34,6 +34,7 @@ from typing import Any, Protocol
 from workbench.boundary import LONGEST_YAML, printable, to_yaml
 from workbench.collected.in_flight import FlightJournal
 from workbench.collected.room import Limits
+from workbench.collected.signals import undisturbed
 from workbench.model import Problem
 
 Vectors = Mapping[str, Mapping[str, str]]
@@ -336,10 +337,12 @@ def _appearing(into: Path, limits: Limits) -> Iterator[Path]:
                 raise
             raise _taken(into, _EACH) from None
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        with undisturbed():
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
-        _close(journal)
+        with undisturbed():
+            _close(journal)
 
 
 def _remove_abandoned() -> None:

@@ -23,6 +23,7 @@ class Reading:
     files         name of each file -> when reading it began, where that was written down
     moved         suffix -> origin -> the position that the vector claimed at the end of the whole collection, where that was no
                   longer what it had claimed before the server was read
+    failed        what could not be read, each with the reason
     """
 
     server: str
@@ -30,6 +31,7 @@ class Reading:
     ended: datetime
     files: Mapping[str, datetime] = field(default_factory=dict)
     moved: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
 
 
 Stored = dict[str, Any]
@@ -63,6 +65,7 @@ def readings_of(stored: Iterable[Stored]) -> Iterator[Reading]:
                     for suffix, vector in (moved.items() if isinstance(moved, dict) else ())
                     if isinstance(vector, dict)
                 },
+                tuple(map(str, failed)) if isinstance(failed := one.get("failed"), list) else (),
             )
 
 

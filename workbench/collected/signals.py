@@ -21,3 +21,10 @@ def handled(handler: Any, *numbers: signal.Signals) -> Iterator[Mapping[int, Any
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """No Ctrl-C and no order to end is heard while the block runs: it puts back what must not stay, and takes seconds."""
+    with handled(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        yield

@@ -151,7 +151,7 @@ def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
     led = {(one["consumer"] or one["means"], one["suffix"]) for one in links}
     blind = {suffix for consumer, suffix in led if consumer is None}
     about = sorted({(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led, key=str)
-    several = len({one["suffix"] for one in found["servers"]}) > 1
+    several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
     return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
 
 

@@ -338,7 +338,9 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     if unread := situation.not_collected(suffix):
         down = situation.topology.down.intersection(unread)
         return step(
-            f"start {_listed(sorted(down), 'and')}" if down else f"collect from {_listed(unread, 'and')}, too",
+            f"start {_listed(sorted(down), 'and')} (restart it, if it runs and does not answer)"
+            if down
+            else f"collect from {_listed(unread, 'and')}, too",
             f"{_listed(sorted(down) or unread, 'and')} may have them, or a link over which they come: nothing tells what was not "
             "collected",
             "do not write them once more before that: an entry that is added twice is there twice when the first one arrives",
@@ -375,7 +377,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"no collected file says which server listens at that address: it may be {server}, or one that sends to it",
         )
     if holders := sorted(
-        {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])}
+        {one["supplier"] for one in pairs if one["consumer"] in group and has_some(one, row["origin"])} - group
     ):
         return step(
             f"make an agreement from {_listed(holders, 'or')} to {_listed(sorted(group), 'or')}",

@@ -287,7 +287,7 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
             "STRANDED_CHANGE",
             "warning" if elsewhere else "error",
             f"{among}only {server} holds {counted(len(rows))} of origin {origin}, {rows[0]['position']} to "
-            f"{rows[-1]['position']}, and no session will deliver them",
+            f"{rows[-1]['position']}, and no session {'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
             fix=(
                 step(
@@ -301,7 +301,7 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
 
 def _not_collected(situation: Situation, suffix: str | None) -> list[str]:
     """Where links lead to servers that were not collected: these may hold what others lack."""
-    there = {one.server for one in situation.topology.replicas if one.suffix in (None, suffix)}
+    there = {one.server for one in situation.topology.replicas if one.suffix in (None, suffix) and one.tells}
     links = [link for link in situation.topology.links if link.suffix == suffix and link.consumer not in there]
     return sorted({link.consumer or link.address or link.name for link in links})
 

@@ -53,6 +53,7 @@ PRECEDENCE = (
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
+    Precedence("CLEAN_HANGING", (), ("suffix", "origin")),
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
 )
@@ -122,6 +123,12 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif any(root.code == "CHANGELOG_CLOSED" and _of_supplier(root, one) for _, root in roots):
             first = step("do what CHANGELOG_CLOSED says first", "a session passes over what no log holds, for good")
             one = replace(one, fix=(first, *one.fix))
+        elif one.code == "REINIT_REQUIRED" and any(_closed_at(root, one) for _, root in roots):
+            first = step("do what CHANGELOG_CLOSED says first", f"{one.server} holds what is in no log")
+            one = replace(one, fix=(first, *one.fix))
+        elif one.code == "DEAD_ORIGIN" and any(_cleans(root, one) for root in found):
+            first = step("let the task end that cleans it: see CLEAN_HANGING", "a second one would wait for the same")
+            one = replace(one, fix=(first,))
         elif cause := next((root for root in found if _refuses(root, one)), None):
             one = replace(one, fix=(step(f"do what {cause.code} says", "it is about that change"),))
         elif one.root and one.code in _PLACE:
@@ -146,6 +153,14 @@ def _stops(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
 def _of_supplier(root: Finding, one: Finding) -> bool:
     """True for a link that fails, of the server that the root is about."""
     return one.code == "LINK_FAILING" and (root.server, root.suffix) == (one.server, one.suffix)
+
+
+def _closed_at(root: Finding, one: Finding) -> bool:
+    return root.code == "CHANGELOG_CLOSED" and (root.server, root.suffix) == (one.server, one.suffix)
+
+
+def _cleans(root: Finding, one: Finding) -> bool:
+    return root.code == "CLEAN_HANGING" and root.origin == one.origin and root.suffix in (None, one.suffix)
 
 
 def _seconds_behind(one: Finding) -> float:

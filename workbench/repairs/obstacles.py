@@ -12,8 +12,8 @@ from workbench.fleet.topology import Link, Topology
 from workbench.model import Finding, System
 from workbench.rules.mending import Lack, Model
 
-OFF = "REPLICATION_OFF"
-"""Code of a server that takes part in no replication."""
+OFF, EMPTY, UNLOGGED = "REPLICATION_OFF", "INITIALISATION_ABORTED", "CHANGELOG_CLOSED"
+"""Codes of a server that takes part in no replication, of one whose data are gone, and of one that holds what is in no log."""
 
 
 class Obstacle(NamedTuple):
@@ -57,9 +57,9 @@ def _with_reason(link: Link) -> str:
     return f"{link.name} ({link.failure.short})" if link.failure else link.name
 
 
-def off_in(findings: Iterable[Finding], suffix: str | None) -> set[str]:
-    """The servers that take part in no replication of the suffix, as a finding proves."""
-    found = (one for one in findings if one.code == OFF and one.root and one.suffix in (None, suffix))
+def told_of(code: str, findings: Iterable[Finding], suffix: str | None) -> set[str]:
+    """The servers of which a finding with this code proves it for the suffix."""
+    found = (one for one in findings if one.code == code and one.root and one.suffix in (None, suffix))
     return {one.server for one in found if one.server}
 
 

@@ -24,12 +24,14 @@ from workbench.model import Finding, Problem, System, counted
 from workbench.repairs.choices import choices
 from workbench.repairs.left_over import Taken, not_mended
 from workbench.repairs.obstacles import (
+    EMPTY,
+    OFF,
     Obstacle,
     dropped_of,
     dropped_said,
     failing_of,
     links_to_mend,
-    off_in,
+    told_of,
     unapplied_of,
 )
 from workbench.repairs.orders import made_worse
@@ -242,8 +244,10 @@ class _Planned:
             return frozenset()
         told = {(one["server"], self.system.typed(one["position"])) for one in found.missing if one["suffix"] == suffix}
         waits = {(one["server"], one["origin"]) for one in found.pending if one["suffix"] == suffix}
-        missing = (x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told)
-        return frozenset(missing) | {x for x in model.pending() if (x.server, model.lots[x.lot].origin) not in waits}
+        missing = {x for x in model.missing() if (x.server, model.lots[x.lot].last) not in told}
+        missing |= {x for x in model.pending() if (x.server, model.lots[x.lot].origin) not in waits}
+        empty = told_of(EMPTY, self.findings, suffix)  # the diagnosis goes by what such a server claimed before
+        return frozenset(x for x in missing if x.server not in empty)
 
     def _on_the_way(self, model: Model, suffix: str | None) -> None:
         """Say what needs no repair because links that run will bring it."""
@@ -322,8 +326,10 @@ class _Planned:
         """The suffix as the case shows it. On its model nothing is lacking that a later change brought once more."""
         unapplied = unapplied_of(self.findings, suffix, self.system)
         model = model_of(self.situation, suffix, _codes(self.findings, suffix), self.repairs.waiting, unapplied)
-        for name in off_in(self.findings, suffix) & model.servers.keys():
+        for name in told_of(OFF, self.findings, suffix) & model.servers.keys():
             model.servers[name].up = False
+        for name in told_of(EMPTY, self.findings, suffix) & model.servers.keys():
+            model.servers[name] = replace(model.servers[name], up=False, vector={}, holds=set())
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()

@@ -323,7 +323,7 @@ def _remove(model: Model, server: str, entry: str, everywhere: bool) -> None:
 def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
-    to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
+    to.vector, to.holds, to.generation, to.up = dict(by.vector), set(by.holds), by.generation, to.up or by.up
     if to.log is not None:
         to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])
 

@@ -17,7 +17,13 @@ CODES: Mapping[str, Code] = {
         "a server gets changes before others, whose clocks agree, made them; an error from a day on if these were right then",
         (_INFO, _WARNING, _ERROR),
     ),
-    "CLEAN_HANGING": Code("a task that cleans a replica ID waits for a server and does not end", (_WARNING,)),
+    "CLEAN_HANGING": Code(
+        "a task that cleans a replica ID waits and does not end; an error where the ID is that of a collected server",
+        (_INFO, _WARNING, _ERROR),
+    ),
+    "NO_ANSWER_IN_TIME": Code(
+        "a server that runs did not answer a question in time when it was collected", (_WARNING,)
+    ),
     "CLEANED_ORIGIN_BACK": Code(
         "a server makes changes under a replica ID that others have cleaned, and these do not take them", (_ERROR,)
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.dropping import perhaps_restarted
-from workbench.model import EVIDENCE_SHOWN, Finding, first_few, step
+from workbench.model import EVIDENCE_SHOWN, Finding, first_few, listed, step
 from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suffix
 from workbench.systems.ds389.detectors.slow_clocks import slow_servers
@@ -264,16 +264,22 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
     stored = _in_two_snapshots(situation)
     # The log does not tell the suffix: of a server with several, its lines are a finding of their own.
     hanging: set[tuple[str, str, str | None]] = {(server, rid, of) for server, of, rid in stored}
-    hanging |= {(*key, only_suffix(situation, key[0])) for key, one in logged.items() if one.hangs}
+    hanging |= {(*key, only_suffix(situation, key[0])) for key, one in logged.items() if one.count}
     for server, origin, suffix in sorted(hanging, key=lambda key: (key[0], key[1], key[2] or "")):
         entry = stored.get((server, suffix, origin))
         waiting = logged.get((server, origin)) if suffix == only_suffix(situation, server) else None
         last = dict(waiting.last[0]["numbers"]) if waiting and waiting.last else {}
         why = f": {last['step']}" if last.get("step") else ""
+        live = [
+            one.server for one in situation.topology.replicas if origin == one.origin and suffix in (None, one.suffix)
+        ]
+        hangs = bool(entry) or bool(waiting and waiting.hangs)
+        ends = "does not end" if hangs else "has not ended yet"
+        whose = f"; it is the replica ID of {listed(live)}" if live else ""
         yield Finding(
             "CLEAN_HANGING",
-            "warning",
-            f"the task on {server} that cleans replica ID {origin} does not end{why}",
+            "error" if live else "warning" if hangs else "info",
+            f"the task on {server} that cleans replica ID {origin} {ends}{why}{whose}",
             server=server,
             origin=origin,
             suffix=suffix,
@@ -281,14 +287,26 @@ def clean_hanging(situation: Situation) -> Iterator[Finding]:
                 *([entry] if entry else []),
                 *(first_few((line_shown(*one) for one in waiting.kept), waiting.count) if waiting else ()),
             ),
-            fix=(
-                step(
-                    "bring the server that it waits for online, or delete the agreement that leads to one that is gone",
-                    "without force the task waits until every direct, enabled agreement answers and covers the last CSN",
-                    "forcing it loses every change of the replica ID that a server still lacks",
-                ),
-            ),
+            root=f"a task on {server} is to clean replica ID {origin}, which is that of {listed(live)}" if live else "",
+            fix=(_stop_cleaning(server, origin, suffix, live) if live else _let_it_end(),),
         )
+
+
+def _stop_cleaning(server: str, origin: str, suffix: str | None, live: Sequence[str]) -> dict[str, str | None]:
+    words = ("repl-tasks", "abort-cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", origin)
+    return step(
+        f"end the task before it goes on, on {server}: `dsconf INSTANCE {shlex.join(words)}`",
+        f"once it is cleaned, the other servers drop what {listed(live)} writes as replica ID {origin}",
+        f"if {listed(live)} is meant to go, end its replication first and see that all servers have its changes",
+    )
+
+
+def _let_it_end() -> dict[str, str | None]:
+    return step(
+        "bring the server that it waits for online, or delete the agreement that leads to one that is gone",
+        "without force the task waits until every direct, enabled agreement answers and covers the last CSN",
+        "forcing it loses every change of the replica ID that a server still lacks",
+    )
 
 
 def _in_two_snapshots(situation: Situation) -> dict[tuple[str, str | None, str], dict[str, Any]]:

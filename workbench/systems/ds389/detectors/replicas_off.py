@@ -69,8 +69,9 @@ def _switch_on(one: ReplicaOff) -> dict[str, str | None]:
 
 def _set_up(server: str) -> dict[str, str | None]:
     return step(
-        f"see in the errors log of {server} what failed before that line; initialise {server} from a server that has all data, "
-        "or restore its database, then restart it",
-        "so it was seen where a file of the database was gone: the server could not find its own RUV",
-        f"an initialisation throws away what only {server} holds",
+        f"see in the errors log of {server} what failed before that line. Where a file of its database is gone, stop it, build "
+        "its indexes anew (`dsctl INSTANCE db2index BACKEND`) and start it; where that does not help, restore its database",
+        "without the index of nsuniqueid 2.3.1 was seen not to find its own RUV; no supplier can initialise it before that",
+        f"what clients wrote on {server} meanwhile is in no changelog and never sent: compare its entries with those of the "
+        "others",
     )

@@ -431,6 +431,9 @@ def _told(
         if others and link.suffix not in others:
             says = f"{cause.says}: it has {', '.join(others)}"
             cause = replace(cause, reason=WRONG_SUFFIX, says=says, short="wrong suffix")
+        elif consumer and consumer.claims:
+            says = f"the consumer did not replicate this suffix when it was asked (code {cause.code}), and does now"
+            cause = replace(cause, says=says, short="not tried again since")
     if one.stopped and "stopped" not in cause.says:
         reason = UNKNOWN if cause.reason in TRANSIENT else cause.reason
         says = f"{cause.says}; the agreement has stopped until somebody acts (its log says so)"
@@ -461,7 +464,7 @@ def _told(
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
-        elsewhere=elsewhere if cause.short == NO_LISTENER else "",
+        replicates=bool(consumer and consumer.claims), elsewhere=elsewhere if cause.short == NO_LISTENER else "",
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

@@ -49,6 +49,7 @@ class Agreement:
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     weak        the consumer demands stronger encryption than the connection has
     elsewhere   the one name or address on which the consumer listens, where the agreement leads to another one
+    replicates  the consumer replicates the suffix: its RUV was collected
     paused      it waits long between two sessions, as it was told to
     unfilled    the consumer's last initialisation was aborted: the agreement that it has to be initialised over again
     offers_tls  False: the consumer has no encryption
@@ -82,6 +83,7 @@ class Agreement:
     weak: bool = False
     paused: bool = False
     elsewhere: str = ""
+    replicates: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -361,6 +363,8 @@ def _not_understood(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _replica(link: Agreement) -> tuple[Fix, ...]:
+    if link.replicates:
+        return (_restart(link),)
     return (
         step(
             f"make {link.suffix} a replica there, "

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
 from workbench.model import counted
+from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
 from workbench.rules.mending import Lack, achieved
+from workbench.systems.ds389.logged.replicas_off import not_reached
 from workbench.systems.ds389.native import (
     REFRESH,
     add,
@@ -33,7 +35,7 @@ from workbench.systems.ds389.repairs.evidence import (
     renamed_alike,
     stranded_ldif,
 )
-from workbench.systems.ds389.repairs.links import enabling, links_to, off
+from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 if TYPE_CHECKING:
@@ -421,10 +423,11 @@ class Initialise:
             )
         )
         failure = link.failure if link.blocked and link.blocked not in MENDED_BY_FILLING else None
+        if failure and server in told_of(EMPTY, view.findings, view.suffix) and not not_reached(failure):
+            failure = None  # a server without data refuses changes, and takes data
         excluded = _excluded(view, link)
         if excluded & {MEMBER_OF}:
             steps.append(_fixing(view, server))
-        apart = [name for name in (source, server) if not model.servers[name].up]
         costs = f"what {link.name} leaves out ({', '.join(sorted(excluded))}) is lost on {server}" if excluded else ""
         return Draft(
             f"initialise-from-{source}",
@@ -435,9 +438,7 @@ class Initialise:
             costs=costs,
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
-            else f"{apart[0]} takes part in no replication: what REPLICATION_OFF says comes first"
-            if apart
-            else "",
+            else not_now(view, source, server),
         )
 
 

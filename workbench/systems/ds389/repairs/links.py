@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import (
@@ -320,3 +321,15 @@ class TemporaryAgreement:
             (feed, unfeed),
             load=f"a session with what waits; the password of {login} on {server} is asked for",
         )
+
+
+def not_now(view: View, source: str, server: str) -> str:
+    """Why a server may not be filled before a person has done what a finding says; empty if it may."""
+    for code, names, why in (
+        (OFF, (source, server), "takes part in no replication"),
+        (EMPTY, (source,), "has lost its own data"),
+        (UNLOGGED, (server,), "may hold what is in no log, and an initialisation would throw it away"),
+    ):
+        if there := told_of(code, view.findings, view.suffix).intersection(names):
+            return f"{min(there)} {why}: what {code} says comes first"
+    return ""

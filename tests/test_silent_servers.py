@@ -1,0 +1,38 @@
+"""Servers that ran and did not answer a question in time, by what `collect` wrote down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import of
+from mesh_samples import case_of, pair_of_servers
+from test_unapplied import _time
+
+from workbench.boundary import to_yaml
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.diagnosing.diagnosis_text import headline
+
+
+@pytest.mark.parametrize(
+    ("failed", "told"),
+    [
+        ("entries of dc=example,dc=com: no answer within the time-out (ldap://s2). give it more with --timeout", True),
+        ("entries of dc=example,dc=com: the export of the entries failed with -1 (ldap://s2)", False),
+    ],
+)
+def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path: Path) -> None:
+    files: dict[str, Any] = dict(pair_of_servers())
+    servers = [
+        {"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in ("s1", "s2")
+    ]
+    collected: list[dict[str, Any]] = [
+        {"server": name, "role": "supplier", "from": _time(60), "until": _time(61)} for name in ("s1", "s2")
+    ]
+    collected[1]["failed"] = [failed]
+    files["case.yaml"] = to_yaml({"system": "ds389", "servers": servers, "collected": collected})
+    found = diagnose(case_of(tmp_path, files))
+    named = of("NO_ANSWER_IN_TIME", found["findings"])
+    assert [(one["server"], one["severity"]) for one in named] == [("s2", "warning")] * told
+    assert headline(found).startswith("S2 did not answer in time when it was collected: it may hang; ") is told
