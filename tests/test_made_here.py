@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from detector_samples import plain_line, stamp
-from mesh_samples import case_of, changelog, csn, pair_of_servers
+from mesh_samples import case_of, changelog, claims, csn, elements, pair_of_servers, replica
 from test_unapplied import _time
 
 from workbench.boundary import to_yaml
@@ -54,3 +54,19 @@ def test_what_a_server_made_since_its_start_it_has(
     found = diagnose(case_of(tmp_path, folder(lines, read)))
     assert [row for row in found["missing"] if row["server"] == "s1"] == []
     assert sum(row["count"] for row in found["unknown"] if (row["server"], row["origin"]) == ("s1", "1")) == unknown
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_supplier_that_was_made_a_consumer_does_not_wait_for_what_it_made(known: bool, tmp_path: Path) -> None:
+    """Its RUV no longer names its own replica ID; the others' vectors show at which address that was, and it is its own."""
+    files: dict[str, Any] = dict(pair_of_servers(9, 9))
+    files["s2.replica.ldif"] = replica(65535, elements(claims(r1=(0, 9))), flags=0)
+    if known:
+        files["s2.replica.ldif"] += (
+            "dn: cn=config\ncn: config\nnsslapd-localhost: localhost.localdomain\nnsslapd-port: 38902\n\n"
+        )
+    del files["s2.changelog.ldif"], files["s2.agreements.ldif"]
+    files["s2.errors.log"] = plain_line(0.5, STARTS)
+    found = diagnose(case_of(tmp_path, files))
+    waits = [(row["server"], row["origin"], row["count"]) for row in found["pending"]]
+    assert waits == ([] if known else [("s2", "2", 2)])

@@ -173,6 +173,21 @@ class Contents:
         }
         return {key for key, names in touched.items() if names and names <= need_not}
 
+    def notes_by_marks(self, server: str, keys: Sequence[str]) -> set[str]:
+        """Of changes that no log describes, those of which entries show nothing but notes that this server refuses.
+
+        What a change removed from an entry leaves a mark there, too: one that marks notes alone is a note.
+        """
+        code, mine = self.proving.notes_refused, [one for one in self.evidence.inputs if one.server == server]
+        if not keys or not code or not any(one.facts.get("codes", {}).get(code) for one in mine):
+            return set()
+        marked: dict[str, set[str]] = {}
+        where = pc.field("position").isin(pa.array(sorted(keys), pa.string()))
+        for name in self.exports:
+            for row in self.evidence.told(_TABLE, ["position", "attribute"], where, name).to_pylist():
+                marked.setdefault(row["position"], set()).add((row["attribute"] or "").lower())
+        return {key for key, names in marked.items() if names <= self.proving.own_notes}
+
     @cached_property
     def unequal(self) -> Unequal:
         """The entries that are not the same on all servers."""

@@ -68,6 +68,8 @@ def summed(found: Row) -> dict[str, Any]:
     if "missing" not in cut:
         counted["missing"]["count"] = len({which_change(row) for row in found["missing"]})
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
+    grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
+    counted["stranded"]["unsure"] = grave == {"warning"}
     arrives: dict[str, list[Row]] = {"waiting": [], "stuck": [], "dropped": []}
     unapplied = _unapplied(found)
     for number, row in enumerate(found["pending"]):
@@ -301,7 +303,8 @@ def verdict_line(told: Row) -> str:
         are, themselves = ("change is", "itself") if count == 1 else ("changes are", "themselves")
         said.append(f"{least}{count:,} {are} MISSING on {where} and will not come by {themselves}")
     if count := stranded["count"]:
-        said.append(f"{count:,} {'is' if count == 1 else 'are'} stranded on {', '.join(stranded['on'])}")
+        how = "on {} alone, of the collected servers" if stranded.get("unsure") else "stranded on {}"
+        said.append(f"{count:,} {'is' if count == 1 else 'are'} {how.replace('{}', ', '.join(stranded['on']))}")
     if told["dropped"]["count"]:
         said.append(dropped_say(*_most(told["dropped"], told["pending_cut"]), unsure=told["dropped"]["unsure"]))
     fails, waits, gone = links_say(told), [], 0

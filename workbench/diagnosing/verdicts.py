@@ -425,6 +425,7 @@ class _Suffix:
         told = {key: (about[key]["operation"], about[key]["target"]) for key in keys if key in about}
         told = {key: (what, target) for key, (what, target) in told.items() if what and target}
         nothing = self.contents.no_effect(server.replica.server, about)
+        nothing |= self.contents.notes_by_marks(server.replica.server, [key for key in keys if key not in about])
         dropped = proofs.dropped(told, self._acknowledged(some, grounds)) if told else set()
         for number, key in zip(which.tolist(), keys, strict=True):
             if key in dropped:

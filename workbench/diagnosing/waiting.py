@@ -83,6 +83,7 @@ class Waiting:
         self.shown, self.known, self.holders = shown, known, holders
         self.system, self._numbers, self._newest = shown.system, numbers, newest
         self._claimed = {origin for one in holders for origin in one.replica.vector or one.seen}
+        self._former = _former_origins(shown, holders)
 
     def of(self, server: Holder, origin: str) -> dict[str, Any] | None:
         """Count, first and last position, how many a log can supply, how many none can; None if nothing waits."""
@@ -93,7 +94,7 @@ class Waiting:
         top = max(seen, server.replica.later.get(origin, ""), told)
         low, mine = self._pair(top), NONE
         high = max(low, self._waits_below(server, origin))
-        own = origin == server.replica.origin
+        own = self._is_own(server, origin)
         # An export is of a later moment than the vector that comes with it: its entries show more.
         if own or (server.proofs.exported and self.known.tally(origin, Span(low, high))[0]):
             mine = server.proofs.shown_above(origin, seen)
@@ -172,9 +173,12 @@ class Waiting:
         later = ((one.replica.server, one.replica.later.get(origin)) for one in self.holders)
         return {server: self.system.show(position) for server, position in later if position}
 
+    def _is_own(self, server: Holder, origin: str) -> bool:
+        return origin == server.replica.origin or (server.replica.server, origin) in self._former
+
     def _waits_below(self, server: Holder, origin: str) -> Pair:
         """Up to where it can wait for changes: what it made since with its present data it has, though it was read before."""
-        if origin != server.replica.origin:
+        if not self._is_own(server, origin):
             return HIGHEST
         since = server.proofs.unbroken_since or self._alive(server)
         return (self.system.instant(since), -1) if since else HIGHEST
@@ -217,3 +221,24 @@ class Waiting:
 
     def _pair(self, key: str) -> Pair:
         return self.system.halves(key) if key else LOWEST
+
+
+def _former_origins(shown: Topology, holders: Sequence[Holder]) -> set[tuple[str, str]]:
+    """(server, origin) of origins that no server has now, and at whose address, by any vector, a collected server listens.
+
+    So it is where a supplier was made a read-only consumer: it no longer claims what it made itself, and has it.
+    """
+    evidence = holders[0].proofs.evidence if holders else None
+    at = {
+        address: one.server
+        for one in (evidence.case.inputs if evidence else ())
+        if one.snapshot == shown.snapshot
+        for address in one.facts.get("addresses", {})
+    }
+    taken = {one.replica.origin for one in holders}
+    found = set()
+    for row in evidence.rows("vectors") if evidence and at else ():
+        server = at.get((row["url"] or "").partition("://")[2].strip("/").lower())
+        if server and row["kind"] == "server" and row["origin"] not in taken:
+            found.add((server, row["origin"]))
+    return found

@@ -106,7 +106,14 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
     yield from _coming(told["summary"])
     if count := told["open"]["counts"]["stranded"]:
         on = _names(told["summary"]["stranded"]["on"])
-        yield f"{_changes(count)} {_are(count)} on {on} alone, and {'it' if count == 1 else 'they'} will go nowhere from there."
+        they = "it" if count == 1 else "they"
+        unsure = told["summary"]["stranded"].get("unsure")
+        end = (
+            f", and no session with these brings {they if count == 1 else 'them'} on"
+            if unsure
+            else f", and {they} will go nowhere from there"
+        )
+        yield f"{_changes(count)} {_are(count)} on {on} alone{' of the collected servers' if unsure else ''}{end}."
     if count := told["open"]["counts"]["unknown"]:
         what = "1 stretch" if count == 1 else f"{count:,} stretches"
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
