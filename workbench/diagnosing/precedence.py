@@ -79,6 +79,9 @@ MENDED_BY = {
 DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 """Where these are roots, no evidence tells which data is right."""
 
+_FILLS = ("REINIT_REQUIRED", "ANCHOR_PURGED", "ANCHOR_MISSING")
+"""Findings that advise to initialise a server."""
+
 _CLOCKS_DIFFER = 60
 """Seconds by which clocks differ that agree."""
 
@@ -123,8 +126,8 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif any(root.code == "CHANGELOG_CLOSED" and _of_supplier(root, one) for _, root in roots):
             first = step("do what CHANGELOG_CLOSED says first", "a session passes over what no log holds, for good")
             one = replace(one, fix=(first, *one.fix))
-        elif one.code == "REINIT_REQUIRED" and any(_closed_at(root, one) for _, root in roots):
-            first = step("do what CHANGELOG_CLOSED says first", f"{one.server} holds what is in no log")
+        elif cause := next((root for _, root in roots if _closed_at(root, one, ends)), None):
+            first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
         elif one.code == "DEAD_ORIGIN" and any(_cleans(root, one) for root in found):
             first = step("let the task end that cleans it: see CLEAN_HANGING", "a second one would wait for the same")
@@ -155,8 +158,11 @@ def _of_supplier(root: Finding, one: Finding) -> bool:
     return one.code == "LINK_FAILING" and (root.server, root.suffix) == (one.server, one.suffix)
 
 
-def _closed_at(root: Finding, one: Finding) -> bool:
-    return root.code == "CHANGELOG_CLOSED" and (root.server, root.suffix) == (one.server, one.suffix)
+def _closed_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
+    """True if the one finding would have the server filled that the root is about."""
+    if root.code != "CHANGELOG_CLOSED" or one.code not in _FILLS or root.suffix != one.suffix:
+        return False
+    return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)
 
 
 def _cleans(root: Finding, one: Finding) -> bool:
