@@ -102,7 +102,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     verdicts = SimpleNamespace(stranded=list(stranded))
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     situation.rows = lambda *what, **where: iter(())  # nobody's entries were collected
-    return SimpleNamespace(suffix=SUFFIX, model=model, situation=situation, made_at=MADE_AT)
+    return SimpleNamespace(suffix=SUFFIX, model=model, situation=situation, made_at=MADE_AT, findings=())
 
 
 def need(code: str, server: str | None = "s3", **more: Any) -> Need:

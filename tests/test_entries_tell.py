@@ -206,7 +206,10 @@ def test_what_the_vector_does_not_cover_is_no_difference_and_no_new_link_is_advi
 ) -> None:
     diagnosed = diagnose(case_of(tmp_path, promoted()))
     first = headline(diagnosed)
-    assert "nobody would send them now; no log has 1 of them" in first and "known to be missing" in first
+    assert (
+        "nobody would send them now: no link in the collected files leads to s1; no log has 1 of them" in first
+        and "known to be missing" in first
+    )
     found = diagnosed["findings"]
     assert not [one for one in found if one["code"] == "ENTRIES_DIFFER"]
     (waits,) = (one for one in found if one["code"] == "PENDING_CHANGES")

@@ -31,12 +31,12 @@ FAULTS = [
         "until nothing moves",
     ),
     Fault(
-        MENDING, "if server.origin is not None and server.up:",
+        MENDING, "if server.origin is not None and server.works:",
         "if server.origin is not None:",
         "who is down writes nothing",
     ),
     Fault(MENDING, "if not link.runs or supplier is None", "if supplier is None", "disabled links"),
-    Fault(MENDING, " or not (supplier.up and consumer.up):", ":", "servers that are down"),
+    Fault(MENDING, " or not (supplier.works and consumer.works):", ":", "servers that are down"),
     Fault(MENDING, "or self.refuses(supplier.generation, consumer.generation)", "", "generations"),
     Fault(MENDING, "if maxima(supplier.vector) == link.waits:", "if False:", "links that wait"),
     Fault(

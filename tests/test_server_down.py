@@ -29,7 +29,7 @@ def test_what_a_server_that_is_down_has_not_sent_is_not_lost(tmp_path: Path) -> 
     said = "No change is known to be missing; 1 has not arrived at s2, s3, and no collected server would send it now; "
     assert headline(found) == f"{said}no collected log has it; s1 did not answer."
     pending = [one for one in found["findings"] if one["code"] == "PENDING_CHANGES"]
-    assert [one["fix"][0]["repair"] for one in pending] == ["start s1"] * 2
+    assert [one["fix"][0]["repair"] for one in pending] == ["start s1 (restart it, if it runs and does not answer)"] * 2
     assert all("supplied by no server that was collected" in one["summary"] for one in pending)
     assert "nobody" not in str(pending)
     told = plan_text(plan(case))

@@ -329,7 +329,7 @@ class _Planned:
         for name in told_of(OFF, self.findings, suffix) & model.servers.keys():
             model.servers[name].up = False
         for name in told_of(EMPTY, self.findings, suffix) & model.servers.keys():
-            model.servers[name] = replace(model.servers[name], up=False, vector={}, holds=set())
+            model.servers[name] = replace(model.servers[name], empty=True, vector={}, holds=set())
         view = View(self.situation, self.findings, suffix, model, self.made_at)
         for need in self._needs(view):
             healed = self.repairs.healed(view, need) if need.hidden else frozenset()

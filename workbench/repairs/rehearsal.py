@@ -196,9 +196,8 @@ class _FromLogs(_Filling):
                 yield self._place(shown["max"])
         for position in set().union(*self.unapplied.values()):
             if self.system.origin_of(position) == origin:  # a lot of its own
-                hi, lo = self._place(position)
-                yield hi, lo - 1
-                yield hi, lo
+                place = self._place(position)
+                yield from ((place[0], place[1] - 1), place)
 
     def _stretch(self, origin: str, span: Span, single: set[Pair], claimed: bool) -> None:
         """A lot of what lies in the span, but for the changes that have a lot of their own. `claimed`: a vector ends there."""

@@ -47,6 +47,7 @@ class Server:
     """One server. `origin` is None for a read-only one, `log` for one that keeps none; `holds` are numbers of lots.
 
     up         False: it is down, or takes part in no replication
+    empty      it has lost its data: until it is filled it neither sends nor takes nor makes changes
     drops      origins of which it drops every change that it is sent
     unapplied  positions of changes that it answers with success and does not apply: its vector stays below them
     """
@@ -60,6 +61,12 @@ class Server:
     up: bool = True
     drops: frozenset[str] = frozenset()
     unapplied: frozenset[str] = frozenset()
+    empty: bool = False
+
+    @property
+    def works(self) -> bool:
+        """True if it sends and takes changes."""
+        return self.up and not self.empty
 
 
 @dataclass
@@ -193,7 +200,7 @@ class Model:
         missing after this stays missing.
         """
         for server in self.servers.values():
-            if server.origin is not None and server.up:
+            if server.origin is not None and server.works:
                 self.write(server.name)
         self.settle()
 
@@ -213,7 +220,7 @@ class Model:
     def ends(self, link: Link) -> tuple[Server, Server] | None:
         """Supplier and consumer of a link that runs between servers that run; None of any other."""
         supplier, consumer = self.servers.get(link.supplier), self.servers.get(link.consumer)
-        if not link.runs or supplier is None or consumer is None or not (supplier.up and consumer.up):
+        if not link.runs or supplier is None or consumer is None or not (supplier.works and consumer.works):
             return None
         return supplier, consumer
 
@@ -323,7 +330,8 @@ def _remove(model: Model, server: str, entry: str, everywhere: bool) -> None:
 def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
-    to.vector, to.holds, to.generation, to.up = dict(by.vector), set(by.holds), by.generation, to.up or by.up
+    to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
+    to.empty = by.empty
     if to.log is not None:
         to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])
 
@@ -497,7 +505,7 @@ def _fed(model: Model) -> set[tuple[str, str]]:
     later = model.copy()
     for _ in range(_ROUNDS):
         later.go_on()
-    writers = [server.name for server in later.servers.values() if server.origin is not None and server.up]
+    writers = [server.name for server in later.servers.values() if server.origin is not None and server.works]
     written = range(len(later.lots) - len(writers), len(later.lots))
     return {
         (server.name, writer)
