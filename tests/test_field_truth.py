@@ -92,6 +92,16 @@ def test_what_a_server_got_by_the_end_of_the_collection_is_not_pending(tmp_path:
     assert (row["count"], row["first"], row["last"]) == (2, csn(8, 1), csn(9, 1))
 
 
+def test_what_another_server_got_by_the_end_of_the_collection_is_not_stranded(tmp_path: Path) -> None:
+    """The vector of s1 was read before it made the changes that its log shows."""
+    files, times = pair_of_servers(9, 4), {"s1": (4.0, 10.0), "s2": (10.0, 11.0)}
+    files["s1.replica.ldif"] = replica(1, elements(claims(r1=(0, 4), r2=(1, 2))))
+    for second, left in ((9, []), (7, [csn(8, 1), csn(9, 1)])):
+        moved = {"s1": {"1": csn(9, 1)}, "s2": {"1": csn(second, 1)}}
+        found = diagnose(case_of(tmp_path / str(second), read(files, times, moved)))
+        assert [row["position"] for row in found["stranded"]] == left
+
+
 def test_a_change_of_a_clock_that_is_ahead_is_not_taken_for_one_made_meanwhile(tmp_path: Path) -> None:
     shown = topology(case_of(tmp_path, read(pair_of_servers(9, 4), {"s1": (60.0, 61.0), "s2": (61.0, 62.0)})))
     assert [shown.made_meanwhile(BEGAN + timedelta(seconds=second)) for second in (58, 60, 62, 80)] == [

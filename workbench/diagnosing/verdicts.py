@@ -544,8 +544,10 @@ class _Suffix:
 
     def _stranded_of(self, holder: JudgedServer, others: Sequence[JudgedServer], origin: str, waiting: Waiting) -> None:
         log = self.known.sources[holder.source or 0]
-        nearest = max(others, key=lambda one: one.seen.get(origin, ""))
-        top = self.pair(nearest.seen.get(origin)) or LOWEST
+        # What another one had got when it was read once more at the end, counts.
+        tops = [(max(one.seen.get(origin, ""), one.replica.later.get(origin, "")), one) for one in others]
+        furthest, nearest = max(tops, key=lambda one: one[0])
+        top = self.pair(furthest or None) or LOWEST
         above = Span(top, HIGHEST)
         if self._delivered(holder, origin):
             above = Span(HIGHEST, HIGHEST)
