@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any
 
 from workbench import tables
@@ -171,14 +172,18 @@ def _listens_at(entry: Entry) -> tuple[str, int] | None:
     return f"{host.lower()}:{port}", 1
 
 
-_ANY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - it is read, nothing is bound to it
+def _is_every_address(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def _listens_only_at(entries: Iterable[Entry]) -> str | None:
     """The one name or address on which the server takes plain connections, where it does not on all; None: it does."""
     for entry in entries:
         host = entry.text("nsslapd-listenhost") or ""
-        if entry.dn.strip().lower() == "cn=config" and _HOST.fullmatch(host) and host not in _ANY:
+        if entry.dn.strip().lower() == "cn=config" and _HOST.fullmatch(host) and not _is_every_address(host):
             return host.lower()
     return None
 
