@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.rules.sending import NOTHING, SEND
@@ -13,7 +13,25 @@ ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
 """Code of a change that a server answered with success and did not apply: it does not pass it on either."""
 
 
-def mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:
+def mark_how_it_comes(
+    pending: Sequence[dict[str, Any]], pairs: Sequence[Row], vectors: Iterable[Mapping[str, str]], suffix: str | None
+) -> None:
+    """Give each row of `pending` of the suffix `through` and `uncovered`, for what nobody would send now.
+
+    `uncovered`: all of it is beyond every collected vector, also its maker's, so the vectors were read before it was made.
+    """
+    _mark_what_comes_through(pending, pairs, suffix)
+    newest: dict[str, str] = {}
+    for vector in vectors:
+        for origin, position in vector.items():
+            newest[origin] = max(position, newest.get(origin, ""))
+    for row in pending:
+        if row["suffix"] == suffix:
+            sent = row["suppliers"] or row["through"] or row.get("dropped_since")
+            row["uncovered"] = not sent and row["first"] > newest.get(row["origin"], "")
+
+
+def _mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:
     """Give each row of `pending` of the suffix `through`: the servers that pass the changes on when they have them.
 
     Only where nobody would send them now, and over links that run. What a server drops it neither has nor passes on.

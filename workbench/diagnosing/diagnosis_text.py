@@ -87,6 +87,7 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
         }
+    counted["stuck"]["uncovered"] = all(row.get("uncovered") for row in arrives["stuck"])
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
@@ -322,6 +323,9 @@ def verdict_line(told: Row) -> str:
             said += filter(
                 None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
             )
+        elif told["stuck"].get("uncovered"):
+            covers = "no vector that was read covers"
+            waits.append(f"{least}{count:,} {has} not arrived at {on} as far as collected: {covers} {it} yet")
         else:
             apart = told["stuck"].get("without_link")
             why = f": no link in the collected files leads to {', '.join(apart)}" if apart else ""

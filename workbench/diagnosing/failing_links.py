@@ -261,15 +261,18 @@ def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[
 
 def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
+    it = "it" if row["count"] == 1 else "them"
     off = sorted({one["link"] for one in situation.linked.closed_ways(row) if one["link_enabled"] is False})
     if not failing and off:
         links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
-        return f"no session delivers them, because the {links} not run: switched off"
+        return f"no session delivers {it}, because the {links} not run: switched off"
+    if not failing and row.get("uncovered"):
+        return f"no vector that was read covers {it} yet"
     if not failing:
         who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
-        return f"{who} would send them now"
+        return f"{who} would send {it} now"
     links = f"link {failing[0]} does" if len(failing) == 1 else f"links {_listed(failing, 'and')} do"
-    return f"no session delivers them, because the {links} not run"
+    return f"no session delivers {it}, because the {links} not run"
 
 
 def passed_on(through: Sequence[str]) -> str:
@@ -383,4 +386,10 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"make an agreement from {_listed(holders, 'or')} to {_listed(sorted(group), 'or')}",
             f"{_listed(holders, 'and')} would send them, and no link leads from there to {server}, directly or through others",
         )
-    return step("see the findings on the links to this server", "as the servers are now, no session delivers them")
+    it = "it" if row["count"] == 1 else "them"
+    if row.get("uncovered"):
+        return step("collect once more", f"the vectors were read before {'it was' if it == 'it' else 'they were'} made")
+    return step(
+        f"see what is found on the links to {server}; if that is nothing, collect once more",
+        f"as the servers were read, no session delivers {it}",
+    )

@@ -241,6 +241,10 @@ def _missed_of_vector(
             else "a supplier that has them"
         )
         mend = f"delete the entries concerned on {on}, or {refill} {where}"
+    added = {row["target"] for row in rows if row["operation"] == "add"} - {None}
+    whole = not situation.topology.pulling and {row["target"] for row in rows} <= added
+    if whole:  # what is written of an entry that the server does not have is refused there
+        mend = f"{refill} {where}"
     by_entries = sum(1 for row in rows if row.get("rule") == ENTRIES_LACK)
     of_them = "" if by_entries == len(rows) else f"of {by_entries:,} "
     lacked = f"; {of_them}its entries alone tell, no log does" if by_entries else ""
@@ -250,6 +254,8 @@ def _missed_of_vector(
         "no session will ever send them: the vector says that they are there",
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
+        else _lost_with(situation, server, rows[0]["suffix"])
+        if whole
         else "find out first whether they are meant to be gone: somebody may have renamed or moved them at the same time"
         if all(row["operation"] == "delete" for row in rows)
         else "an entry that the server lacks is not mended by modifying it: that would be refused again",

@@ -279,6 +279,8 @@ def _coming(counts: Row) -> Iterator[str]:
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
         if name == "stuck" and counts["stuck_behind_links"]:
             then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
+        elif name == "stuck" and counts[name].get("uncovered"):
+            then = " as far as collected: no vector that was read covers {} yet"
         elif name == "stuck" and (apart := counts[name].get("without_link")):
             then += f": no link in the collected files leads to {_names(apart)}".replace("{", "{{").replace("}", "}}")
         if name == "dropped" and counts[name]["unsure"]:
