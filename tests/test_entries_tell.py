@@ -288,6 +288,22 @@ def test_how_long_a_server_keeps_traces_of_what_was_removed_is_its_own_setting(
     assert ["which is right" in summary for summary in open_] == ([] if lost else [True])
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_an_entry_whose_deletion_a_log_names_is_not_open(named: bool, tmp_path: Path) -> None:
+    """No server remembers the deletion any more; access logs show it, but not that of the server with the entry."""
+    files = mesh({"r1": (1, 7200), "r2": (5, 7200)}, {"s1": [entry("uid=anna", 1)], "s2": [], "s3": []}, {})
+    for name in ("s1", "s2", "s3"):
+        about = files[f"{name}.replica.ldif"]
+        assert isinstance(about, str)
+        files[f"{name}.replica.ldif"] = about.rstrip("\n") + "\nnsDS5ReplicaPurgeDelay: 3600\n\n"
+        around = [answered(second, "uid=other", csn(second, 2), name != "s2") for second in (1, 7200)]
+        deleted = answered(9, "uid=anna", csn(9, 2), name != "s2", operation="DEL") if named and name != "s1" else ""
+        files[f"{name}.access.log"] = deleted.join(around)
+    found = diagnose(case_of(tmp_path, files))
+    assert [(row["server"], row["operation"]) for row in found["missing"]] == [("s1", "delete")] * named
+    assert [one["server"] for one in found["findings"] if one["code"] == "ENTRIES_DIFFER"] == [None] * (not named)
+
+
 MOVE, MEMBER = csn(20, 1), csn(21, 1)
 
 

@@ -13,6 +13,9 @@ from test_unapplied import _time
 from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.diagnosing.incident import Incident
+from workbench.repairs.case_plan import plan_for
+from workbench.report.making import whole_report
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,17 @@ def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path:
     ]
     collected[1]["failed"] = [failed]
     files["case.yaml"] = to_yaml({"system": "ds389", "servers": servers, "collected": collected})
-    found = diagnose(case_of(tmp_path, files))
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
     named = of("NO_ANSWER_IN_TIME", found["findings"])
     assert [(one["server"], one["severity"]) for one in named] == [("s2", "warning")] * told
     assert headline(found).startswith("S2 did not answer in time when it was collected: it may hang; ") is told
+    assert ("5 are waiting for s2" if told else "5 are on the way to s2") in headline(found)
+    assert ("5 changes wait for s2, which may hang." in whole_report(Incident(case))["plain"]) is told
+    plan = plan_for(case)
+    assert {row["server"]: row["pending"] for row in plan.after} == {"s1": 0, "s2": 5 * told}
+    (said,) = (one for one in plan.open if one.startswith("5 changes "))
+    end = "have not arrived at s2, which may hang: NO_ANSWER_IN_TIME says what to do"
+    assert (
+        said == f"5 changes {end}" if told else said.startswith("5 changes are on their way to s2, over links that run")
+    )

@@ -12,6 +12,9 @@ Row = Mapping[str, Any]
 ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
 """Code of a change that a server answered with success and did not apply: it does not pass it on either."""
 
+NO_ANSWER_IN_TIME = "NO_ANSWER_IN_TIME"
+"""Code of a server that ran and may hang: while it does, nothing arrives there."""
+
 
 def mark_how_it_comes(
     pending: Sequence[dict[str, Any]], pairs: Sequence[Row], vectors: Iterable[Mapping[str, str]], suffix: str | None

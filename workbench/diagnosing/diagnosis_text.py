@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -87,6 +87,8 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
         }
+    hangs = {one["server"] for one in found.get("findings", ()) if one["code"] == NO_ANSWER_IN_TIME}
+    counted["waiting"]["hang"] = bool(hangs) and hangs.issuperset(counted["waiting"]["on"])
     counted["stuck"]["uncovered"] = all(row.get("uncovered") for row in arrives["stuck"])
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
@@ -311,7 +313,8 @@ def verdict_line(told: Row) -> str:
     fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
-        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+        how = "waiting for" if told["waiting"]["hang"] else "on the way to"
+        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} {how} {on}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
         who, log = ("no collected server", "no collected log") if unread else ("nobody", "no log")

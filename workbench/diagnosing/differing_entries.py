@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
-from workbench.rules.contents import LIVE
+from workbench.rules.contents import LIVE, name_of
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -31,6 +31,7 @@ _DELETED_OR_LOST = (
 
 def entries_differ(situation: Situation) -> Iterator[Finding]:
     """Entries that differ between servers of one beginning: a finding for each server that stands alone, one for what is open."""
+    lost = _lost_deletions(situation)
     for contents in situation.verdicts.contents:
         alone: dict[str, list[Difference]] = {}
         open_: list[Difference] = []
@@ -39,7 +40,7 @@ def entries_differ(situation: Situation) -> Iterator[Finding]:
             if one.spelt:
                 spelt.append(one)
                 continue
-            if not one.others:
+            if not one.others and not _deletion_lost(contents, one, lost):
                 open_.append(one)
             for server in one.servers if one.others else ():
                 alone.setdefault(server, []).append(one)
@@ -56,6 +57,22 @@ def entries_differ(situation: Situation) -> Iterator[Finding]:
             yield _open(situation, contents, open_)
         if spelt:
             yield _spelt(contents, spelt)
+
+
+def _lost_deletions(situation: Situation) -> dict[tuple[str, str | None, str], str]:
+    """Server, suffix and name of an entry -> the deletion that it missed, which some log names."""
+    return {
+        (row["server"], row["suffix"], name_of(row["target"])): row["position"]
+        for row in situation.verdicts.missing
+        if row["operation"] == "delete" and row["target"]
+    }
+
+
+def _deletion_lost(contents: Contents, one: Difference, lost: Mapping[tuple[str, str | None, str], str]) -> bool:
+    """True if each server that has a whole entry alone missed its deletion: then it is known who is right."""
+    having = {name: held for name, held in contents.held[one.entry].items() if held.status == LIVE}
+    missed = {name: lost.get((name, contents.suffix, name_of(held.target)), "") for name, held in having.items()}
+    return not one.attribute and all(missed[name] > min(held.made(), default="~") for name, held in having.items())
 
 
 def _alike(differences: Iterable[Difference]) -> set[str]:

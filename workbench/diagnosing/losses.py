@@ -215,7 +215,7 @@ def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], serv
     """The same of changes that went with the old data of their maker."""
     maker = named_in(situation.thrown_away)[rows[0]["suffix"], rows[0]["position"]].maker.server
     return (
-        "its vector covers them",
+        f"its vector covers {'it' if len(rows) == 1 else 'them'}",
         f"do what CHANGES_THROWN_AWAY of {maker} says",
         "no session and no initialisation brings what no server holds",
         f"the data of {maker}, which made them, were replaced since",
@@ -249,9 +249,10 @@ def _missed_of_vector(
     of_them = "" if by_entries == len(rows) else f"of {by_entries:,} "
     lacked = f"; {of_them}its entries alone tell, no log does" if by_entries else ""
     return (
-        f"its vector covers them{lacked}",
+        f"its vector covers {'it' if len(rows) == 1 else 'them'}{lacked}",
         mend,
-        "no session will ever send them: the vector says that they are there",
+        f"no session will ever send {'it: the vector says that it is' if len(rows) == 1 else 'them: the vector says that they are'} "
+        "there",
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
         else _lost_with(situation, server, rows[0]["suffix"])

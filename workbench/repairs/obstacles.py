@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Link, Topology
@@ -32,6 +32,28 @@ def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | Non
         if link.enabled is not False and link.blocked and link.failure and (link.supplier, link.consumer) not in run:
             failing.setdefault((link.supplier, link.consumer or link.failure.means), []).append(link)
     return failing
+
+
+def not_running(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> set[tuple[str, str | None]]:
+    """(supplier, consumer) of links that fail, or at one end of which a server may hang."""
+    hangs = told_of(NO_ANSWER_IN_TIME, findings, suffix)
+    links = [(one.supplier, one.consumer) for one in shown.links if one.suffix == suffix]
+    return {*failing_of(shown, suffix), *(ends for ends in links if hangs.intersection(ends))}
+
+
+def not_arrived(model: Model, behind: Iterable[Lack], hangs: Collection[str]) -> list[str]:
+    """What waits behind links that do not run, for each server."""
+    lacks: dict[str, list[Lack]] = {}
+    for lack in behind:
+        lacks.setdefault(lack.server, []).append(lack)
+    said = []
+    for name, mine in sorted(lacks.items()):
+        count = model.changes(mine)
+        has, them = ("change has", "it") if count == 1 else ("changes have", "them")
+        may_hang = f"which may hang: {NO_ANSWER_IN_TIME} says what to do"
+        why = may_hang if name in hangs else f"and no link that runs brings {them}"
+        said.append(f"{count:,} {has} not arrived at {name}, {why}")
+    return said
 
 
 def links_to_mend(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> list[Obstacle]:

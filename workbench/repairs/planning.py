@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.cases.case import Case
+from workbench.diagnosing.arriving import NO_ANSWER_IN_TIME
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.diagnosing.situation import Situation
@@ -29,8 +30,9 @@ from workbench.repairs.obstacles import (
     Obstacle,
     dropped_of,
     dropped_said,
-    failing_of,
     links_to_mend,
+    not_arrived,
+    not_running,
     told_of,
     unapplied_of,
 )
@@ -200,7 +202,7 @@ class _Planned:
 
         Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
         """
-        if not effects and (failing := failing_of(self.situation.topology, suffix)):
+        if not effects and (failing := not_running(self.situation.topology, self.findings, suffix)):
             model = model.copy()  # without steps nothing is promised but what comes over links that run
             model.links = [x for x in model.links if (x.supplier, x.consumer) not in failing]
         whole, done = achieved(model, effects)
@@ -253,7 +255,7 @@ class _Planned:
         """Say what needs no repair because links that run will bring it."""
         later = model.copy()
         later.settle()
-        running, failing = model.copy(), failing_of(self.situation.topology, suffix)
+        running, failing = model.copy(), not_running(self.situation.topology, self.findings, suffix)
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         running.settle()
         if lost := later.gone() - model.gone():
@@ -275,13 +277,9 @@ class _Planned:
                     "load both snapshots and plan anew"
                 )
 
-        behind: dict[str, list[Lack]] = {}
-        for lack in (model.pending() & later.held()) - running.held() if failing else ():
-            behind.setdefault(lack.server, []).append(lack)
-        for name, mine in sorted(behind.items()):
-            count = model.changes(mine)
-            has = "change has" if count == 1 else "changes have"
-            self.open.append(f"{count:,} {has} not arrived at {name}, and no link that runs brings them")
+        if failing:
+            behind = (model.pending() & later.held()) - running.held()
+            self.open += not_arrived(model, behind, told_of(NO_ANSWER_IN_TIME, self.findings, suffix))
         self.dropped = dropped_of(model)
         self.open += dropped_said(model, self.dropped, perhaps_restarted(self.situation.verdicts.pending))
         self.unmended += bool(self.dropped)
