@@ -12,8 +12,9 @@ Row = Mapping[str, Any]
 ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
 """Code of a change that a server answered with success and did not apply: it does not pass it on either."""
 
-NO_ANSWER_IN_TIME = "NO_ANSWER_IN_TIME"
-"""Code of a server that ran and may hang: while it does, nothing arrives there."""
+NO_ANSWER_IN_TIME, DATABASE_FAILING = "NO_ANSWER_IN_TIME", "DATABASE_FAILING"
+"""Codes of a server that ran and may hang, and of one that cannot write: while that is so, nothing arrives there."""
+TAKES_NOTHING = {NO_ANSWER_IN_TIME: "may hang", DATABASE_FAILING: "could not write its database"}
 
 
 def mark_how_it_comes(

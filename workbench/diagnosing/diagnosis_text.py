@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, TAKES_NOTHING
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -87,8 +87,9 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
         }
-    hangs = {one["server"] for one in found.get("findings", ()) if one["code"] == NO_ANSWER_IN_TIME}
-    counted["waiting"]["hang"] = bool(hangs) and hangs.issuperset(counted["waiting"]["on"])
+    stopped = (one for one in found.get("findings", ()) if one["code"] in TAKES_NOTHING and one.get("root"))
+    why = {one["server"]: TAKES_NOTHING[one["code"]] for one in stopped if one["server"] in counted["waiting"]["on"]}
+    counted["waiting"]["takes_nothing"] = [f"{server} {reason}" for server, reason in sorted(why.items())]
     counted["stuck"]["uncovered"] = all(row.get("uncovered") for row in arrives["stuck"])
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
@@ -313,7 +314,7 @@ def verdict_line(told: Row) -> str:
     fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
-        how = "waiting for" if told["waiting"]["hang"] else "on the way to"
+        how = "waiting for" if told["waiting"]["takes_nothing"] else "on the way to"
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} {how} {on}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]

@@ -161,7 +161,7 @@ def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
     only = sum(1 for row in situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, suffix))
     if only:
         return f"to {_refill(situation)} it throws away {counted(only)} that only {server} holds: save these first"
-    return f"to {_refill(situation)} it throws away everything that only {server} holds"
+    return f"to {_refill(situation)} it throws away everything that it alone holds"
 
 
 def _refill(situation: Situation) -> str:
@@ -245,14 +245,14 @@ def _missed_of_vector(
     whole = not situation.topology.pulling and {row["target"] for row in rows} <= added
     if whole:  # what is written of an entry that the server does not have is refused there
         mend = f"{refill} {where}"
+    them = "it" if len(rows) == 1 else "them"
     by_entries = sum(1 for row in rows if row.get("rule") == ENTRIES_LACK)
     of_them = "" if by_entries == len(rows) else f"of {by_entries:,} "
     lacked = f"; {of_them}its entries alone tell, no log does" if by_entries else ""
     return (
-        f"its vector covers {'it' if len(rows) == 1 else 'them'}{lacked}",
+        f"its vector covers {them}{lacked}",
         mend,
-        f"no session will ever send {'it: the vector says that it is' if len(rows) == 1 else 'them: the vector says that they are'} "
-        "there",
+        f"no session will ever send {them}: the vector says that {'it is' if len(rows) == 1 else 'they are'} there",
         "an entry that the server lacks comes back with what is written of it alone: write all of it"
         if situation.topology.pulling
         else _lost_with(situation, server, rows[0]["suffix"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, TAKES_NOTHING
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Link, Topology
@@ -36,12 +36,17 @@ def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | Non
 
 def not_running(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> set[tuple[str, str | None]]:
     """(supplier, consumer) of links that fail, or at one end of which a server may hang."""
-    hangs = told_of(NO_ANSWER_IN_TIME, findings, suffix)
+    stopped = taking_nothing(findings, suffix)
     links = [(one.supplier, one.consumer) for one in shown.links if one.suffix == suffix]
-    return {*failing_of(shown, suffix), *(ends for ends in links if hangs.intersection(ends))}
+    return {*failing_of(shown, suffix), *(ends for ends in links if stopped.keys() & {*ends})}
 
 
-def not_arrived(model: Model, behind: Iterable[Lack], hangs: Collection[str]) -> list[str]:
+def taking_nothing(findings: Sequence[Finding], suffix: str | None) -> dict[str, str]:
+    """Server -> the code that says why nothing arrives there, whatever its links do."""
+    return {server: code for code in TAKES_NOTHING for server in told_of(code, findings, suffix)}
+
+
+def not_arrived(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]) -> list[str]:
     """What waits behind links that do not run, for each server."""
     lacks: dict[str, list[Lack]] = {}
     for lack in behind:
@@ -50,8 +55,8 @@ def not_arrived(model: Model, behind: Iterable[Lack], hangs: Collection[str]) ->
     for name, mine in sorted(lacks.items()):
         count = model.changes(mine)
         has, them = ("change has", "it") if count == 1 else ("changes have", "them")
-        may_hang = f"which may hang: {NO_ANSWER_IN_TIME} says what to do"
-        why = may_hang if name in hangs else f"and no link that runs brings {them}"
+        code = stopped.get(name, "")
+        why = f"which {TAKES_NOTHING[code]}: {code} says what to do" if code else f"and no link that runs brings {them}"
         said.append(f"{count:,} {has} not arrived at {name}, {why}")
     return said
 

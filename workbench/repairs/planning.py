@@ -16,7 +16,6 @@ from typing import Any
 
 from workbench.boundary import printable
 from workbench.cases.case import Case
-from workbench.diagnosing.arriving import NO_ANSWER_IN_TIME
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.dropping import perhaps_restarted
 from workbench.diagnosing.situation import Situation
@@ -33,6 +32,7 @@ from workbench.repairs.obstacles import (
     links_to_mend,
     not_arrived,
     not_running,
+    taking_nothing,
     told_of,
     unapplied_of,
 )
@@ -279,7 +279,7 @@ class _Planned:
 
         if failing:
             behind = (model.pending() & later.held()) - running.held()
-            self.open += not_arrived(model, behind, told_of(NO_ANSWER_IN_TIME, self.findings, suffix))
+            self.open += not_arrived(model, behind, taking_nothing(self.findings, suffix))
         self.dropped = dropped_of(model)
         self.open += dropped_said(model, self.dropped, perhaps_restarted(self.situation.verdicts.pending))
         self.unmended += bool(self.dropped)

@@ -277,8 +277,8 @@ def _coming(counts: Row) -> Iterator[str]:
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
-        if name == "waiting" and counts[name]["hang"]:
-            one_does, many_do, then = "waits for", "wait for", ", which may hang"
+        if name == "waiting" and (stopped := counts[name]["takes_nothing"]):
+            one_does, many_do, then = "waits for", "wait for", f"; {' and '.join(stopped)}"
         if name == "stuck" and counts["stuck_behind_links"]:
             then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
         elif name == "stuck" and counts[name].get("uncovered"):

@@ -21,6 +21,10 @@ CODES: Mapping[str, Code] = {
         "a task that cleans a replica ID waits and does not end; an error where the ID is that of a collected server",
         (_INFO, _WARNING, _ERROR),
     ),
+    "DATABASE_FAILING": Code(
+        "a server could not write its database since its last start; a warning where it has written later",
+        (_WARNING, _ERROR),
+    ),
     "NO_ANSWER_IN_TIME": Code(
         "a server that runs did not answer a question in time when it was collected", (_WARNING,)
     ),

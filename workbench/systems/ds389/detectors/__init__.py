@@ -13,6 +13,7 @@ from workbench.systems.ds389.detectors.anchors import (
 from workbench.systems.ds389.detectors.applying import apply_retry_loop, conflict_entries, login_notes_refused
 from workbench.systems.ds389.detectors.certificates import certificate_expires
 from workbench.systems.ds389.detectors.clocks import server_clocks
+from workbench.systems.ds389.detectors.database import database_failing
 from workbench.systems.ds389.detectors.identity import broken_vector, clean_hanging, cleaned_and_back, told_by_status
 from workbench.systems.ds389.detectors.initialisations import initialisation_aborted
 from workbench.systems.ds389.detectors.logins import logins_fail
@@ -29,6 +30,7 @@ DETECTORS: Detectors = {
     IDENTITY: (
         replication_off,
         no_answer_in_time,
+        database_failing,
         broken_vector,
         server_clocks,
         clock_behind,

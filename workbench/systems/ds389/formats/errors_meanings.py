@@ -304,6 +304,11 @@ MEANINGS: dict[str, Meaning] = {
         ("that originated from rid", "Purged rid ("),
         r"(?:Removed \((?P<count>\d+) entries\) that originated from|Purged) rid \((?P<origin>\d{1,9})\)",
     ),
+    "database_failed": _meaning(
+        "a transaction could not be written to the database",
+        "Serious Error---Failed in",
+        r"Serious Error---Failed in (?P<what>\w+_txn_commit), err=(?P<result>-?\d+)",
+    ),
     "replica_not_set_up": _meaning(
         "a replica could not be set up as the server started: it takes and sends nothing",
         "Unable to configure replica",

@@ -1,0 +1,65 @@
+"""Servers whose database could not be written, as their own errors logs say: a full or broken disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.diagnosing.arriving import DATABASE_FAILING
+from workbench.model import Finding, first_few, step
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, Row, line_shown, session_logs
+from workbench.systems.ds389.logged.link_fixes import make_room
+from workbench.systems.ds389.logged.refusals import no_room, said_at, takes_changes
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def database_failing(situation: Situation) -> Iterator[Finding]:
+    """A server that could not write its database since its last start: what it was sent then it does not have.
+
+    A supplier goes on with later changes, and the vector of the server comes to cover those that were not written.
+    """
+    case, shown = situation.case, situation.topology
+    failed = {one.server for one in case.inputs if one.facts.get("codes", {}).get("database_failed")}
+    for log in session_logs(case.until(shown.snapshot)) if failed else ():
+        rows: list[tuple[Row, Place]] = []
+        for row, place in log.lines(("starting", "database_failed"), WITH_TEXT) if log.server in failed else ():
+            rows = [*rows, (row, place)] if row["code"] == "database_failed" else []
+        moments = [place.at for _, place in rows if place.at]
+        mine = [one for one in shown.replicas if one.server == log.server]
+        if not moments or not mine:
+            continue
+        first, last = min(moments), max(moments)
+        over = any(takes_changes(case, shown, one, last) for one in mine)
+        said = said_at(case, log.server, moments)
+        why = f" ({said[-1]['text']})" if said else ""
+        times = f"{len(moments):,} times, from {first:%Y-%m-%d %H:%M:%S} to" if len(moments) > 1 else "at"
+        since = "; it has written since" if over else ", and nothing shows that it has written since"
+        yield Finding(
+            DATABASE_FAILING,
+            "warning" if over else "error",
+            f"{log.server} could not write its database {times} {last:%Y-%m-%d %H:%M:%S} UTC{why}{since}. What it was sent "
+            "then it may not have, although its vector may come to cover it",
+            server=log.server,
+            evidence=first_few(line_shown(*one) for one in rows),
+            root="" if over else f"{log.server} could not write its database, last at {last:%Y-%m-%d %H:%M:%S} UTC",
+            fix=(
+                *(() if over else (_writing_again(log.server, no_room(said)),)),
+                step(
+                    f"{'' if over else 'then '}collect again with `--entries`, and do what is found missing on {log.server}",
+                    "only its entries tell for certain what was not written",
+                ),
+            ),
+        )
+
+
+def _writing_again(server: str, full: str) -> dict[str, str | None]:
+    if full:
+        return make_room(server, full)
+    return step(
+        f"see whether the disk under the database of {server} is full or broken (`df`, the messages of the kernel), mend that, "
+        f"and restart {server}",
+        "while it cannot write, what it is sent is lost there",
+        f"fill {server} with no data before that; delete no file of its database",
+    )
