@@ -80,17 +80,18 @@ class Fractional:
             seen |= ways
         return False
 
-    def by_luck(self, server: str) -> list[str]:
+    def by_luck(self, server: str) -> dict[str, frozenset[str]]:
         """The links to a server that leave out what another link sends there, each with these attributes."""
         some = self._coming.get(server, ())
         need_not = self.need_not.get(server, frozenset())
-        return [f"{link.name} ({', '.join(sorted(out - need_not))})" for link, out in some if out - need_not]
+        return {link.name: out - need_not for link, out in some if out - need_not}
 
     def alike_first(self, server: str) -> Iterator[Mapping[str, str | None]]:
         """The step that goes before any other one where the links to a server do not leave out the same."""
         if luck := self.by_luck(server):
             leave = "leaves" if len(luck) == 1 else "leave"
+            each = ", ".join(f"{name} ({', '.join(sorted(left_out))})" for name, left_out in luck.items())
             yield step(
-                f"first have all agreements to {server} leave out the same: {', '.join(luck)} {leave} out what another one sends",
+                f"first have all agreements to {server} leave out the same: {each} {leave} out what another one sends",
                 "what the server gets depends on which of them comes first, also of what is written once more",
             )

@@ -475,8 +475,11 @@ class _Planned:
         codes = sorted(one.code for one in new if one.server == need.server is not None)
         return f"on the model it ends as {codes[0]}" if codes else ""
 
-    def _left_out(self, suffix: str | None) -> list[str]:
-        """What links of the suffix leave out: behind a hub it is lacking, too, whatever the last link sends."""
+    def _left_out(self, server: str, suffix: str | None) -> list[str]:
+        """What a server need not have, for no way to it lets it through; where no entries tell, whatever some link leaves out."""
+        for contents in self.situation.verdicts.contents:
+            if contents.suffix == suffix and server in contents.fractional.need_not:
+                return sorted(contents.fractional.need_not[server])
         statuses = self.situation.statuses()
         some = [row.get("excluded") or "" for (_, of, _), row in statuses.items() if of == suffix]
         return sorted({word for text in some for word in text.lower().split()})
@@ -489,7 +492,7 @@ class _Planned:
                 "suffix": one.suffix,
                 "origin": one.origin,
                 "generation": one.generation,
-                "left_out": self._left_out(one.suffix),
+                "left_out": self._left_out(one.server, one.suffix),
                 "vector": {
                     origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
                 },

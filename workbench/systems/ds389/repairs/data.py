@@ -36,6 +36,7 @@ from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
+from workbench.systems.ds389.repairs.unlike_links import first_alike
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Rewrite:
             if steps is not None:
                 says = f"write the present values of {_entries(len(found))} once more on {server}"
                 load = f"{counted(len(found))} on every server"
-                yield Draft("rewrite", says, steps, load=load)
+                yield Draft("rewrite", says, steps, load=load, refused=first_alike(view, need.server))
                 return
         if not any(present_on(view, server, found) for server in _writers(view, need)):
             yield Draft(
@@ -156,7 +157,7 @@ class Recreate:
                 load=f"{counted(2 * len(anew) + len(again))} on every server",
                 costs=f"no server has the {'entry' if len(anew) == 1 else 'entry in question'} between the two changes; on "
                 "every server new unique IDs; the operational attributes and the memberships of these entries are lost",
-                refused=_not_everywhere(view, server),
+                refused=_not_everywhere(view, server) or first_alike(view, need.server),
             )
             return
 
@@ -438,7 +439,7 @@ class Initialise:
             costs=costs,
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
-            else not_now(view, source, server),
+            else not_now(view, source, server) or first_alike(view, server, link=link),
         )
 
 
