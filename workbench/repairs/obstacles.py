@@ -70,9 +70,9 @@ def links_to_mend(shown: Topology, findings: Sequence[Finding], suffix: str | No
     others = sorted({_with_reason(one) for one in links if one.name in told} - {*names})
     found = []
     if names:
-        what, them = ("link", "it") if len(names) == 1 else ("links", "them")
-        says = f"mend the {what} {', '.join(names)} first: LINK_FAILING has the commands. What waits behind {them} does not "
-        found.append(Obstacle(len(names), f"{says}arrive before, and no step of a plan gets round that"))
+        what = "link" if len(names) == 1 else "links"
+        says = f"mend the {what} {', '.join(names)}: LINK_FAILING has the commands, and no step of a plan does it"
+        found.append(Obstacle(len(names), says))
     if others:
         what, them = ("link", "it") if len(others) == 1 else ("links", "them")
         says = f"mend the {what} {', '.join(others)}: LINK_FAILING has the commands. No change waits for {them} alone"

@@ -132,6 +132,7 @@ class _Planned:
         self.told: list[Need] = []
         self.restored: set[tuple[str, str]] = set()
         self.passed_over: frozenset[Lack] = frozenset()
+        self.behind: frozenset[Lack] = frozenset()
         self.dropped: frozenset[Lack] = frozenset()
         self.dropped_origins: set[tuple[str | None, str]] = set()
         self.unjudged: frozenset[Lack] = frozenset()
@@ -202,9 +203,11 @@ class _Planned:
 
         Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
         """
-        if not effects and (failing := not_running(self.situation.topology, self.findings, suffix)):
-            model = model.copy()  # without steps nothing is promised but what comes over links that run
-            model.links = [x for x in model.links if (x.supplier, x.consumer) not in failing]
+        failing = not_running(self.situation.topology, self.findings, suffix)
+        running = model.copy()
+        running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
+        if not effects:
+            model = running  # without steps nothing is promised but what comes over links that run
         whole, done = achieved(model, effects)
         if whole.unsaid:
             count = model.changes(whole.unsaid)
@@ -213,6 +216,9 @@ class _Planned:
         single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
         done.go_on()
+        if self.behind:
+            behind = self.behind & achieved(running, effects)[1].pending()
+            self.open += not_arrived(model, behind, taking_nothing(self.findings, suffix))
         for row in standing_of(done, suffix, model.gone()):
             open_ = {lack for lack in self.unjudged if lack.server == row["server"]}
             row["missing"] -= done.changes(open_ & done.missing())
@@ -277,9 +283,7 @@ class _Planned:
                     "load both snapshots and plan anew"
                 )
 
-        if failing:
-            behind = (model.pending() & later.held()) - running.held()
-            self.open += not_arrived(model, behind, taking_nothing(self.findings, suffix))
+        self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)
         self.open += dropped_said(model, self.dropped, perhaps_restarted(self.situation.verdicts.pending))
         self.unmended += bool(self.dropped)
