@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.thrown_away import named_in
@@ -69,11 +70,13 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
     replica = situation.replica(server, suffix)
     held, only_here, below = situation.verdicts.own_near.get(key, ((), frozenset(), None))
     refused = frozenset(row["position"] for row in rows if row["rule"] == "skipped")
-    codes: dict[str, int] = {}
-    if refused:
-        where = pc.field("position").isin(sorted(refused)) & (pc.field("outcome") == "refused")
-        for batch in situation.rows("applied", ["position", "code"], where, server=server, suffix=suffix):
-            codes |= {row["position"]: row["code"] for row in batch.to_pylist() if row["code"] is not None}
+    unwritten: frozenset[str] = frozenset()
+    codes = _answers(situation, server, suffix, refused) if refused else {}
+    told = situation.topology.proving.unwritten
+    if any(told and one.facts.get("codes", {}).get(told) for one in situation.inputs if one.server == server):
+        unwritten = frozenset(
+            _answers(situation, server, suffix, {row["position"] for row in rows}.difference(refused))
+        )
     marks = situation.verdicts.marks.get((server, suffix), {})
     return Loss(
         origin,
@@ -91,7 +94,17 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         _resets(situation, key),
         _passed_over(situation, server, suffix),
         _cleaned(situation, origin, surely=True),
+        unwritten,
     )
+
+
+def _answers(situation: Situation, server: str, suffix: str | None, positions: Iterable[str]) -> dict[str, int]:
+    """The changes that the access log of a server shows refused, each with the result."""
+    codes: dict[str, int] = {}
+    where = pc.field("position").isin(pa.array(sorted(positions), pa.string())) & (pc.field("outcome") == "refused")
+    for batch in situation.rows("applied", ["position", "code"], where, server=server, suffix=suffix):
+        codes |= {row["position"]: row["code"] for row in batch.to_pylist() if row["code"] is not None}
+    return codes
 
 
 def _before(situation: Situation, key: Key, below: str) -> str | None:

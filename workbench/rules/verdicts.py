@@ -211,6 +211,7 @@ class Loss:
     resets       what replaced its data or its log
     passed_over  (when, position): sessions to it that left out everything before the position
     cleaned      when the origin was cleaned away
+    unwritten    those that it answered with a failure, where its log tells that its database could not be written
     """
 
     origin: str
@@ -228,6 +229,7 @@ class Loss:
     resets: tuple[Reset, ...]
     passed_over: tuple[tuple[datetime, str], ...]
     cleaned: datetime | None
+    unwritten: frozenset[str] = frozenset()
 
 
 class Candidate(NamedTuple):
@@ -256,6 +258,7 @@ class Proving:
     causes        missing changes -> the candidates for why
     passed_over   the code of the message by which a supplier says that it left out everything before a change
     cleaned       the code of the message that says that an origin was cleaned away
+    unwritten     the code of the message by which a server says that its database could not be written; empty: none does
     remembers_cleaned  parts of the program: where one of these writes that message, the server drops what is of the origin
     forgets_cleaned    codes of messages that tell of the end of that: of a stop, or of a start
     started       the code of the message by which a server tells that it starts; empty: it does not
@@ -284,6 +287,7 @@ class Proving:
     causes: Callable[[Loss], list[Candidate]]
     passed_over: str = ""
     cleaned: str = ""
+    unwritten: str = ""
     remembers_cleaned: frozenset[str] = frozenset()
     forgets_cleaned: frozenset[str] = frozenset()
     started: str = ""

@@ -15,7 +15,14 @@ _REFUSED = 32
 
 def causes(loss: Loss) -> list[Candidate]:
     """The candidates that can be held against the evidence, each with the changes that the server would lack by it."""
-    return [*_skipped(loss), *_restored(loss), *_replaced(loss), *_passed_over(loss), *_cleaned(loss)]
+    return [
+        *_skipped(loss),
+        *_unwritten(loss),
+        *_restored(loss),
+        *_replaced(loss),
+        *_passed_over(loss),
+        *_cleaned(loss),
+    ]
 
 
 def _skipped(loss: Loss) -> Iterator[Candidate]:
@@ -25,6 +32,13 @@ def _skipped(loss: Loss) -> Iterator[Candidate]:
     skipped = frozenset(csn for csn in lost if after_result(refused[csn]) == "skipped_for_good")
     if skipped:
         yield Candidate("APPLY_SKIPPED", skipped, "it refused them with a result after which the supplier goes on")
+
+
+def _unwritten(loss: Loss) -> Iterator[Candidate]:
+    """The database could not be written, as on a full disk: the vector in memory goes on over what failed."""
+    if loss.unwritten:
+        why = "it answered them with a failure, and its log says that its database could not be written"
+        yield Candidate("DATABASE_FAILING", loss.unwritten, why)
 
 
 def _restored(loss: Loss) -> Iterator[Candidate]:

@@ -246,6 +246,7 @@ PROVING = Proving(
     causes=causes,
     passed_over="alternative_start",
     cleaned="clean_done",
+    unwritten="database_failed",
     remembers_cleaned=frozenset({"multisupplier_extop_cleanruv", "multimaster_extop_cleanruv"}),
     forgets_cleaned=frozenset({"starting", "started", "stopped"}),
     started="starting",
