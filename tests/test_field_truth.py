@@ -240,7 +240,7 @@ def test_a_plan_that_leaves_the_decision_names_the_links_that_fail(tmp_path: Pat
         files[f"{name}.agreements.ldif"] = agreement(f"{name}-to-s2", 38902)
     planned = plan(case_of(tmp_path, files))
     assert "the plan takes no step here" in planned.open[0]
-    assert any("mend the link s2-to-s3 (invalid credentials) first" in one for one in planned.open)
+    assert any("mend the link s2-to-s3 (invalid credentials): LINK_FAILING has" in one for one in planned.open)
 
 
 def test_a_change_of_such_an_origin_is_unknown_wherever_it_stands(tmp_path: Path) -> None:
@@ -350,6 +350,18 @@ def test_a_link_that_refuses_a_clock_is_a_consequence_of_the_clock(tmp_path: Pat
     assert headline(diagnose(case_of(tmp_path / "level", files))).startswith(
         "The clock of s1 is 3.0 days ahead; no change is known to be missing"
     )
+
+
+def test_a_link_that_fails_for_another_reason_meets_the_clock_next(tmp_path: Path) -> None:
+    files = with_a_clock(3 * 86400, 60 + 3 * 86400)
+    refused = "Replication error acquiring replica: Unable to acquire replica: permission denied (permission denied)"
+    files["s1.agreements.ldif"] = with_status(agreement("to-s2", 38902), status(3, refused, "red", 5, 6))
+    (one,) = of("LINK_FAILING", diagnose(case_of(tmp_path, files))["findings"])
+    assert (one["reason"], one["follows_from"]) == ("permission", None)
+    assert [step["repair"].startswith("then do what CLOCK_AHEAD says of s1") for step in one["fix"]][-2:] == [
+        False,
+        True,
+    ]
 
 
 def test_clocks_of_which_none_is_known_to_be_wrong_are_one_root(tmp_path: Path) -> None:

@@ -129,6 +129,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _closed_at(root, one, ends)), None):
             first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
+        elif cause := next((root for _, root in roots if _clock_at(root, one, ends)), None):
+            also = step(f"then do what {cause.code} says of {cause.server}", "the clock may stop this link next")
+            one = replace(one, fix=(*one.fix, also))
         elif one.code == "DEAD_ORIGIN" and any(_cleans(root, one) for root in found):
             first = step("let the task end that cleans it: see CLEAN_HANGING", "a second one would wait for the same")
             one = replace(one, fix=(first,))
@@ -163,6 +166,13 @@ def _closed_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> b
     if root.code != "CHANGELOG_CLOSED" or one.code not in _FILLS or root.suffix != one.suffix:
         return False
     return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)
+
+
+def _clock_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
+    """True for a link that fails for another reason, and at one end of which a clock is wrong."""
+    if (root.code, one.code, one.severity) != ("CLOCK_AHEAD", "LINK_FAILING", "error"):
+        return False
+    return root.server is not None and root.server in (one.server, ends.get((one.server, one.suffix, one.link)))
 
 
 def _cleans(root: Finding, one: Finding) -> bool:
