@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of
-from mesh_samples import case_of, pair_of_servers
+from detector_samples import of, status, with_status
+from mesh_samples import agreement, case_of, pair_of_servers
 from test_unapplied import _time
 
 from workbench.boundary import to_yaml
@@ -49,3 +49,20 @@ def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path:
     assert (
         said == f"5 changes {end}" if told else said.startswith("5 changes are on their way to s2, over links that run")
     )
+
+
+@pytest.mark.parametrize("code", [1, 0])
+def test_changes_do_not_come_over_a_link_that_was_turned_away(code: int, tmp_path: Path) -> None:
+    """Another supplier has a session with s2; if that one hangs, s2 stays busy."""
+    busy = "Can't acquire busy replica (Unable to acquire replica: the replica is currently being updated by another supplier.)"
+    said = busy if code else "Replica acquired successfully: Incremental update succeeded"
+    files: dict[str, Any] = dict(pair_of_servers())
+    files["s1.agreements.ldif"] = with_status(
+        agreement("to-s2", 38902), status(code, said, "amber" if code else "green", 5, 6)
+    )
+    case = case_of(tmp_path, files)
+    (waits,) = of("PENDING_CHANGES", diagnose(case)["findings"])
+    assert ("s2 is busy with the session of another supplier (to-s2)" in waits["summary"]) is bool(code)
+    assert waits["fix"][0]["repair"].startswith("if they do not arrive" if code else "see that a link")
+    (wait,) = (one for one in plan_for(case).open if one.startswith("5 changes "))
+    assert ("wait for s2, which is busy" in wait) is bool(code) and ("links that run" in wait) is not bool(code)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
-from workbench.rules.link_failures import SCHEDULE_CLOSED, TRANSIENT
+from workbench.rules.link_failures import BUSY, SCHEDULE_CLOSED, TRANSIENT
+from workbench.rules.sending import SEND
 from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
@@ -257,6 +258,32 @@ def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[
         for link in situation.topology.links
         if link.blocked and link.suffix == suffix and server in (link.consumer, link.failure and link.failure.means)
     ]
+
+
+def busy_with_another(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """The links over which changes wait for a server, if it turned each of them away at last: another supplier has it."""
+    sending = {
+        one["supplier"]
+        for one in situation.pairs
+        if (one["consumer"], one["suffix"], one["decision"]) == (server, suffix, SEND)
+    }
+    links = [
+        one
+        for one in situation.topology.links
+        if (one.consumer, one.suffix) == (server, suffix) and one.supplier in sending and one.runs
+    ]
+    busy = [one.name for one in links if one.failure and one.failure.reason == BUSY]
+    return sorted(busy) if len(busy) == len(links) else []
+
+
+def busy_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any]:
+    """What to do about a server that another supplier has, and keeps."""
+    unread = situation.not_collected(suffix)
+    may = f", first of all {_listed(unread, 'or')}, of which nothing was collected" if unread else ""
+    return step(
+        f"if they do not arrive in some minutes, see which supplier holds {server}, and whether that one hangs{may}",
+        f"a session that hangs keeps {server} from all others until it ends, or the server that opened it is restarted",
+    )
 
 
 def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:

@@ -13,7 +13,14 @@ from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
-from workbench.diagnosing.failing_links import mend_first, no_way_now, passed_on, waits_behind
+from workbench.diagnosing.failing_links import (
+    busy_first,
+    busy_with_another,
+    mend_first,
+    no_way_now,
+    passed_on,
+    waits_behind,
+)
 from workbench.diagnosing.only_holders import write_again_first
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step, time_passed
@@ -351,6 +358,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if coming
             else no_way_now(situation, row, failing)
         )
+        busy = busy_with_another(situation, row["server"], row["suffix"]) if coming else []
+        if busy:
+            who += f", and {row['server']} is busy with the session of another supplier ({', '.join(busy)})"
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(
@@ -368,6 +378,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if dropped
             else mend_first(situation, row, failing)
             if not coming
+            else (busy_first(situation, row["server"], row["suffix"]),)
+            if busy
             else (_NEXT_LOOK,)
             if situation.topology.system.streaming or situation.topology.system.tiering
             else (_NEXT_SESSION_OF_SOME if lacking else _NEXT_SESSION,),

@@ -46,6 +46,16 @@ def taking_nothing(findings: Sequence[Finding], suffix: str | None) -> dict[str,
     return {server: code for code in TAKES_NOTHING for server in told_of(code, findings, suffix)}
 
 
+def on_the_way(count: int, server: str, busy: Sequence[str]) -> str:
+    """What comes to a server over links that run; `busy`: those over which the server turned every supplier away at last."""
+    are, they = ("change is on its", "it does") if count == 1 else ("changes are on their", "they do")
+    again = f"if {they} not arrive in some minutes, collect again, load both snapshots and plan anew"
+    if not busy:
+        return f"{count:,} {are} way to {server}, over links that run: {again}"
+    wait = "change waits" if count == 1 else "changes wait"
+    return f"{count:,} {wait} for {server}, which is busy with the session of another supplier ({', '.join(busy)}): {again}"
+
+
 def not_arrived(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]) -> list[str]:
     """What waits behind links that do not run, for each server."""
     lacks: dict[str, list[Lack]] = {}

@@ -18,6 +18,7 @@ from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.dropping import perhaps_restarted
+from workbench.diagnosing.failing_links import busy_with_another
 from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
@@ -32,6 +33,7 @@ from workbench.repairs.obstacles import (
     links_to_mend,
     not_arrived,
     not_running,
+    on_the_way,
     taking_nothing,
     told_of,
     unapplied_of,
@@ -277,11 +279,7 @@ class _Planned:
             if len(mine) == sum(lack.server == name for lack in model.pending()):
                 count = next(one["pending"] for one in self.before if (one["server"], one["suffix"]) == (name, suffix))
             if count:
-                are, they = ("change is on its", "it does") if count == 1 else ("changes are on their", "they do")
-                self.open.append(
-                    f"{count:,} {are} way to {name}, over links that run: if {they} not arrive in some minutes, collect again, "
-                    "load both snapshots and plan anew"
-                )
+                self.open.append(on_the_way(count, name, busy_with_another(self.situation, name, suffix)))
 
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)
