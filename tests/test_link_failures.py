@@ -10,7 +10,6 @@ import pytest
 from detector_samples import findings, of, stamp, with_status, zulu
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
-from workbench.diagnosing.arriving import mark_how_it_comes
 from workbench.diagnosing.diagnosis import diagnose, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.failing_links import _oldest
@@ -486,30 +485,6 @@ def test_what_waits_grows_between_two_snapshots(tmp_path: Path) -> None:
 def _ahead(last: int) -> Files:
     files = pair_of_servers(last)
     return {name: files[name] for name in ("s1.changelog.ldif", "s1.replica.ldif")}
-
-
-def _waits(server: str, *suppliers: str) -> dict[str, Any]:
-    return {"server": server, "suffix": SUFFIX, "origin": "3", "suppliers": [*suppliers], "first": "5"}
-
-
-def _link(supplier: str, consumer: str, failing: str | None = None) -> dict[str, Any]:
-    about = {"link": "x", "link_enabled": True, "link_failing": failing, "decision": "send"}
-    return {"supplier": supplier, "consumer": consumer, "suffix": SUFFIX, **about}
-
-
-def test_what_comes_through_a_server_that_waits_itself() -> None:
-    pending = [_waits("r"), _waits("h"), _waits("a", "c")]
-    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX)
-    assert [row["through"] for row in pending] == [["h"], ["a"], []]
-    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], [], SUFFIX)
-    assert [row["through"] for row in pending] == [[], [], []]
-
-
-@pytest.mark.parametrize(("newest", "uncovered"), [("4", True), ("5", False), ("6", False)])
-def test_what_is_beyond_every_vector_was_made_after_they_were_read(newest: str, uncovered: bool) -> None:
-    pending = [_waits("r"), _waits("a", "c")]
-    mark_how_it_comes(pending, [], [{"3": "4"}, {"3": newest}, {"1": "9"}], SUFFIX)
-    assert [row["uncovered"] for row in pending] == [uncovered, False]
 
 
 def test_a_failing_link_on_the_map() -> None:

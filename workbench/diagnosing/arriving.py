@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from workbench.rules.sending import NOTHING, SEND
+from workbench.rules.verdicts import REPLACED, TOTAL
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.data_sources import JudgedServer
 
 Row = Mapping[str, Any]
 
@@ -18,21 +22,33 @@ TAKES_NOTHING = {NO_ANSWER_IN_TIME: "may hang", DATABASE_FAILING: "could not wri
 
 
 def mark_how_it_comes(
-    pending: Sequence[dict[str, Any]], pairs: Sequence[Row], vectors: Iterable[Mapping[str, str]], suffix: str | None
+    pending: Sequence[dict[str, Any]],
+    pairs: Sequence[Row],
+    servers: Sequence[JudgedServer],
+    suffix: str | None,
+    has: Callable[[JudgedServer, str], bool],
 ) -> None:
-    """Give each row of `pending` of the suffix `through` and `uncovered`, for what nobody would send now.
+    """Give each row of `pending` of the suffix `through`, and for what nobody would send now `uncovered` and `lost_by`.
 
-    `uncovered`: all of it is beyond every collected vector, also its maker's, so the vectors were read before it was made.
+    uncovered  all of it is beyond every collected vector, also its maker's: the vectors were read before it was made
+    lost_by    its maker, which does not have it any more, for its data were replaced
     """
     _mark_what_comes_through(pending, pairs, suffix)
-    newest: dict[str, str] = {}
-    for vector in vectors:
-        for origin, position in vector.items():
-            newest[origin] = max(position, newest.get(origin, ""))
     for row in pending:
         if row["suffix"] == suffix:
             sent = row["suppliers"] or row["through"] or row.get("dropped_since")
-            row["uncovered"] = not sent and row["first"] > newest.get(row["origin"], "")
+            beyond = not sent and all(row["first"] > one.seen.get(row["origin"], "") for one in servers)
+            lost = [
+                one.replica.server
+                for one in servers
+                if beyond and one.replica.origin == row["origin"] and _replaced(one) and not has(one, row["last"])
+            ]
+            row["lost_by"] = lost[0] if lost else None
+            row["uncovered"] = beyond and not lost
+
+
+def _replaced(server: JudgedServer) -> bool:
+    return any(one.sure and one.kind in (TOTAL, REPLACED) for one in server.resets)
 
 
 def _mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:

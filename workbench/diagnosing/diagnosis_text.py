@@ -91,6 +91,8 @@ def summed(found: Row) -> dict[str, Any]:
     why = {one["server"]: TAKES_NOTHING[one["code"]] for one in stopped if one["server"] in counted["waiting"]["on"]}
     counted["waiting"]["takes_nothing"] = [f"{server} {reason}" for server, reason in sorted(why.items())]
     counted["stuck"]["uncovered"] = all(row.get("uncovered") for row in arrives["stuck"])
+    makers = {row.get("lost_by") for row in arrives["stuck"]}
+    counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)
     counted["dropped"]["unsure"] = bool(perhaps_restarted(arrives["dropped"]))
     failing, links, linked = failing_rows(found), found.get("links", ()), LinkedPairs(found.get("pairs", ()))
@@ -326,6 +328,10 @@ def verdict_line(told: Row) -> str:
             said.append(f"{least}{count:,} {what} {has} not arrived at {on}: {fails}")
             said += filter(
                 None, [failing_say([row for row in told["failing"] if not row["holds"] and not row["follows"]])]
+            )
+        elif maker := told["stuck"].get("lost_by"):
+            waits.append(
+                f"{least}{count:,} {has} not arrived at {on}, and {maker}, which made {it}, lost {it} with its old data"
             )
         elif told["stuck"].get("uncovered"):
             covers = "no vector that was read covers"

@@ -293,6 +293,8 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     if not failing and off:
         links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
         return f"no session delivers {it}, because the {links} not run: switched off"
+    if maker := row.get("lost_by"):
+        return f"{maker} made {it}, and lost {it} as its data were replaced: no collected server has {it}"
     if not failing and row.get("uncovered"):
         return f"no vector that was read covers {it} yet"
     if not failing:
@@ -340,6 +342,12 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
     """The step that brings what waits, as far as a log has it."""
     server, suffix = row["server"], row["suffix"]
+    if maker := row.get("lost_by"):
+        this, it = ("this change", "it") if row["count"] == 1 else ("these changes", "them")
+        return step(
+            f"make {this} again on a supplier, if still wanted: the access log of {maker} names entry and operation",
+            f"no session and no initialisation brings what no server holds; only the log of {maker} tells of {it}",
+        )
     pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
     if ways := situation.linked.closed_ways(row):
         by_code = {

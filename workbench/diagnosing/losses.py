@@ -365,7 +365,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
-            "warning" if lacking or unfed else "info",
+            "warning" if lacking or unfed or row.get("lost_by") else "info",
             f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
             origin=row["origin"],

@@ -237,7 +237,7 @@ class _Suffix:
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
             self._pending(waiting, holders[server.replica.server])
-        mark_how_it_comes(self.found.pending, self.pairs, [one.seen for one in self.servers], self.suffix)
+        mark_how_it_comes(self.found.pending, self.pairs, self.servers, self.suffix, self._shows)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:
@@ -247,6 +247,9 @@ class _Suffix:
             if one.server == server.replica.server and isinstance(source, Source)
         ]
         return Proofs(self.evidence, server.replica, self.proving, earlier, server.resets)
+
+    def _shows(self, server: JudgedServer, position: str) -> bool:
+        return self.verdict_on(server, position).verdict == PRESENT
 
     def verdict_on(self, server: JudgedServer, position: str) -> Verdict:
         """Whether this server has the change, and by which rule; the servers that its data came from are asked before."""

@@ -281,6 +281,8 @@ def _coming(counts: Row) -> Iterator[str]:
             one_does, many_do, then = "waits for", "wait for", f"; {' and '.join(stopped)}"
         if name == "stuck" and counts["stuck_behind_links"]:
             then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
+        elif name == "stuck" and (maker := counts[name].get("lost_by")):
+            then = f", and {maker} lost {{}} with its old data"
         elif name == "stuck" and counts[name].get("uncovered"):
             then = " as far as collected: no vector that was read covers {} yet"
         elif name == "stuck" and (apart := counts[name].get("without_link")):

@@ -1,0 +1,56 @@
+"""Of what servers wait for: where it comes from when no supplier would send it now."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mesh_samples import SUFFIX
+
+from workbench.diagnosing.arriving import mark_how_it_comes
+from workbench.rules.verdicts import TOTAL
+
+
+def _waits(server: str, *suppliers: str) -> dict[str, Any]:
+    return {"server": server, "suffix": SUFFIX, "origin": "3", "suppliers": [*suppliers], "first": "5", "last": "5"}
+
+
+def _link(supplier: str, consumer: str, failing: str | None = None) -> dict[str, Any]:
+    about = {"link": "x", "link_enabled": True, "link_failing": failing, "decision": "send"}
+    return {"supplier": supplier, "consumer": consumer, "suffix": SUFFIX, **about}
+
+
+def _shows_it(*_: Any) -> bool:
+    return True
+
+
+def test_what_comes_through_a_server_that_waits_itself() -> None:
+    pending = [_waits("r"), _waits("h"), _waits("a", "c")]
+    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX, _shows_it)
+    assert [row["through"] for row in pending] == [["h"], ["a"], []]
+    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], [], SUFFIX, _shows_it)
+    assert [row["through"] for row in pending] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("newest", "replaced", "shows", "uncovered", "lost_by"),
+    [
+        ("4", False, False, True, None),
+        ("5", False, False, False, None),
+        ("6", True, False, False, None),
+        ("4", True, True, True, None),
+        ("4", True, False, False, "c"),
+    ],
+)
+def test_what_is_beyond_every_vector_is_young_or_lost(
+    newest: str, replaced: bool, shows: bool, uncovered: bool, lost_by: str | None
+) -> None:
+    """c made it. Where its data were replaced since, and it does not show the change, nobody has it any more."""
+    pending = [_waits("r"), _waits("a", "c")]
+    resets = [SimpleNamespace(sure=True, kind=TOTAL)] if replaced else []
+    maker = SimpleNamespace(seen={"3": newest}, replica=SimpleNamespace(server="c", origin="3"), resets=resets)
+    other = SimpleNamespace(seen={"3": "4"}, replica=SimpleNamespace(server="a", origin="1"), resets=[])
+    servers: Any = [maker, other]
+    mark_how_it_comes(pending, [], servers, SUFFIX, lambda *_: shows)
+    assert [(row["uncovered"], row["lost_by"]) for row in pending] == [(uncovered, lost_by), (False, None)]
