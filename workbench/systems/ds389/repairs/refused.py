@@ -15,8 +15,11 @@ class AddOnConsumer:
     """Adding what a server lacks right there."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
-        """For missing changes."""
+        """For missing changes other than deletions."""
         if need.code not in (MISSED, HIDDEN) or need.server is None:
+            return
+        found = missed_by_entry(view, (lack.lot for lack in need.lacks))
+        if found and all(one.operations == {"delete"} for one in found.values()):
             return
         if view.model.servers[need.server].origin is None:
             why = f"{need.server} is read-only: it answers every write with a referral, to the Directory Manager, too"
