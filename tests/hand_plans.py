@@ -28,6 +28,7 @@ from memory_servers import (
     switch,
 )
 
+from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.repairs.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
@@ -99,8 +100,9 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         system=SimpleNamespace(typed=lambda position: position),
         replicas=[SimpleNamespace(suffix=SUFFIX)],
     )
-    verdicts = SimpleNamespace(stranded=list(stranded))
+    verdicts = SimpleNamespace(stranded=list(stranded), contents=[])
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
+    situation.linked = LinkedPairs(())
     situation.rows = lambda *what, **where: iter(())  # nobody's entries were collected
     return SimpleNamespace(suffix=SUFFIX, model=model, situation=situation, made_at=MADE_AT, findings=())
 

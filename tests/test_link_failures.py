@@ -166,7 +166,7 @@ def test_a_wrong_password_is_the_first_line(tmp_path: Path) -> None:
     assert [(row["name"], row["failing"]) for row in found["links"]] == [("to-s2", "bind_refused"), ("to-s1", None)]
     assert "LINK FAILS" in matrix_text(system_named("ds389"), found["pairs"])
     said = plan_text(plan(case))
-    assert "mend the link to-s2 (invalid credentials) first" in said
+    assert "mend the link to-s2 (invalid credentials): LINK_FAILING has the commands" in said
     assert "on their way" not in said and "Nothing needs mending" not in said
 
 

@@ -334,8 +334,8 @@ def verdict_line(told: Row) -> str:
                 f"{least}{count:,} {has} not arrived at {on}, and {maker}, which made {it}, lost {it} with its old data"
             )
         elif told["stuck"].get("uncovered"):
-            covers = "no vector that was read covers"
-            waits.append(f"{least}{count:,} {has} not arrived at {on} as far as collected: {covers} {it} yet")
+            before = f"when the vectors were read: all of them end before {it}"
+            waits.append(f"{least}{count:,} had not arrived at {on} {before}")
         else:
             apart = told["stuck"].get("without_link")
             why = f": no link in the collected files leads to {', '.join(apart)}" if apart else ""

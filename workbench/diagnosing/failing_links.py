@@ -296,7 +296,7 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     if maker := row.get("lost_by"):
         return f"{maker} made {it}, and lost {it} as its data were replaced: no collected server has {it}"
     if not failing and row.get("uncovered"):
-        return f"no vector that was read covers {it} yet"
+        return f"all vectors that were read end before {it}"
     if not failing:
         who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
         return f"{who} would send {it} now"

@@ -284,7 +284,8 @@ def _coming(counts: Row) -> Iterator[str]:
         elif name == "stuck" and (maker := counts[name].get("lost_by")):
             then = f", and {maker} lost {{}} with its old data"
         elif name == "stuck" and counts[name].get("uncovered"):
-            then = " as far as collected: no vector that was read covers {} yet"
+            one_does = many_do = "had not arrived at"
+            then = " when the vectors were read: all of them end before {}"
         elif name == "stuck" and (apart := counts[name].get("without_link")):
             then += f": no link in the collected files leads to {_names(apart)}".replace("{", "{{").replace("}", "}}")
         if name == "dropped" and counts[name]["unsure"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.fleet.topology import Link
 from workbench.repairs.plans import View
+from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
 
 
 def first_alike(view: View, *servers: str, link: Link | None = None) -> str:
@@ -14,8 +15,9 @@ def first_alike(view: View, *servers: str, link: Link | None = None) -> str:
     above = {name for server in servers for name in view.situation.linked.above(server, view.suffix)}
     for contents in view.situation.verdicts.contents:
         for server in sorted(above) if contents.suffix == view.suffix else ():
-            for name, left_out in sorted(contents.fractional.by_luck(server).items()):
-                if link is None or (link.consumer, link.name) == (server, name):
+            for name, out in sorted(contents.fractional.by_luck(server).items()):
+                left_out = out - {MEMBER_OF}  # each server computes it
+                if left_out and (link is None or (link.consumer, link.name) == (server, name)):
                     return (
                         f"{name} leaves out {', '.join(sorted(left_out))}, which another agreement to {server} sends: first have "
                         "them leave out the same"
