@@ -223,8 +223,11 @@ class Contents:
         entries = self.unequal.first
         found: dict[str, dict[str, Held]] = {entry: {server: Held() for server in self.exports} for entry in entries}
         wanted = pc.field("entry").isin(pa.array(entries, pa.string()))
+        names: dict[str, str] = {}  # servers write `objectClass` and `objectclass`
         for server, export in self.exports.items() if entries else ():
             for row in rows_where(export.parts, _READ, wanted).to_pylist():
+                if name := row["attribute"]:
+                    row["attribute"] = names.setdefault(name.lower(), name)
                 self._take(found[row["entry"]][server], row)
         return found
 

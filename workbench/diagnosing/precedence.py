@@ -53,6 +53,7 @@ PRECEDENCE = (
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),
     Precedence("CLOCK_BEHIND", (), ("suffix", "server")),
+    Precedence("DATABASE_FAILING", ("ANCHOR_MISSING", "VECTOR_AHEAD_OF_LOG"), ("server",)),
     Precedence("CLEAN_HANGING", (), ("suffix", "origin")),
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),

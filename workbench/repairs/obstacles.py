@@ -53,7 +53,7 @@ def on_the_way(count: int, server: str, busy: Sequence[str]) -> str:
     if not busy:
         return f"{count:,} {are} way to {server}, over links that run: {again}"
     wait = "change waits" if count == 1 else "changes wait"
-    return f"{count:,} {wait} for {server}, which is busy with the session of another supplier ({', '.join(busy)}): {again}"
+    return f"{count:,} {wait} for {server}, which was busy with another supplier and turned {', '.join(busy)} away: {again}"
 
 
 def not_arrived(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.model import Detectors, Kind, Naming, System
 from workbench.systems.ds389.codes import CODES
-from workbench.systems.ds389.csn import csn_or_none, halves, order_key, origin_of, seconds, utc
+from workbench.systems.ds389.csn import change_of, csn_or_none, halves, order_key, origin_of, seconds, utc
 from workbench.systems.ds389.formats import FORMATS
 from workbench.systems.ds389.formats.values import suffix_named
 from workbench.systems.ds389.rules.clocks import HEALTH_LEVELS
@@ -98,7 +98,7 @@ SYSTEM = System(
     origin_of=origin_of,
     typed=csn_or_none,
     show=str,
-    change_of=lambda csn: csn[:16] + "0000",  # a sub-sequence marks a step inside one change
+    change_of=change_of,
     moment=lambda csn: utc(seconds(csn)),
     instant=lambda at: int(at.timestamp()) << 16,
     bucket_shift=24,  # hi counts 1/65536 s: 256 s a bucket, the measured optimum at some ten changes a second

@@ -19,6 +19,11 @@ def csn_or_none(text: str) -> str | None:
     return text.lower() if CSN.fullmatch(text) else None
 
 
+def change_of(csn: str) -> str:
+    """The CSN of the whole change: a sub-sequence marks a step inside one."""
+    return csn[:16] + "0000"
+
+
 def origin_of(csn: str) -> str:
     """The replica ID of a CSN as decimal text: `6b005c14001602670000` -> `615`."""
     return str(int(csn[12:16], 16))

@@ -35,12 +35,14 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
         said = said_at(case, log.server, moments)
         why = f" ({said[-1]['text']})" if said else ""
         times = f"{len(moments):,} times, from {first:%Y-%m-%d %H:%M:%S} to" if len(moments) > 1 else "at"
+        if not said:
+            why = f" ({rows[-1][0]['text']})" if rows[-1][0]["text"] else ""
         since = "; it has written since" if over else ", and nothing shows that it has written since"
         yield Finding(
             DATABASE_FAILING,
             "warning" if over else "error",
             f"{log.server} could not write its database {times} {last:%Y-%m-%d %H:%M:%S} UTC{why}{since}. What it was sent "
-            "then it may not have, although its vector may come to cover it",
+            "then, or asked to write, it may not have, although its vector covers it or comes to",
             server=log.server,
             evidence=first_few(line_shown(*one) for one in rows),
             root="" if over else f"{log.server} could not write its database, last at {last:%Y-%m-%d %H:%M:%S} UTC",

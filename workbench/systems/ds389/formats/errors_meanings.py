@@ -306,8 +306,8 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "database_failed": _meaning(
         "a transaction could not be written to the database",
-        "Serious Error---Failed in",
-        r"Serious Error---Failed in (?P<what>\w+_txn_commit), err=(?P<result>-?\d+)",
+        ("Serious Error---Failed in", "No enough space left on device"),
+        r"(?:Serious Error---Failed in (?P<what>\w+_txn_commit), err=(?P<result>-?\d+)|No enough space left on device)",
     ),
     "replica_not_set_up": _meaning(
         "a replica could not be set up as the server started: it takes and sends nothing",

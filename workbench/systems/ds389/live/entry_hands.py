@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.model import Problem
 from workbench.repairs.plans import Step
-from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.csn import change_of, origin_of
 from workbench.systems.ds389.live.connection import BELOW, Connection
 from workbench.systems.ds389.live.entries import (
     NOT_BY_USERS,
@@ -252,7 +252,7 @@ def _later_elsewhere(servers: PlannedServers, step: Step, names: set[str]) -> It
             attribute
             for attribute, some in there.items()
             if (attribute in names if names else attribute not in NOT_BY_USERS)
-            and any(csn > held.get(origin_of(csn), "") for csn in some)
+            and any(change_of(csn) > held.get(origin_of(csn), "") for csn in some)
         )
         if late:
             yield f"{name} has a change of {', '.join(late)} of {dn} that {step.on} has not got: wait until it has, or plan anew"

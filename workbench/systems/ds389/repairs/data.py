@@ -36,7 +36,7 @@ from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
-from workbench.systems.ds389.repairs.unlike_links import first_alike
+from workbench.systems.ds389.repairs.unlike_links import first_alike, need_not
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 if TYPE_CHECKING:
@@ -201,8 +201,9 @@ def _rewriting(
 ) -> tuple[Step, ...] | None:
     """A step for each entry; None if one of them is not there, or if the server itself writes all that is to be written."""
     steps: list[Step] = []
+    left_out = need_not(view, to)
     for one in found:
-        names = {low: name for low, name in one.attributes.items() if low not in BY_SERVER}
+        names = {low: name for low, name in one.attributes.items() if low not in BY_SERVER | left_out}
         there = present.get(one.entry)
         if there is None or not names:
             return None
@@ -222,7 +223,7 @@ def _rewriting(
                 suffix=view.suffix,
                 says=f"{server} writes {', '.join(sorted(names.values()))} of {there.dn} once more, so that {to} gets it",
                 stands_on=f"{_the_entry(one.entry, there)}, and no server has a later change of these attributes",
-                expects=f"{to} has the same values of {there.dn} as {server}",
+                expects=f"{to} has the same values of them as {server}",
                 risk="a later change of the entry made elsewhere meanwhile is overwritten: it is compared before it is written",
                 cannot_undo="the values stay as they are on every server that had them; only their change number is new",
                 commands=(ldapmodify(server),),

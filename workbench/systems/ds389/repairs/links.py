@@ -24,6 +24,7 @@ from workbench.systems.ds389.native import (
     modify,
     stamp,
 )
+from workbench.systems.ds389.repairs.unlike_links import need_not
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -262,12 +263,14 @@ class TemporaryAgreement:
             why = f"suppliers log in at {server} by {by}: make it by hand, as the agreements there are made"
             return Draft("temporary-agreement", says, refused=why)
         (login,) = reaches[LOGIN]
+        left_out = " ".join(sorted(need_not(view, server) | need_not(view, supplier)))
         values = {
             "objectClass": ["top", "nsds5replicationagreement"],
             "cn": [name],
             "description": [f"temporary, until {server} is level with {supplier}"],
             "nsDS5ReplicaRoot": [suffix],
             **reaches,
+            **({"nsDS5ReplicatedAttributeList": [f"(objectclass=*) $ EXCLUDE {left_out}"]} if left_out else {}),
         }
         leads = f"{reaches[HOST][0]}:{reaches[PORT][0]}"
         records, shown = [add(dn, values)], [add(dn, {**values, CREDENTIALS: [ASKED_FOR]})]

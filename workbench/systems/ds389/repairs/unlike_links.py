@@ -1,4 +1,4 @@
-"""Agreements to one server that do not leave out the same: what a repair sends over them arrives by luck."""
+"""What the agreements to a server leave out: no repair brings it there, and what one of them sends arrives by luck."""
 
 from __future__ import annotations
 
@@ -23,3 +23,17 @@ def first_alike(view: View, *servers: str, link: Link | None = None) -> str:
                         "them leave out the same"
                     )
     return ""
+
+
+def need_not(view: View, server: str) -> frozenset[str]:
+    """The attributes that no way to a server lets through, as far as links show it; a repair does not bring them either."""
+    statuses = view.situation.statuses()
+    for contents in view.situation.verdicts.contents:
+        if contents.suffix == view.suffix and server in contents.fractional.need_not:
+            return contents.fractional.need_not[server]
+    lists = [
+        frozenset((statuses.get((link.supplier, link.suffix, link.name), {}).get("excluded") or "").lower().split())
+        for link in view.situation.topology.links
+        if (link.consumer, link.suffix) == (server, view.suffix)
+    ]
+    return frozenset.intersection(*lists) if lists else frozenset()
