@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,32 +26,43 @@ def _shows_it(*_: Any) -> bool:
     return True
 
 
+def _when(position: str) -> datetime:
+    return datetime(2024, 1, 1, 0, 0, int(position), tzinfo=UTC)
+
+
 def test_what_comes_through_a_server_that_waits_itself() -> None:
     pending = [_waits("r"), _waits("h"), _waits("a", "c")]
-    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX, _shows_it)
+    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX, _shows_it, _when)
     assert [row["through"] for row in pending] == [["h"], ["a"], []]
-    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], [], SUFFIX, _shows_it)
+    mark_how_it_comes(
+        pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], [], SUFFIX, _shows_it, _when
+    )
     assert [row["through"] for row in pending] == [[], [], []]
 
 
 @pytest.mark.parametrize(
     ("newest", "replaced", "shows", "uncovered", "lost_by"),
     [
-        ("4", False, False, True, None),
-        ("5", False, False, False, None),
-        ("6", True, False, False, None),
-        ("4", True, True, True, None),
-        ("4", True, False, False, "c"),
+        ("4", None, (), True, None),
+        ("5", None, (), False, None),
+        ("6", 9, (), False, None),
+        ("4", 9, ("c",), True, None),
+        ("4", 9, (), False, "c"),
+        ("4", 3, (), False, None),  # replaced before it was made
+        ("4", 9, ("a",), False, None),
     ],
 )
 def test_what_is_beyond_every_vector_is_young_or_lost(
-    newest: str, replaced: bool, shows: bool, uncovered: bool, lost_by: str | None
+    newest: str, replaced: int | None, shows: tuple[str, ...], uncovered: bool, lost_by: str | None
 ) -> None:
-    """c made it. Where its data were replaced since, and it does not show the change, nobody has it any more."""
+    """c made it. Where its data were replaced since, and no server shows the change, nobody has it any more."""
     pending = [_waits("r"), _waits("a", "c")]
-    resets = [SimpleNamespace(sure=True, kind=TOTAL)] if replaced else []
+    resets = [SimpleNamespace(sure=True, kind=TOTAL, began=_when(str(replaced)))] if replaced else []
     maker = SimpleNamespace(seen={"3": newest}, replica=SimpleNamespace(server="c", origin="3"), resets=resets)
     other = SimpleNamespace(seen={"3": "4"}, replica=SimpleNamespace(server="a", origin="1"), resets=[])
     servers: Any = [maker, other]
-    mark_how_it_comes(pending, [], servers, SUFFIX, lambda *_: shows)
+    mark_how_it_comes(pending, [], servers, SUFFIX, lambda one, _: one.replica.server in shows, _when)
     assert [(row["uncovered"], row["lost_by"]) for row in pending] == [(uncovered, lost_by), (False, None)]
+    servers = [other]
+    mark_how_it_comes(pending, [], servers, SUFFIX, _shows_it, _when)
+    assert not pending[0]["uncovered"], "the vector of its maker was not read"

@@ -53,11 +53,21 @@ def test_a_server_that_could_not_write(log: str, access: str, severity: str, ste
     assert any(ends) is stands
 
 
-def test_what_failed_then_and_is_covered_was_lost_by_it(tmp_path: Path) -> None:
-    """s2 answered a change with operationsError, and its vector went on over it. It takes changes again, and may be filled."""
+@pytest.mark.parametrize(
+    ("second", "code", "cause"),
+    [(1, 1, "DATABASE_FAILING"), (1, 51, None), (60, 1, None)],
+    ids=["then", "busy", "later"],
+)
+def test_what_failed_then_and_is_covered_was_lost_by_it(
+    second: int, code: int, cause: str | None, tmp_path: Path
+) -> None:
+    """s2 answered a change with a failure, and its vector went on over it. The log has to tell of its database in that moment."""
     files: dict[str, Any] = mesh({"r1": (1, 30), "r2": (5, 5)}, {"s1": [entry("uid=anna", 1)], "s2": []}, {})
-    failed = answered(1, "uid=anna", csn(1, 1), True, operation="ADD").replace("err=0", "err=1")
-    case = case_of(tmp_path, files | {"s2.errors.log": _log(1), "s2.access.log": failed})
+    failed = answered(1, "uid=anna", csn(1, 1), True, operation="ADD").replace("err=0", f"err={code}")
+    case = case_of(tmp_path, files | {"s2.errors.log": _log(second), "s2.access.log": failed})
     found = diagnose(case)
-    assert [(row["server"], row["cause"]) for row in found["missing"]] == [("s2", "DATABASE_FAILING")]
-    assert {one.way: bool(one.refused) for one in plan(case).courses}["initialise-from-s1"] is False
+    assert [(row["server"], row["cause"]) for row in found["missing"]] == [("s2", cause)]
+    (missed,) = of("MISSED_CHANGE", found["findings"])
+    assert missed["fix"][0]["repair"] == "do what DATABASE_FAILING says first"
+    refused = {one.way: one.refused for one in plan(case).courses}["initialise-from-s1"]
+    assert refused == "s2 could not write its database: what DATABASE_FAILING says comes first"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.rules.sending import NOTHING, SEND
@@ -27,28 +28,30 @@ def mark_how_it_comes(
     servers: Sequence[JudgedServer],
     suffix: str | None,
     has: Callable[[JudgedServer, str], bool],
+    moment: Callable[[str], datetime | None],
 ) -> None:
     """Give each row of `pending` of the suffix `through`, and for what nobody would send now `uncovered` and `lost_by`.
 
     uncovered  all of it is beyond every collected vector, also its maker's: the vectors were read before it was made
-    lost_by    its maker, which does not have it any more, for its data were replaced
+    lost_by    its maker, whose data were replaced after it was made, and neither it nor any other server has the ends of it
     """
     _mark_what_comes_through(pending, pairs, suffix)
     for row in pending:
-        if row["suffix"] == suffix:
-            sent = row["suppliers"] or row["through"] or row.get("dropped_since")
-            beyond = not sent and all(row["first"] > one.seen.get(row["origin"], "") for one in servers)
-            lost = [
-                one.replica.server
-                for one in servers
-                if beyond and one.replica.origin == row["origin"] and _replaced(one) and not has(one, row["last"])
-            ]
-            row["lost_by"] = lost[0] if lost else None
-            row["uncovered"] = beyond and not lost
-
-
-def _replaced(server: JudgedServer) -> bool:
-    return any(one.sure and one.kind in (TOTAL, REPLACED) for one in server.resets)
+        if row["suffix"] != suffix:
+            continue
+        row["lost_by"], row["uncovered"] = None, False
+        if row["suppliers"] or row["through"] or row.get("dropped_since"):
+            continue
+        maker = next((one for one in servers if one.replica.origin == row["origin"]), None)
+        if maker is None or any(row["first"] <= one.seen.get(row["origin"], "") for one in servers):
+            continue
+        resets = [one.began for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)]
+        if not resets or has(maker, row["last"]):
+            row["uncovered"] = True
+            continue
+        made = moment(row["last"])
+        if made and made < max(resets) and not any(has(one, row[end]) for one in servers for end in ("first", "last")):
+            row["lost_by"] = maker.replica.server
 
 
 def _mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:

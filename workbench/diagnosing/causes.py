@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +16,8 @@ from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
+OPERATIONS_ERROR, _AT_ONCE = 1, timedelta(seconds=2)
+"""What a server answers whose database could not be written; its log says so before the answer, in the same moment."""
 _LOOKED_AT = 10_000
 """Changes of one origin that are held against each candidate."""
 
@@ -70,13 +72,10 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
     replica = situation.replica(server, suffix)
     held, only_here, below = situation.verdicts.own_near.get(key, ((), frozenset(), None))
     refused = frozenset(row["position"] for row in rows if row["rule"] == "skipped")
-    unwritten: frozenset[str] = frozenset()
-    codes = _answers(situation, server, suffix, refused) if refused else {}
-    told = situation.topology.proving.unwritten
-    if any(told and one.facts.get("codes", {}).get(told) for one in situation.inputs if one.server == server):
-        unwritten = frozenset(
-            _answers(situation, server, suffix, {row["position"] for row in rows}.difference(refused))
-        )
+    codes = {
+        row["position"]: row["code"] for row in _answers(situation, server, suffix, refused) if row["code"] is not None
+    }
+    others = {row["position"] for row in rows}.difference(refused)
     marks = situation.verdicts.marks.get((server, suffix), {})
     return Loss(
         origin,
@@ -94,17 +93,32 @@ def _loss(situation: Situation, key: Key, rows: Iterable[Mapping[str, Any]]) -> 
         _resets(situation, key),
         _passed_over(situation, server, suffix),
         _cleaned(situation, origin, surely=True),
-        unwritten,
+        _unwritten(situation, server, suffix, others),
     )
 
 
-def _answers(situation: Situation, server: str, suffix: str | None, positions: Iterable[str]) -> dict[str, int]:
-    """The changes that the access log of a server shows refused, each with the result."""
-    codes: dict[str, int] = {}
-    where = pc.field("position").isin(pa.array(sorted(positions), pa.string())) & (pc.field("outcome") == "refused")
-    for batch in situation.rows("applied", ["position", "code"], where, server=server, suffix=suffix):
-        codes |= {row["position"]: row["code"] for row in batch.to_pylist() if row["code"] is not None}
-    return codes
+def _answers(situation: Situation, server: str, suffix: str | None, positions: Iterable[str]) -> list[dict[str, Any]]:
+    """What the access log of a server shows of these changes, where it refused them."""
+    wanted = sorted(positions)
+    where = pc.field("position").isin(pa.array(wanted, pa.string())) & (pc.field("outcome") == "refused")
+    found = situation.rows("applied", ["position", "code", "at"], where, server=server, suffix=suffix) if wanted else ()
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def _unwritten(situation: Situation, server: str, suffix: str | None, positions: Iterable[str]) -> frozenset[str]:
+    """The changes that it answered with a failure in the moment in which it said that its database could not be written."""
+    told = situation.topology.proving.unwritten
+    if not any(told and one.facts.get("codes", {}).get(told) for one in situation.inputs if one.server == server):
+        return frozenset()
+    where = (pc.field("code") == told) & pc.field("at").is_valid()
+    failed = [
+        row["at"] for batch in situation.rows("messages", ["at"], where, server=server) for row in batch.to_pylist()
+    ]
+    return frozenset(
+        row["position"]
+        for row in _answers(situation, server, suffix, positions)
+        if row["at"] and row["code"] == OPERATIONS_ERROR and any(abs(row["at"] - at) < _AT_ONCE for at in failed)
+    )
 
 
 def _before(situation: Situation, key: Key, below: str) -> str | None:

@@ -90,7 +90,7 @@ def summed(found: Row) -> dict[str, Any]:
     stopped = (one for one in found.get("findings", ()) if one["code"] in TAKES_NOTHING and one.get("root"))
     why = {one["server"]: TAKES_NOTHING[one["code"]] for one in stopped if one["server"] in counted["waiting"]["on"]}
     counted["waiting"]["takes_nothing"] = [f"{server} {reason}" for server, reason in sorted(why.items())]
-    counted["stuck"]["uncovered"] = all(row.get("uncovered") for row in arrives["stuck"])
+    counted["stuck"]["uncovered"] = bool(arrives["stuck"]) and all(row.get("uncovered") for row in arrives["stuck"])
     makers = {row.get("lost_by") for row in arrives["stuck"]}
     counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None
     counted["stuck"]["without_link"] = _without_link(arrives["stuck"], found)

@@ -72,7 +72,8 @@ def _deletion_lost(contents: Contents, one: Difference, lost: Mapping[tuple[str,
     """True if each server that has a whole entry alone missed its deletion: then it is known who is right."""
     having = {name: held for name, held in contents.held[one.entry].items() if held.status == LIVE}
     missed = {name: lost.get((name, contents.suffix, name_of(held.target)), "") for name, held in having.items()}
-    return not one.attribute and all(missed[name] > min(held.made(), default="~") for name, held in having.items())
+    known = all(missed[name] > min(held.made(), default="~") for name, held in having.items())
+    return known and bool(having) and not one.attribute
 
 
 def _alike(differences: Iterable[Difference]) -> set[str]:

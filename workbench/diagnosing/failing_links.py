@@ -261,7 +261,7 @@ def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[
 
 
 def busy_with_another(situation: Situation, server: str, suffix: str | None) -> list[str]:
-    """The links over which changes wait for a server, if it turned each of them away at last: another supplier has it."""
+    """The links over which changes wait for a server, if it turned each of them away at the last attempt: it is busy."""
     sending = {
         one["supplier"]
         for one in situation.pairs

@@ -360,7 +360,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         )
         busy = busy_with_another(situation, row["server"], row["suffix"]) if coming else []
         if busy:
-            who += f", and {row['server']} was busy with another supplier and turned {', '.join(busy)} away"
+            who += f", and {row['server']} turned {', '.join(busy)} away at the last attempt"
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, TAKES_NOTHING
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME, TAKES_NOTHING
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Link, Topology
@@ -35,10 +35,11 @@ def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | Non
 
 
 def not_running(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> set[tuple[str, str | None]]:
-    """(supplier, consumer) of links that fail, or at one end of which a server may hang."""
+    """(supplier, consumer) of links that fail, whose supplier may hang, or whose consumer takes nothing."""
     stopped = taking_nothing(findings, suffix)
+    hangs = {name for name, code in stopped.items() if code == NO_ANSWER_IN_TIME}
     links = [(one.supplier, one.consumer) for one in shown.links if one.suffix == suffix]
-    return {*failing_of(shown, suffix), *(ends for ends in links if stopped.keys() & {*ends})}
+    return {*failing_of(shown, suffix), *(ends for ends in links if ends[0] in hangs or ends[1] in stopped)}
 
 
 def taking_nothing(findings: Sequence[Finding], suffix: str | None) -> dict[str, str]:
@@ -53,7 +54,7 @@ def on_the_way(count: int, server: str, busy: Sequence[str]) -> str:
     if not busy:
         return f"{count:,} {are} way to {server}, over links that run: {again}"
     wait = "change waits" if count == 1 else "changes wait"
-    return f"{count:,} {wait} for {server}, which was busy with another supplier and turned {', '.join(busy)} away: {again}"
+    return f"{count:,} {wait} for {server}, which turned {', '.join(busy)} away at the last attempt: {again}"
 
 
 def not_arrived(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]) -> list[str]:
@@ -66,7 +67,11 @@ def not_arrived(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]
         count = model.changes(mine)
         has, them = ("change has", "it") if count == 1 else ("changes have", "them")
         code = stopped.get(name, "")
-        why = f"which {TAKES_NOTHING[code]}: {code} says what to do" if code else f"and no link that runs brings {them}"
+        why = (
+            f"which {TAKES_NOTHING[code]}: {code} says what to do"
+            if code
+            else f"and no link that is known to run brings {them}"
+        )
         said.append(f"{count:,} {has} not arrived at {name}, {why}")
     return said
 

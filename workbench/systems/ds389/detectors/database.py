@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
 
 from workbench.diagnosing.arriving import DATABASE_FAILING
 from workbench.model import Finding, first_few, step
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, Row, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import make_room
-from workbench.systems.ds389.logged.refusals import no_room, said_at, takes_changes
+from workbench.systems.ds389.logged.refusals import no_room, said_at
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -31,7 +34,7 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
         if not moments or not mine:
             continue
         first, last = min(moments), max(moments)
-        over = any(takes_changes(case, shown, one, last) for one in mine)
+        over = _wrote_after(situation, log.server, last)
         said = said_at(case, log.server, moments)
         why = f" ({said[-1]['text']})" if said else ""
         times = f"{len(moments):,} times, from {first:%Y-%m-%d %H:%M:%S} to" if len(moments) > 1 else "at"
@@ -54,6 +57,13 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _wrote_after(situation: Situation, server: str, moment: datetime) -> bool:
+    """True if its access log shows a change that succeeded later; its vector goes on without one."""
+    where = (pc.field("outcome") == "applied") & (pc.field("at") > moment)
+    rows = situation.rows("applied", ["at"], where, snapshot=situation.topology.snapshot, server=server)
+    return any(batch.num_rows for batch in rows)
 
 
 def _writing_again(server: str, full: str) -> dict[str, str | None]:

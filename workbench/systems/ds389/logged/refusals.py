@@ -43,7 +43,7 @@ def reason_for_53(
         refused: notes, and a change of `mail`    -> read_only if the consumer took no change since, and not_said otherwise
         refused: one change of `mail`             -> not_said: what holds of one change need not hold of every change
     """
-    takes = consumer is not None and takes_changes(case, shown, consumer, since)
+    takes = consumer is not None and _takes_changes(case, shown, consumer, since)
     says = consumer is not None and any(
         one.facts.get("codes", {}).get(NOTES_REFUSED) for one in case.inputs if one.server == consumer.server
     )
@@ -61,7 +61,7 @@ def only_notes(case: Case, positions: Collection[str]) -> set[str]:
     return {position for position, mine in names.items() if mine and mine <= OWN_NOTES}
 
 
-def takes_changes(case: Case, shown: Topology, consumer: Replica, since: datetime | None) -> bool:
+def _takes_changes(case: Case, shown: Topology, consumer: Replica, since: datetime | None) -> bool:
     """True if it has changes that were made later than `since`, or its access log shows one that it took since."""
     if since is None:
         return False

@@ -115,7 +115,8 @@ class Rewrite:
             if steps is not None:
                 says = f"write the present values of {_entries(len(found))} once more on {server}"
                 load = f"{counted(len(found))} on every server"
-                yield Draft("rewrite", says, steps, load=load, refused=first_alike(view, need.server))
+                names = {name for one in found.values() for name in one.attributes}
+                yield Draft("rewrite", says, steps, load=load, refused=first_alike(view, need.server, names=names))
                 return
         if not any(present_on(view, server, found) for server in _writers(view, need)):
             yield Draft(

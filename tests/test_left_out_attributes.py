@@ -1,0 +1,54 @@
+"""Attributes that agreements leave out: no repair brings them to a server that is not to have them."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from entry_samples import entry, mesh
+from mesh_samples import case_of, csn
+from planning_samples import purged_here_kept_there
+
+from workbench.diagnosing.diagnosis import diagnose
+from workbench.repairs.planning import plan
+from workbench.systems.ds389.live import entry_hands
+
+FRACTIONAL = "nsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE mail telephoneNumber\n\n"
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+def test_a_temporary_agreement_leaves_out_what_the_present_ones_leave_out(fractional: bool, tmp_path: Path) -> None:
+    files = purged_here_kept_there()
+    if fractional:
+        files["s1.agreements.ldif"] = files["s1.agreements.ldif"].rstrip("\n") + f"\n{FRACTIONAL}"
+    feed = plan(case_of(tmp_path, files)).steps[0]
+    assert feed.repair == "feed"
+    assert ("EXCLUDE mail telephonenumber" in feed.sends) is fractional
+
+
+def test_the_spelling_of_a_name_is_no_difference(tmp_path: Path) -> None:
+    """3.1.2 writes `objectclass` on one server and `objectClass` on another."""
+    right = entry("uid=anna", 1, f"mail;vucsn-{csn(1, 1)}: anna@example.com")
+    other = entry("uid=anna", 1).replace("objectClass;", "objectclass;")
+    found = diagnose(
+        case_of(tmp_path, mesh({"r1": (1, 1), "r2": (5, 5)}, {"s1": [right], "s2": [other], "s3": [right]}, {}))
+    )
+    (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
+    assert differ["server"] == "s2" and "(mail)" in differ["summary"]
+
+
+@pytest.mark.parametrize(("position", "later"), [(csn(4, 1)[:16] + "0001", False), (csn(5, 1), True)])
+def test_a_step_inside_a_change_is_covered_with_it(position: str, later: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vector of s1 ends at a change; a value of another server carries the second step of it."""
+    monkeypatch.setattr(entry_hands, "changes_of", lambda *_: {"mail": {position}})
+    servers: Any = SimpleNamespace(
+        names=lambda _: ["s1", "s2"],
+        connected=lambda _: nullcontext(),
+        vectors=lambda _: {"s1": {"1": csn(4, 1)}},
+    )
+    step: Any = SimpleNamespace(details={"dn": "uid=anna,dc=example,dc=com"}, suffix="dc=example,dc=com", on="s1")
+    told = [*entry_hands._later_elsewhere(servers, step, {"mail"})]
+    assert bool(told) is later
