@@ -70,3 +70,11 @@ def status(code: int, text: str, state: str, began: float, ended: float) -> str:
 def with_status(entry: str, told: str) -> str:
     """An agreement's entry that also tells its last session."""
     return entry.rstrip("\n") + "\n" + told + "\n"
+
+
+def listening(server: str) -> dict[str, str]:
+    """The title of an errors log: it tells which address a server has that makes no changes."""
+    title = (
+        f"\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:{38900 + int(server[1:])} (/etc/dirsrv/slapd-{server})\n\n"
+    )
+    return {f"{server}.errors.log": title + plain_line(0, "INFO - slapd_daemon - slapd started.")}

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from detector_samples import listening
 from entry_samples import entry, mesh
 from mesh_samples import case_of, csn
 from planning_samples import purged_here_kept_there
@@ -38,6 +39,36 @@ def test_the_spelling_of_a_name_is_no_difference(tmp_path: Path) -> None:
     )
     (differ,) = (one for one in found["findings"] if one["code"] == "ENTRIES_DIFFER")
     assert differ["server"] == "s2" and "(mail)" in differ["summary"]
+
+
+@pytest.mark.parametrize(
+    ("lists", "named"),
+    [
+        ({"s1-to-s3": "mail memberOf", "s2-to-s3": "mail"}, ""),
+        ({"s1-to-s3": "mail", "s2-to-s3": ""}, "s1-to-s3 (mail)"),
+        ({"s1-to-s3": "mail", "s2-to-s3": "cn"}, "s1-to-s3 (mail) and s2-to-s3 (cn)"),
+        ({"s1-to-s3": "mail", "s2-to-s3": "mail", "s1-to-s2": "mail"}, "s1-to-s2 (mail)"),
+    ],
+)
+def test_lists_that_differ_are_told_before_anything_is_lost(lists: dict[str, str], named: str, tmp_path: Path) -> None:
+    """Each of three servers sends to both others; memberOf is computed by each of them."""
+    files = mesh({"r1": (1, 1), "r2": (5, 5)}, {name: [entry("uid=anna", 1)] for name in ("s1", "s2", "s3")}, {})
+    for name in ("s1", "s2"):
+        parts = [
+            one.rstrip("\n")
+            + "".join(
+                f"\nnsDS5ReplicatedAttributeList: (objectclass=*) $ EXCLUDE {out}"
+                for link, out in lists.items()
+                if out and f"cn={link}," in one
+            )
+            for one in str(files[f"{name}.agreements.ldif"]).split("\n\n")
+            if one.strip()
+        ]
+        files[f"{name}.agreements.ldif"] = "\n\n".join(parts) + "\n\n"
+    case = case_of(tmp_path, files | listening("s3"))
+    told = [one for one in diagnose(case)["findings"] if one["code"] == "LISTS_DIFFER"]
+    assert [f"the same: {named} leave" in one["summary"] for one in told] == [True] * bool(named), told
+    assert any(one.startswith("LISTS_DIFFER") for one in plan(case).left) is bool(named)
 
 
 @pytest.mark.parametrize(("position", "later"), [(csn(4, 1)[:16] + "0001", False), (csn(5, 1), True)])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, of, plain_line, status, with_status
+from detector_samples import findings, listening, of, plain_line, status, with_status
 from entry_samples import TOMBSTONE, answered, entry, export, logged, mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
@@ -22,14 +22,6 @@ from workbench.report.making import whole_report
 from workbench.report.markdown import markdown
 
 OTHER = "66000fff0000ffff0000"
-
-
-def listening(server: str) -> dict[str, str]:
-    """The title of an errors log: it tells which address a server has that makes no changes."""
-    title = (
-        f"\t389-Directory/2.3.1 B2024.211.1531\n\tlocalhost:{38900 + int(server[1:])} (/etc/dirsrv/slapd-{server})\n\n"
-    )
-    return {f"{server}.errors.log": title + plain_line(0, "INFO - slapd_daemon - slapd started.")}
 
 
 # --- a consumer that was killed while it was filled

@@ -24,6 +24,7 @@ from workbench.systems.ds389.detectors.sessions import busy, fractional_silence,
 from workbench.systems.ds389.detectors.silent import no_answer_in_time
 from workbench.systems.ds389.detectors.slow_clocks import clock_behind
 from workbench.systems.ds389.detectors.unapplied import answered_not_applied
+from workbench.systems.ds389.detectors.unlike_lists import lists_differ
 from workbench.systems.ds389.logged.comparison import anchor_disagrees
 
 DETECTORS: Detectors = {
@@ -49,5 +50,13 @@ DETECTORS: Detectors = {
         clean_forced_loss,
         conflict_entries,
     ),
-    LAG: (never_contacted, answered_not_applied, fractional_silence, busy, certificate_expires, logins_fail),
+    LAG: (
+        never_contacted,
+        answered_not_applied,
+        fractional_silence,
+        lists_differ,
+        busy,
+        certificate_expires,
+        logins_fail,
+    ),
 }
