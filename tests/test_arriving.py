@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mesh_samples import SUFFIX
 
-from workbench.diagnosing.arriving import mark_how_it_comes
+from workbench.diagnosing.arriving import mark_arrival
 from workbench.rules.verdicts import TOTAL
 
 
@@ -32,9 +32,9 @@ def _when(position: str) -> datetime:
 
 def test_what_comes_through_a_server_that_waits_itself() -> None:
     pending = [_waits("r"), _waits("h"), _waits("a", "c")]
-    mark_how_it_comes(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX, _shows_it, _when)
+    mark_arrival(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX, _shows_it, _when)
     assert [row["through"] for row in pending] == [["h"], ["a"], []]
-    mark_how_it_comes(
+    mark_arrival(
         pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], [], SUFFIX, _shows_it, _when
     )
     assert [row["through"] for row in pending] == [[], [], []]
@@ -61,8 +61,8 @@ def test_what_is_beyond_every_vector_is_young_or_lost(
     maker = SimpleNamespace(seen={"3": newest}, replica=SimpleNamespace(server="c", origin="3"), resets=resets)
     other = SimpleNamespace(seen={"3": "4"}, replica=SimpleNamespace(server="a", origin="1"), resets=[])
     servers: Any = [maker, other]
-    mark_how_it_comes(pending, [], servers, SUFFIX, lambda one, _: one.replica.server in shows, _when)
+    mark_arrival(pending, [], servers, SUFFIX, lambda one, _: one.replica.server in shows, _when)
     assert [(row["uncovered"], row["lost_by"]) for row in pending] == [(uncovered, lost_by), (False, None)]
     servers = [other]
-    mark_how_it_comes(pending, [], servers, SUFFIX, _shows_it, _when)
+    mark_arrival(pending, [], servers, SUFFIX, _shows_it, _when)
     assert not pending[0]["uncovered"], "the vector of its maker was not read"

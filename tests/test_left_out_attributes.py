@@ -67,7 +67,7 @@ def test_lists_that_differ_are_told_before_anything_is_lost(lists: dict[str, str
         files[f"{name}.agreements.ldif"] = "\n\n".join(parts) + "\n\n"
     case = case_of(tmp_path, files | listening("s3"))
     told = [one for one in diagnose(case)["findings"] if one["code"] == "LISTS_DIFFER"]
-    assert [f"the same: {named} leave" in one["summary"] for one in told] == [True] * bool(named), told
+    assert [f"attributes: {named} leave" in one["summary"] for one in told] == [True] * bool(named), told
     assert any(one.startswith("LISTS_DIFFER") for one in plan(case).left) is bool(named)
 
 

@@ -19,10 +19,10 @@ ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
 
 NO_ANSWER_IN_TIME, DATABASE_FAILING = "NO_ANSWER_IN_TIME", "DATABASE_FAILING"
 """Codes of a server that ran and may hang, and of one that cannot write: while that is so, nothing arrives there."""
-TAKES_NOTHING = {NO_ANSWER_IN_TIME: "may hang", DATABASE_FAILING: "could not write its database"}
+STOPPED_BECAUSE = {NO_ANSWER_IN_TIME: "may hang", DATABASE_FAILING: "could not write its database"}
 
 
-def mark_how_it_comes(
+def mark_arrival(
     pending: Sequence[dict[str, Any]],
     pairs: Sequence[Row],
     servers: Sequence[JudgedServer],
@@ -35,7 +35,7 @@ def mark_how_it_comes(
     uncovered  all of it is beyond every collected vector, also its maker's: the vectors were read before it was made
     lost_by    its maker, whose data were replaced after it was made, and neither it nor any other server has the ends of it
     """
-    _mark_what_comes_through(pending, pairs, suffix)
+    _mark_through(pending, pairs, suffix)
     for row in pending:
         if row["suffix"] != suffix:
             continue
@@ -54,7 +54,7 @@ def mark_how_it_comes(
             row["lost_by"] = maker.replica.server
 
 
-def _mark_what_comes_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:
+def _mark_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:
     """Give each row of `pending` of the suffix `through`: the servers that pass the changes on when they have them.
 
     Only where nobody would send them now, and over links that run. What a server drops it neither has nor passes on.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, TAKES_NOTHING
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, STOPPED_BECAUSE
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -87,9 +87,9 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
         }
-    stopped = (one for one in found.get("findings", ()) if one["code"] in TAKES_NOTHING and one.get("root"))
-    why = {one["server"]: TAKES_NOTHING[one["code"]] for one in stopped if one["server"] in counted["waiting"]["on"]}
-    counted["waiting"]["takes_nothing"] = [f"{server} {reason}" for server, reason in sorted(why.items())]
+    stopped = (one for one in found.get("findings", ()) if one["code"] in STOPPED_BECAUSE and one.get("root"))
+    why = {one["server"]: STOPPED_BECAUSE[one["code"]] for one in stopped if one["server"] in counted["waiting"]["on"]}
+    counted["waiting"]["stopped_servers"] = [f"{server} {reason}" for server, reason in sorted(why.items())]
     counted["stuck"]["uncovered"] = bool(arrives["stuck"]) and all(row.get("uncovered") for row in arrives["stuck"])
     makers = {row.get("lost_by") for row in arrives["stuck"]}
     counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None
@@ -316,7 +316,7 @@ def verdict_line(told: Row) -> str:
     fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
-        how = "waiting for" if told["waiting"]["takes_nothing"] else "on the way to"
+        how = "waiting for" if told["waiting"]["stopped_servers"] else "on the way to"
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} {how} {on}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
@@ -334,8 +334,8 @@ def verdict_line(told: Row) -> str:
                 f"{least}{count:,} {has} not arrived at {on}, and {maker}, which made {it}, lost {it} with its old data"
             )
         elif told["stuck"].get("uncovered"):
-            before = f"when the vectors were read: all of them end before {it}"
-            waits.append(f"{least}{count:,} had not arrived at {on} {before}")
+            newer = "change is newer" if count == 1 else "changes are newer"
+            waits.append(f"{least}{count:,} {newer} than every collected vector and had not arrived at {on}")
         else:
             apart = told["stuck"].get("without_link")
             why = f": no link in the collected files leads to {', '.join(apart)}" if apart else ""

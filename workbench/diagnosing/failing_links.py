@@ -260,8 +260,8 @@ def waits_behind(situation: Situation, server: str, suffix: str | None) -> list[
     ]
 
 
-def busy_with_another(situation: Situation, server: str, suffix: str | None) -> list[str]:
-    """The links over which changes wait for a server, if it turned each of them away at the last attempt: it is busy."""
+def busy_links(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """The links over which changes wait for a server, if it was busy and refused all of them at the last attempt."""
     sending = {
         one["supplier"]
         for one in situation.pairs
@@ -276,7 +276,7 @@ def busy_with_another(situation: Situation, server: str, suffix: str | None) -> 
     return sorted(busy) if len(busy) == len(links) else []
 
 
-def busy_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any]:
+def busy_step(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any]:
     """What to do about a server that another supplier has, and keeps."""
     unread = situation.not_collected(suffix)
     may = f", first of all {_listed(unread, 'or')}, of which nothing was collected" if unread else ""
@@ -294,9 +294,9 @@ def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
         links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
         return f"no session delivers {it}, because the {links} not run: switched off"
     if maker := row.get("lost_by"):
-        return f"{maker} made {it}, and lost {it} as its data were replaced: no collected server has {it}"
+        return f"{maker} made {it} and lost {it} when its data were replaced: no collected server has {it}"
     if not failing and row.get("uncovered"):
-        return f"all vectors that were read end before {it}"
+        return f"{'it is' if it == 'it' else 'they are'} newer than every collected vector"
     if not failing:
         who = "no collected server" if situation.not_collected(row["suffix"]) else "nobody"
         return f"{who} would send {it} now"

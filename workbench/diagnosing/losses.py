@@ -14,8 +14,8 @@ from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import (
-    busy_first,
-    busy_with_another,
+    busy_links,
+    busy_step,
     mend_first,
     no_way_now,
     passed_on,
@@ -358,9 +358,9 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if coming
             else no_way_now(situation, row, failing)
         )
-        busy = busy_with_another(situation, row["server"], row["suffix"]) if coming else []
+        busy = busy_links(situation, row["server"], row["suffix"]) if coming else []
         if busy:
-            who += f", and {row['server']} turned {', '.join(busy)} away at the last attempt"
+            who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(
@@ -378,7 +378,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if dropped
             else mend_first(situation, row, failing)
             if not coming
-            else (busy_first(situation, row["server"], row["suffix"]),)
+            else (busy_step(situation, row["server"], row["suffix"]),)
             if busy
             else (_NEXT_LOOK,)
             if situation.topology.system.streaming or situation.topology.system.tiering

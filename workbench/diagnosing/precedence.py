@@ -130,7 +130,7 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _closed_at(root, one, ends)), None):
             first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
-        elif any(root.code == "DATABASE_FAILING" and _lacks_at(root, one, ends) for _, root in roots):
+        elif any(root.code == "DATABASE_FAILING" and _sends_data_to(root, one, ends) for _, root in roots):
             first = step("do what DATABASE_FAILING says first", "what is sent there is lost as long as it cannot write")
             one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for _, root in roots if _clock_at(root, one, ends)), None):
@@ -172,7 +172,7 @@ def _closed_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> b
     return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)
 
 
-def _lacks_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
+def _sends_data_to(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True if the one finding would have data sent to the server that the root is about."""
     if one.code not in (*_FILLS, "MISSED_CHANGE", "ENTRIES_DIFFER", "UNRELATED_DATA"):
         return False

@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.cases.case import Case
 from workbench.collected.inputs import Input
-from workbench.diagnosing.arriving import mark_how_it_comes
+from workbench.diagnosing.arriving import mark_arrival
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without
@@ -237,7 +237,7 @@ class _Suffix:
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
             self._pending(waiting, holders[server.replica.server])
-        mark_how_it_comes(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.system.moment)
+        mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.system.moment)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:

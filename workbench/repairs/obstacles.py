@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME, TAKES_NOTHING
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME, STOPPED_BECAUSE
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Link, Topology
@@ -34,30 +34,30 @@ def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | Non
     return failing
 
 
-def not_running(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> set[tuple[str, str | None]]:
+def stopped_links(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> set[tuple[str, str | None]]:
     """(supplier, consumer) of links that fail, whose supplier may hang, or whose consumer takes nothing."""
-    stopped = taking_nothing(findings, suffix)
+    stopped = stopped_servers(findings, suffix)
     hangs = {name for name, code in stopped.items() if code == NO_ANSWER_IN_TIME}
     links = [(one.supplier, one.consumer) for one in shown.links if one.suffix == suffix]
     return {*failing_of(shown, suffix), *(ends for ends in links if ends[0] in hangs or ends[1] in stopped)}
 
 
-def taking_nothing(findings: Sequence[Finding], suffix: str | None) -> dict[str, str]:
+def stopped_servers(findings: Sequence[Finding], suffix: str | None) -> dict[str, str]:
     """Server -> the code that says why nothing arrives there, whatever its links do."""
-    return {server: code for code in TAKES_NOTHING for server in told_of(code, findings, suffix)}
+    return {server: code for code in STOPPED_BECAUSE for server in told_of(code, findings, suffix)}
 
 
-def on_the_way(count: int, server: str, busy: Sequence[str]) -> str:
+def arrival_note(count: int, server: str, busy: Sequence[str]) -> str:
     """What comes to a server over links that run; `busy`: those over which the server turned every supplier away at last."""
     are, they = ("change is on its", "it does") if count == 1 else ("changes are on their", "they do")
     again = f"if {they} not arrive in some minutes, collect again, load both snapshots and plan anew"
     if not busy:
         return f"{count:,} {are} way to {server}, over links that run: {again}"
     wait = "change waits" if count == 1 else "changes wait"
-    return f"{count:,} {wait} for {server}, which turned {', '.join(busy)} away at the last attempt: {again}"
+    return f"{count:,} {wait} for {server}, which was busy and refused {', '.join(busy)} at the last attempt: {again}"
 
 
-def not_arrived(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]) -> list[str]:
+def blocked_notes(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]) -> list[str]:
     """What waits behind links that do not run, for each server."""
     lacks: dict[str, list[Lack]] = {}
     for lack in behind:
@@ -68,7 +68,7 @@ def not_arrived(model: Model, behind: Iterable[Lack], stopped: Mapping[str, str]
         has, them = ("change has", "it") if count == 1 else ("changes have", "them")
         code = stopped.get(name, "")
         why = (
-            f"which {TAKES_NOTHING[code]}: {code} says what to do"
+            f"which {STOPPED_BECAUSE[code]}: {code} says what to do"
             if code
             else f"and no link that is known to run brings {them}"
         )

@@ -18,7 +18,7 @@ from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.dropping import perhaps_restarted
-from workbench.diagnosing.failing_links import busy_with_another
+from workbench.diagnosing.failing_links import busy_links
 from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
@@ -28,13 +28,13 @@ from workbench.repairs.obstacles import (
     EMPTY,
     OFF,
     Obstacle,
+    arrival_note,
+    blocked_notes,
     dropped_of,
     dropped_said,
     links_to_mend,
-    not_arrived,
-    not_running,
-    on_the_way,
-    taking_nothing,
+    stopped_links,
+    stopped_servers,
     told_of,
     unapplied_of,
 )
@@ -205,7 +205,7 @@ class _Planned:
 
         Each way was proven behind those before it, so nothing can be wrong here; the plan is refused all the same if it is.
         """
-        failing = not_running(self.situation.topology, self.findings, suffix)
+        failing = stopped_links(self.situation.topology, self.findings, suffix)
         running = model.copy()
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         if not effects:
@@ -220,7 +220,7 @@ class _Planned:
         done.go_on()
         if self.behind:
             behind = self.behind & achieved(running, effects)[1].pending()
-            self.open += not_arrived(model, behind, taking_nothing(self.findings, suffix))
+            self.open += blocked_notes(model, behind, stopped_servers(self.findings, suffix))
         for row in standing_of(done, suffix, model.gone()):
             open_ = {lack for lack in self.unjudged if lack.server == row["server"]}
             row["missing"] -= done.changes(open_ & done.missing())
@@ -263,7 +263,7 @@ class _Planned:
         """Say what needs no repair because links that run will bring it."""
         later = model.copy()
         later.settle()
-        running, failing = model.copy(), not_running(self.situation.topology, self.findings, suffix)
+        running, failing = model.copy(), stopped_links(self.situation.topology, self.findings, suffix)
         running.links = [x for x in running.links if (x.supplier, x.consumer) not in failing]
         running.settle()
         if lost := later.gone() - model.gone():
@@ -279,7 +279,7 @@ class _Planned:
             if len(mine) == sum(lack.server == name for lack in model.pending()):
                 count = next(one["pending"] for one in self.before if (one["server"], one["suffix"]) == (name, suffix))
             if count:
-                self.open.append(on_the_way(count, name, busy_with_another(self.situation, name, suffix)))
+                self.open.append(arrival_note(count, name, busy_links(self.situation, name, suffix)))
 
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)

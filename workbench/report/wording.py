@@ -277,15 +277,18 @@ def _coming(counts: Row) -> Iterator[str]:
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
-        if name == "waiting" and (stopped := counts[name]["takes_nothing"]):
+        if name == "waiting" and (stopped := counts[name]["stopped_servers"]):
             one_does, many_do, then = "waits for", "wait for", f"; {' and '.join(stopped)}"
         if name == "stuck" and counts["stuck_behind_links"]:
             then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
         elif name == "stuck" and (maker := counts[name].get("lost_by")):
             then = f", and {maker} lost {{}} with its old data"
         elif name == "stuck" and counts[name].get("uncovered"):
-            one_does = many_do = "had not arrived at"
-            then = " when the vectors were read: all of them end before {}"
+            one_does, many_do = (
+                "is newer than every vector and had not arrived at",
+                "are newer than every vector and had not arrived at",
+            )
+            then = ""
         elif name == "stuck" and (apart := counts[name].get("without_link")):
             then += f": no link in the collected files leads to {_names(apart)}".replace("{", "{{").replace("}", "}}")
         if name == "dropped" and counts[name]["unsure"]:

@@ -21,7 +21,7 @@ CODES: Mapping[str, Code] = {
         "a task that cleans a replica ID waits and does not end; an error where the ID is that of a collected server",
         (_INFO, _WARNING, _ERROR),
     ),
-    "LISTS_DIFFER": Code("agreements to one server do not leave out the same attributes", (_WARNING,)),
+    "LISTS_DIFFER": Code("agreements to one server exclude different attributes", (_WARNING,)),
     "DATABASE_FAILING": Code(
         "a server could not write its database since its last start; a warning where it has written later",
         (_WARNING, _ERROR),

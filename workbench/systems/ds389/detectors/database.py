@@ -40,12 +40,12 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
         times = f"{len(moments):,} times, from {first:%Y-%m-%d %H:%M:%S} to" if len(moments) > 1 else "at"
         if not said:
             why = f" ({rows[-1][0]['text']})" if rows[-1][0]["text"] else ""
-        since = "; it has written since" if over else ", and nothing shows that it has written since"
+        since = "; it has written since then" if over else ". No later write is in its access log"
         yield Finding(
             DATABASE_FAILING,
             "warning" if over else "error",
-            f"{log.server} could not write its database {times} {last:%Y-%m-%d %H:%M:%S} UTC{why}{since}. What it was sent "
-            "then, or asked to write, it may not have, although its vector covers it or comes to",
+            f"{log.server} could not write its database {times} {last:%Y-%m-%d %H:%M:%S} UTC{why}{since}. It may lack "
+            "changes of that time, even those that its vector covers",
             server=log.server,
             evidence=first_few(line_shown(*one) for one in rows),
             root="" if over else f"{log.server} could not write its database, last at {last:%Y-%m-%d %H:%M:%S} UTC",
@@ -72,6 +72,6 @@ def _writing_again(server: str, full: str) -> dict[str, str | None]:
     return step(
         f"see whether the disk under the database of {server} is full or broken (`df`, the messages of the kernel), mend that, "
         f"and restart {server}",
-        "while it cannot write, what it is sent is lost there",
+        "changes that it is sent before that are lost there",
         f"fill {server} with no data before that; delete no file of its database",
     )

@@ -35,8 +35,8 @@ def lists_differ(situation: Situation) -> Iterator[Finding]:
             yield Finding(
                 "LISTS_DIFFER",
                 "warning",
-                f"the agreements to {server} do not leave out the same: {named} {leave} out what another one sends, so {server} "
-                "misses such a change if it comes over that link first",
+                f"the agreements to {server} exclude different attributes: {named} {leave} out what another one sends, so "
+                f"{server} misses such a change if it comes over that link first",
                 server=server,
                 suffix=suffix,
                 evidence=tuple({"link": name, "left_out": sorted(left_out)} for name, left_out in sorted(luck.items())),

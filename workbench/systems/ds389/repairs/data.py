@@ -36,7 +36,7 @@ from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
-from workbench.systems.ds389.repairs.unlike_links import first_alike, need_not
+from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere, list_conflict
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Rewrite:
                 says = f"write the present values of {_entries(len(found))} once more on {server}"
                 load = f"{counted(len(found))} on every server"
                 names = {name for one in found.values() for name in one.attributes}
-                yield Draft("rewrite", says, steps, load=load, refused=first_alike(view, need.server, names=names))
+                yield Draft("rewrite", says, steps, load=load, refused=list_conflict(view, need.server, names=names))
                 return
         if not any(present_on(view, server, found) for server in _writers(view, need)):
             yield Draft(
@@ -158,7 +158,7 @@ class Recreate:
                 load=f"{counted(2 * len(anew) + len(again))} on every server",
                 costs=f"no server has the {'entry' if len(anew) == 1 else 'entry in question'} between the two changes; on "
                 "every server new unique IDs; the operational attributes and the memberships of these entries are lost",
-                refused=_not_everywhere(view, server) or first_alike(view, need.server),
+                refused=_not_everywhere(view, server) or list_conflict(view, need.server),
             )
             return
 
@@ -202,7 +202,7 @@ def _rewriting(
 ) -> tuple[Step, ...] | None:
     """A step for each entry; None if one of them is not there, or if the server itself writes all that is to be written."""
     steps: list[Step] = []
-    left_out = need_not(view, to)
+    left_out = excluded_everywhere(view, to)
     for one in found:
         names = {low: name for low, name in one.attributes.items() if low not in BY_SERVER | left_out}
         there = present.get(one.entry)
@@ -441,7 +441,7 @@ class Initialise:
             costs=costs,
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
-            else not_now(view, source, server) or first_alike(view, server, link=link),
+            else not_now(view, source, server) or list_conflict(view, server, link=link),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.arriving import DATABASE_FAILING, TAKES_NOTHING
+from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE
 from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.sending import SEND
@@ -24,7 +24,7 @@ from workbench.systems.ds389.native import (
     modify,
     stamp,
 )
-from workbench.systems.ds389.repairs.unlike_links import need_not
+from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
@@ -263,7 +263,7 @@ class TemporaryAgreement:
             why = f"suppliers log in at {server} by {by}: make it by hand, as the agreements there are made"
             return Draft("temporary-agreement", says, refused=why)
         (login,) = reaches[LOGIN]
-        left_out = " ".join(sorted(need_not(view, server) | need_not(view, supplier)))
+        left_out = " ".join(sorted(excluded_everywhere(view, server) | excluded_everywhere(view, supplier)))
         values = {
             "objectClass": ["top", "nsds5replicationagreement"],
             "cn": [name],
@@ -332,7 +332,7 @@ def not_now(view: View, source: str, server: str) -> str:
     for code, names, why in (
         (OFF, (source, server), "takes part in no replication"),
         (EMPTY, (source,), "has lost its own data"),
-        (DATABASE_FAILING, (source, server), TAKES_NOTHING[DATABASE_FAILING]),
+        (DATABASE_FAILING, (source, server), STOPPED_BECAUSE[DATABASE_FAILING]),
         (UNLOGGED, (server,), "may hold what is in no log, and an initialisation would throw it away"),
     ):
         if there := told_of(code, view.findings, view.suffix).intersection(names):

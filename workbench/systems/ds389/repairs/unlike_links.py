@@ -9,7 +9,7 @@ from workbench.repairs.plans import View
 from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
 
 
-def first_alike(view: View, server: str, link: Link | None = None, names: Collection[str] = ()) -> str:
+def list_conflict(view: View, server: str, link: Link | None = None, names: Collection[str] = ()) -> str:
     """Why no data may be sent to a server yet; empty if it may. `link`: over this one alone; `names`: only these attributes.
 
     a-to-h leaves out mail, b-to-h sends it, h feeds r: a value of mail that is written on a may pass by h, and by r behind it.
@@ -28,7 +28,7 @@ def first_alike(view: View, server: str, link: Link | None = None, names: Collec
     return ""
 
 
-def need_not(view: View, server: str) -> frozenset[str]:
+def excluded_everywhere(view: View, server: str) -> frozenset[str]:
     """The attributes that no way to a server lets through, as far as links show it; a repair does not bring them either."""
     statuses = view.situation.statuses()
     for contents in view.situation.verdicts.contents:
