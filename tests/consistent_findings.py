@@ -146,16 +146,33 @@ def _headline(found: Row, text: str, number: str) -> Iterator[str]:
     failing = [one for one in _counted(found) if one["code"] == "LINK_FAILING"]
     if (told := re.search(rf"{number} links (?:fail|do not run)", first)) and _int(told[1]) > len(failing):
         yield f"{len(failing)} links fail by the findings: {first}"
-    for sent, words in ((True, "on the way to"), (False, "not arrived at")):
+    newer = " newer than every collected vector and had"
+    if newer in first:
+        yield from _newer(found, first)
+    for sent, words in ((True, "(?:on the way to|waiting for)"), (False, "not arrived at")):
         waits: dict[str, int] = defaultdict(int)
         for row in found["pending"]:
             if not row.get("dropped_since") and bool(row["suppliers"] or row.get("through")) is sent:
                 waits[row["server"]] += row["count"]
-        told = re.search(rf"(up to |at least )?{number}(?: changes?)?(?: is| are| has| have) {words} ([^;:]*)", first)
+        told = re.search(
+            rf"(up to |at least )?{number}(?: changes?)?(?: is| are| has| have)(?:{newer})? {words} ([^;:]*)", first
+        )
         if bool(told) != bool(waits) or (
             told and (_int(told[2]) != max(waits.values()) or (not told[1] and len(set(waits.values())) > 1))
         ):
             yield f"{dict(waits)} changes are {words}: {first}"
+
+
+def _newer(found: Row, first: str) -> Iterator[str]:
+    """What nobody sends, and is said to be newer than all vectors, is; CSNs sort by their time."""
+    for row in found["pending"]:
+        claims = [one["vector"].get(row["origin"], {}) for one in found["servers"] if one["suffix"] == row["suffix"]]
+        if (
+            not row["suppliers"]
+            and not row["through"]
+            and any(row["first"] <= (claim.get("max") or "") for claim in claims)
+        ):
+            yield f"{row['first']} of origin {row['origin']} is not newer than every vector: {first}"
 
 
 def _tables(found: Row, text: str, plan: str) -> Iterator[str]:

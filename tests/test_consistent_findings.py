@@ -128,6 +128,10 @@ PLANTED = {
     "another count that waits": (_pending(count=9), "the logs hold 1 of them"),
     "another count of copies": (_pending(available=7), "not 7"),
     "missing, and pending": (_pending(server="s3"), "is missing on s3, and pending"),
+    "not newer than all vectors": (
+        lambda found: found["pending"][0].update(first="6b006166000100030000"),
+        "is not newer than every vector",
+    ),
     "through one that does not wait": (_pending(through=["s2"]), "s2, which does not wait for them"),
     "a link that runs": (
         _finding("LINK_FAILING", "the link s1-to-s2 fails: x (code 49)", server="s1", link="s1-to-s2", reason="x", since=None,

@@ -134,7 +134,7 @@ def test_two_moves_that_exclude_each_other(tmp_path: Path) -> None:
         assert said and {*said} == {"do what CONTRADICTING_MOVES says"}, code
     said = "\n".join(plan(case).open)
     assert "No change waits for them alone" not in said
-    assert "s (change refused, 1 (operations error)) first: LINK_FAILING" in said.replace("to-s1 ", "s ").replace(
+    assert "s (change refused, 1 (operations error)): LINK_FAILING" in said.replace("to-s1 ", "s ").replace(
         "to-s2 ", "s "
     )
 

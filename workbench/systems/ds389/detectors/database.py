@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from workbench.diagnosing.arriving import DATABASE_FAILING
 from workbench.model import Finding, first_few, step
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, Row, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import make_room
@@ -42,7 +41,7 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
             why = f" ({rows[-1][0]['text']})" if rows[-1][0]["text"] else ""
         since = "; it has written since then" if over else ". No later write is in its access log"
         yield Finding(
-            DATABASE_FAILING,
+            "DATABASE_FAILING",
             "warning" if over else "error",
             f"{log.server} could not write its database {times} {last:%Y-%m-%d %H:%M:%S} UTC{why}{since}. It may lack "
             "changes of that time, even those that its vector covers",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.arriving import NO_ANSWER_IN_TIME
 from workbench.model import Finding, step
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
         if not late or one.server in situation.topology.down:
             continue
         yield Finding(
-            NO_ANSWER_IN_TIME,
+            "NO_ANSWER_IN_TIME",
             "warning",
             f"{one.server} did not answer a question in time when it was collected: it hangs, or is too busy. While it hangs "
             "nothing arrives there, whatever the links and the lists of changes show",
