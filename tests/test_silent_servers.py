@@ -42,6 +42,8 @@ def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path:
     assert headline(found).startswith("S2 did not answer in time when it was collected: it may hang; ") is told
     assert ("5 are waiting for s2" if told else "5 are on the way to s2") in headline(found)
     assert ("5 changes wait for s2; s2 may hang." in whole_report(Incident(case))["plain"]) is told
+    (waits,) = of("PENDING_CHANGES", found["findings"])
+    assert (waits["fix"][0]["repair"] == "do what NO_ANSWER_IN_TIME says first") is told
     plan = plan_for(case)
     assert {row["server"]: row["pending"] for row in plan.after} == {"s1": 0, "s2": 5 * told}
     (said,) = (one for one in plan.open if one.startswith("5 changes "))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, STOPPED_BECAUSE
 from workbench.model import Finding, step
 from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, REPLICATION_OFF
 
@@ -57,6 +57,7 @@ PRECEDENCE = (
     Precedence("CLEAN_HANGING", (), ("suffix", "origin")),
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
+    Precedence("NO_ANSWER_IN_TIME", (), ("server",)),
 )
 """Gravest first: the order of the first line."""
 
@@ -82,6 +83,9 @@ DECIDED_BY_A_PERSON = frozenset({"UNRELATED_DATA", "DUPLICATE_ORIGIN"})
 
 _FILLS = ("REINIT_REQUIRED", "ANCHOR_PURGED", "ANCHOR_MISSING")
 """Findings that advise to initialise a server."""
+
+_SENDS = (*_FILLS, "MISSED_CHANGE", "PENDING_CHANGES", "ENTRIES_DIFFER", "UNRELATED_DATA")
+"""Findings whose repair sends changes or data to a server."""
 
 _CLOCKS_DIFFER = 60
 """Seconds by which clocks differ that agree."""
@@ -130,9 +134,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _closed_at(root, one, ends)), None):
             first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
-        elif any(root.code == "DATABASE_FAILING" and _sends_data_to(root, one, ends) for _, root in roots):
-            first = step("do what DATABASE_FAILING says first", "what is sent there is lost as long as it cannot write")
-            one = replace(one, fix=(first, *one.fix))
+        elif cause := next((root for _, root in roots if _sends_data_to(root, one, ends)), None):
+            why = f"{cause.server} {STOPPED_BECAUSE[cause.code]}: nothing that is sent there before is safe"
+            one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
         elif cause := next((root for _, root in roots if _clock_at(root, one, ends)), None):
             also = step(f"then do what {cause.code} says of {cause.server}", "the clock may stop this link next")
             one = replace(one, fix=(*one.fix, also))
@@ -174,7 +178,7 @@ def _closed_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> b
 
 def _sends_data_to(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True if the one finding would have data sent to the server that the root is about."""
-    if one.code not in (*_FILLS, "MISSED_CHANGE", "ENTRIES_DIFFER", "UNRELATED_DATA"):
+    if root.code not in STOPPED_BECAUSE or one.code not in _SENDS:
         return False
     return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)
 
