@@ -153,7 +153,8 @@ class DirectorySite(PlannedServers):
             unlike = [text for dn in row["targets"] for text in self.unlike(suffix, (partner, name), dn)]
             if unlike:
                 return False, unlike[0]
-            return True, f"has got {what}, and its {len(row['targets']):,} entries are as on {partner}"
+            compared = counted(len(row["targets"]), "entry is", "entries are")
+            return True, f"has got {what}, and its {compared} as on {partner}"
         # A vector that claimed them when they were missing proves nothing, unless all of its data came anew.
         filled = any((repair, server) == ("initialise", name) for repair, server, _ in steps)
         if filled or (not cleaned and self.planned(suffix, name).get(origin, "") < row["last"]):
