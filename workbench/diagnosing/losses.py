@@ -212,10 +212,12 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
 
 
 def _links_alike_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
-    """The step that goes first where one link to the server leaves out what another one sends."""
+    """The steps that go first where one link to the server, or to one that feeds it, leaves out what another one sends."""
+    above = sorted(situation.linked.above(server, suffix))
     for contents in situation.verdicts.contents:
         if contents.suffix == suffix and any(one.server == server for one in contents.alike.replicas):
-            yield from contents.fractional.alike_first(server)
+            for feeder in above:
+                yield from contents.fractional.alike_first(feeder)
 
 
 def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:
