@@ -164,7 +164,7 @@ def _headline(found: Row, text: str, number: str) -> Iterator[str]:
 
 
 def _newer(found: Row, first: str) -> Iterator[str]:
-    """What nobody sends, and is said to be newer than all vectors, is; CSNs sort by their time."""
+    """Changes that are said to be newer than every vector have a CSN above each of them."""
     for row in found["pending"]:
         claims = [one["vector"].get(row["origin"], {}) for one in found["servers"] if one["suffix"] == row["suffix"]]
         if (

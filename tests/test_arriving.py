@@ -55,7 +55,7 @@ def test_what_comes_through_a_server_that_waits_itself() -> None:
 def test_what_is_beyond_every_vector_is_young_or_lost(
     newest: str, replaced: int | None, shows: tuple[str, ...], uncovered: bool, lost_by: str | None
 ) -> None:
-    """c made it. Where its data were replaced since, and no server shows the change, nobody has it any more."""
+    """c made the change. It is lost if the data of c were replaced later and no server shows it."""
     pending = [_waits("r"), _waits("a", "c")]
     resets = [SimpleNamespace(sure=True, kind=TOTAL, began=_when(str(replaced)))] if replaced else []
     maker = SimpleNamespace(seen={"3": newest}, replica=SimpleNamespace(server="c", origin="3"), resets=resets)

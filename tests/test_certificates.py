@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from certificate_samples import Signed, block, certificate, kept_file, pem
 from detector_samples import findings, of, stamp
+from link_samples import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, mesh, not_connected
 from mesh_samples import case_of
-from test_link_failures import FINE, NO_CONNECTION, REFUSED_LOGIN, Files, mesh, not_connected
 from test_report import shown_in
 
 from workbench.collected.files import inspect_file

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from detector_samples import findings, of, with_status, zulu
 from entry_samples import logged
+from link_samples import refused_change
 from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, replica
-from test_link_failures import refused_change
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline

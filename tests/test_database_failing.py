@@ -35,7 +35,7 @@ def _log(*seconds: int, why: str = "5 : Input/output error") -> str:
     ids=["broken", "full", "over", "restarted"],
 )
 def test_a_server_that_could_not_write(log: str, access: str, severity: str, step: str, tmp_path: Path) -> None:
-    """Until it is seen to write again nothing is on its way there, and nobody fills it; what was before a start is over."""
+    """A server is neither fed nor filled before its log shows a later write; a restart ends the finding."""
     files: dict[str, Any] = pair_of_servers() | {"s2.errors.log": log}
     case = case_of(tmp_path, files | ({"s2.access.log": access} if access else {}))
     found = diagnose(case)

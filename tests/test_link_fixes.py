@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from detector_samples import of
+from link_samples import MANAGER, NO_CONNECTION, bind_failed, failing, mesh, not_connected
 from mesh_samples import case_of
-from test_link_failures import MANAGER, NO_CONNECTION, bind_failed, failing, mesh, not_connected
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from detector_samples import BEGAN, findings, of, with_status
-from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
-from test_link_failures import (
+from link_samples import (
     BROKEN_OFF,
     FINE,
     REFUSED_LOGIN,
@@ -21,6 +20,7 @@ from test_link_failures import (
     refused_change,
     told,
 )
+from mesh_samples import SUFFIX, agreement, case_of, claims, csn, elements, pair_of_servers, replica
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from detector_samples import findings, of, stamp
-from test_link_failures import FINE, REFUSED_LOGIN, Files, mesh
+from link_samples import FINE, REFUSED_LOGIN, Files, mesh
 
 from workbench.model import Piece, Source
 from workbench.systems.ds389.formats.access_log import ACCESS_LOG

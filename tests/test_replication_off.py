@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from detector_samples import of, plain_line, status, with_status
 from entry_samples import export
+from link_samples import NO_CONNECTION, not_connected
+from link_samples import told as told_by
 from mesh_samples import agreement, case_of, pair_of_servers
-from test_link_failures import NO_CONNECTION, not_connected
-from test_link_failures import told as told_by
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 from detector_samples import findings, of, with_status
+from link_samples import REFUSED_LOGIN
+from link_samples import told as session_told
 from mesh_samples import SUFFIX, agreement, claims, elements, pair_of_servers
-from test_link_failures import REFUSED_LOGIN
-from test_link_failures import told as session_told
 
 from workbench.collected.collecting import Access, Address, Wanted
 from workbench.model import Problem

@@ -12,7 +12,7 @@ from workbench.systems.ds389.repairs.links import links_to
 
 
 class AddOnConsumer:
-    """Adding what a server lacks right there."""
+    """Add the missing entries directly on the server that lacks them."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For missing changes other than deletions."""
