@@ -164,7 +164,7 @@ def test_the_overview(jupyter: Lab) -> None:
     page.get_by_role("heading", name="s1 → s3: nothing").wait_for()
     page.locator('[data-key="cell-2-0"]').click()
     page.get_by_role("heading", name="s3, origin 1").wait_for()
-    page.get_by_text("its entries do not carry the change, those of another do").first.wait_for()
+    page.get_by_text("its entries would carry the change, and do not").first.wait_for()
     assert page.locator(".js-plotly-plot .scatterlayer .trace").count() >= 9
     page.get_by_label("server", exact=True).select_option("s3")
     page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .scatterlayer .trace').length === 3")

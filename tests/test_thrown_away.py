@@ -185,3 +185,17 @@ def test_a_claim_that_is_false_elsewhere_proves_nothing(tmp_path: Path) -> None:
     ended = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
     files["s3.errors.log"] = plain_line(50, f"{begun}; disabling replication") + plain_line(51, ended)
     assert verdicts(tmp_path, files)["s3"] == ("unknown", "not_shown")
+
+
+@pytest.mark.parametrize(("filled", "rule"), [(3, "state_lacks"), (30, "source_lacks")])
+def test_data_that_came_before_a_change_are_no_reason_for_its_lack(filled: int, rule: str, tmp_path: Path) -> None:
+    """s2 filled s3 before s1 added the entry, or behind that; the entries of s3 do not have it."""
+    files = filled_from_s2(csn(12, 1))
+    added = [answered(second, f"uid=u{second},ou=people", csn(second, 1), operation="ADD") for second in (10, 11)]
+    files["s1.access.log"] = "".join([answered(5, "uid=u,ou=people", csn(5, 1)), *added])
+    for before, now in ((zulu(50), zulu(filled)), (zulu(51), zulu(filled + 1))):
+        files["s2.agreements.ldif"] = files["s2.agreements.ldif"].replace(before, now)
+    ruv = elements({**claims(r1=(1, 40), r2=(1, 2)), 3: None})
+    files |= {f"{name}.entries.ldif": export(ruv, [entry("uid=other,ou=people", 1)]) for name in ("s2", "s3")}
+    del files["s3.changelog.ldif"]
+    assert verdicts(tmp_path, files)["s3"] == ("missing", rule)

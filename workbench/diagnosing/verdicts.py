@@ -350,10 +350,11 @@ class _Suffix:
     ) -> tuple[Numbers, dict[str, dict[str, Any]]]:
         """Which of RULES decides on each of some positions that the log lacks; and what was read of them on the way."""
         without, doubted = came_without(proofs, self.servers, self.proofs, some, self._has)
-        lacks = doubted.copy()
+        lacks, unadded = doubted.copy(), doubted.copy()
         if doubted.any():
-            lacks[doubted] = self._source_lacked(server, proofs, some[doubted], without[doubted])
+            lacks[doubted], unadded[doubted] = self._source_lacked(server, proofs, some[doubted], without[doubted])
         grounds = proofs.grounds(some, not_shown, server.marks, doubted, lacks)
+        grounds[unadded] |= int(Ground.STATE_LACKS)
         rules = _RULE_OF[grounds]
         open_ = np.flatnonzero((_VERDICTS[rules] == MISSING) | (rules == _NOT_SHOWN))
         open_ = open_[(grounds[open_] & int(Ground.DROPPED | Ground.SKIPPED)) == 0]
@@ -379,8 +380,10 @@ class _Suffix:
             there[left] = _VERDICTS[rules] == PRESENT
         return there
 
-    def _source_lacked(self, server: JudgedServer, proofs: Proofs, some: Positions, without: Numbers) -> Numbers:
-        """For each change that others lack: does the server lack it, for it did not come with its data and not since?
+    def _source_lacked(
+        self, server: JudgedServer, proofs: Proofs, some: Positions, without: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """For each change that others lack: did it not come with the server's data, nor since? If not: is its entry not there?
 
         `without`: what the server lacked that the data came from. No session sends what the vector covers that came along, and
         what came back since of its own, its log holds; without its entries that alone proves nothing of its own changes.
@@ -390,14 +393,17 @@ class _Suffix:
         if server.source is not None and own in server.marks and name in self.contents.exports:
             shown = self._spans(server, own, own_kept=True)[1].of(mine)
         found: Numbers = some.within(shown) & ~in_holes(some, self._holes(server))
-        found = without & (found | proofs.below_marks(some, server.marks))
+        found |= proofs.below_marks(some, server.marks)
+        unadded = np.zeros(len(some), bool)
         if name in self.contents.exports:
             keys = some.keys(self.system, self.names)
             about = self._described(keys)
             # An added entry carries its change for good, also as a tombstone, until that is cleared away.
             added = [about.get(key, {}).get("operation") == "add" and self.contents.keeps(name, key) for key in keys]
-            found |= np.array(added, bool) & ~proofs.in_entries(some)
-        return found
+            unadded = np.array(added, bool) & ~proofs.in_entries(some)
+            found |= unadded & (some.hi < self.system.instant(proofs.filled_at))
+        found &= without
+        return found, unadded & ~found
 
     def _by_content(self, server: JudgedServer) -> None:
         """The changes that its log holds, and its entries lack."""
@@ -551,9 +557,8 @@ class _Suffix:
         tops = [(max(one.seen.get(origin, ""), one.replica.later.get(origin, "")), one) for one in others]
         furthest, nearest = max(tops, key=lambda one: one[0])
         top = self.pair(furthest or None) or LOWEST
-        above = Span(top, HIGHEST)
-        if self._delivered(holder, origin):
-            above = Span(HIGHEST, HIGHEST)
+        delivered = any(self._sends(holder, one, origin) for one in others)
+        above = Span(HIGHEST if delivered else top, HIGHEST)
         ahead = (some[log.contains(some)] for some in self.known.chunks(origin, above))
         some = union([nearest.missing.get(origin, NONE), *ahead])
         for one in others:
@@ -579,9 +584,6 @@ class _Suffix:
                     "target": about.get(key, {}).get("target"),
                 }
             )
-
-    def _delivered(self, holder: JudgedServer, origin: str) -> bool:
-        return any(self._sends(holder, one, origin) for one in self.servers if one is not holder)
 
     def _sends(self, holder: JudgedServer, consumer: JudgedServer, origin: str) -> bool:
         """True if a session from one to the other would send changes of the origin, should its link run."""

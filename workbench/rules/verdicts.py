@@ -30,7 +30,7 @@ class Ground(IntFlag):
     CANCELLED        it took the change off its list: the operation failed or changed nothing
     NOT_SHOWN        its log cannot show the change: it begins later, ends before, was made anew, or a record there is damaged
     TWIN             its log has the same modification of the same entry under another position
-    STATE_LACKS      its entries should carry the change, as those of another server do, and do not
+    STATE_LACKS      its entries should carry the change, as those of another server do or as an addition always does, and do not
     LOG_LACKS        the log of its operations covers the time of the change and does not name it
     SOURCE_LACKS     its data came whole from a server that lacked the change, and nothing brought it since
     UNCLEAR          a line names the position that may be of another suffix, or tells of what may have been replaced since
@@ -104,7 +104,7 @@ RULES = (
     # Before the rules that take absence for a proof: plug-ins write the same modification under a position of their own.
     Rule("twin", UNKNOWN, "its log has the same modification under another position", G.TWIN),
     Rule("source_lacks", MISSING, "its data came from a server that lacks the change", G.SOURCE_LACKS),
-    Rule("state_lacks", MISSING, "its entries do not carry the change, those of another do", G.STATE_LACKS),
+    Rule("state_lacks", MISSING, "its entries would carry the change, and do not", G.STATE_LACKS),
     Rule("log_lacks", MISSING, "the log of its operations covers the time and does not name it", G.LOG_LACKS),
     # Changes that plug-ins make stand in no log of operations, and a changelog that is trimmed soon forgets them.
     Rule(
