@@ -30,12 +30,18 @@ def _when(position: str) -> datetime:
     return datetime(2024, 1, 1, 0, 0, int(position), tzinfo=UTC)
 
 
+_SYSTEM = SimpleNamespace(
+    moment=_when, origin_of=lambda _: "3", instant=lambda at: at.second, order_key=lambda _, hi, __: f"{hi}"
+)
+_EVIDENCE: Any = SimpleNamespace(inputs=[], system=_SYSTEM)
+
+
 def test_what_comes_through_a_server_that_waits_itself() -> None:
     pending = [_waits("r"), _waits("h"), _waits("a", "c")]
-    mark_arrival(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX, _shows_it, _when)
+    mark_arrival(pending, [_link("c", "a"), _link("a", "h"), _link("h", "r")], [], SUFFIX, _shows_it, _EVIDENCE)
     assert [row["through"] for row in pending] == [["h"], ["a"], []]
     mark_arrival(
-        pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], [], SUFFIX, _shows_it, _when
+        pending, [_link("c", "a"), _link("a", "h", "permission"), _link("h", "r")], [], SUFFIX, _shows_it, _EVIDENCE
     )
     assert [row["through"] for row in pending] == [[], [], []]
 
@@ -61,8 +67,8 @@ def test_what_is_beyond_every_vector_is_young_or_lost(
     maker = SimpleNamespace(seen={"3": newest}, replica=SimpleNamespace(server="c", origin="3"), resets=resets)
     other = SimpleNamespace(seen={"3": "4"}, replica=SimpleNamespace(server="a", origin="1"), resets=[])
     servers: Any = [maker, other]
-    mark_arrival(pending, [], servers, SUFFIX, lambda one, _: one.replica.server in shows, _when)
+    mark_arrival(pending, [], servers, SUFFIX, lambda one, _: one.replica.server in shows, _EVIDENCE)
     assert [(row["uncovered"], row["lost_by"]) for row in pending] == [(uncovered, lost_by), (False, None)]
     servers = [other]
-    mark_arrival(pending, [], servers, SUFFIX, _shows_it, _when)
+    mark_arrival(pending, [], servers, SUFFIX, _shows_it, _EVIDENCE)
     assert not pending[0]["uncovered"], "the vector of its maker was not read"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from detector_samples import findings, of, plain_line, zulu
 from entry_samples import answered, entry, export
-from mesh_samples import SUFFIX, agreement, changelog, claims, csn, elements, replica
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
 from workbench.diagnosing.diagnosis import logs_of
@@ -199,3 +199,18 @@ def test_data_that_came_before_a_change_are_no_reason_for_its_lack(filled: int, 
     files |= {f"{name}.entries.ldif": export(ruv, [entry("uid=other,ou=people", 1)]) for name in ("s2", "s3")}
     del files["s3.changelog.ldif"]
     assert verdicts(tmp_path, files)["s3"] == ("missing", rule)
+
+
+@pytest.mark.parametrize(("later", "lost"), [([csn(38, 1)], "s1"), ([], None)])
+def test_a_maker_whose_clock_was_ahead_lost_changes_with_its_old_data(
+    later: list[str], lost: str | None, tmp_path: Path
+) -> None:
+    """s1 made a change a day ahead; its clock was set back, s2 initialised it, and its next change has a lower position."""
+    ahead = csn(86_400, 1)
+    files = folder(20)
+    lines = [answered(second, "uid=u,ou=people", csn(second, 1)) for second in (5, 10, 11)]
+    lines += [answered(86_400, "uid=ahead,ou=people", ahead)]
+    files["s1.access.log"] = "".join([*lines, *(answered(38, "uid=u,ou=people", one) for one in later)])
+    case = case_of(tmp_path, files)
+    (waits,) = (row for row in diagnose(case)["pending"] if row["last"] == ahead)
+    assert (waits["server"], waits["lost_by"]) == ("s2", lost)

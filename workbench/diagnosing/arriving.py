@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from workbench.rules.sending import NOTHING, SEND
-from workbench.rules.verdicts import REPLACED, TOTAL
+from workbench.rules.verdicts import MOMENTS_APART, REPLACED, TOTAL
+from workbench.systems import format_with
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
+    from workbench.fleet.told import Evidence
 
 Row = Mapping[str, Any]
 
@@ -28,7 +32,7 @@ def mark_arrival(
     servers: Sequence[JudgedServer],
     suffix: str | None,
     has: Callable[[JudgedServer, str], bool],
-    moment: Callable[[str], datetime | None],
+    evidence: Evidence,
 ) -> None:
     """Give each row of `pending` of the suffix `through`, and for what nobody would send now `uncovered` and `lost_by`.
 
@@ -49,9 +53,36 @@ def mark_arrival(
         if not resets or has(maker, row["last"]):
             row["uncovered"] = True
             continue
-        made = moment(row["last"])
-        if made and made < max(resets) and not any(has(one, row[end]) for one in servers for end in ("first", "last")):
+        lost = _made_before(max(resets), row["last"], maker.replica.server, evidence)
+        if lost and not any(has(one, row[end]) for one in servers for end in ("first", "last")):
             row["lost_by"] = maker.replica.server
+
+
+def _made_before(reset: datetime, position: str, maker: str, evidence: Evidence) -> bool:
+    """Whether a server made a change of its own before its data were replaced: by the time of the change, or by its log.
+
+    The positions of a server grow as long as it keeps its data, even if its clock is set back. So what stands in its log before a
+    change of its own that has a lower position, it made before its data were replaced.
+
+        28 Nov 10:35  csn=6b0aae82000000020000    of the old data: the clock was two days ahead
+        26 Nov 10:38  csn=6b080c3c000200020000    of the new data
+    """
+    made = evidence.system.moment(position)
+    if made is None or made < reset:
+        return made is not None
+    origin = evidence.system.origin_of(position)
+    # Operations at one time are answered in any order.
+    lower = pc.field("position") < evidence.system.order_key(origin, evidence.system.instant(made - MOMENTS_APART), 0)
+    client = pc.field("replicated").is_null() | ~pc.field("replicated")
+    own = client & pc.field("link").is_null() & (pc.field("outcome") == "applied") & (pc.field("origin") == origin)
+    for one in evidence.inputs:
+        if one.server != maker or format_with(one.kind).evidence != "access_log":
+            continue
+        there = evidence.told("applied", ["offset"], own & (pc.field("position") == position), one=one)
+        behind = pc.field("offset") > pc.min(there["offset"])
+        if len(there) and len(evidence.told("applied", ["at"], own & behind & lower, one=one)):
+            return True
+    return False
 
 
 def _mark_through(pending: Sequence[dict[str, Any]], pairs: Sequence[Row], suffix: str | None) -> None:

@@ -237,7 +237,7 @@ class _Suffix:
             if len(lost := server.missing.get(own, NONE)) and server.source is not None:
                 self._near_own(server, own, lost)
             self._pending(waiting, holders[server.replica.server])
-        mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.system.moment)
+        mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:

@@ -25,7 +25,7 @@ from workbench.model import System
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
-_OF_RESULTS = ("position", "outcome", "at", "code", "replicated", "link", "origin", "operation", "target")
+_OF_RESULTS = ("position", "outcome", "at", "code", "replicated", "link", "origin", "operation", "target", "offset")
 
 
 class Evidence:
