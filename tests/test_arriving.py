@@ -54,8 +54,8 @@ def test_what_comes_through_a_server_that_waits_itself() -> None:
         ("6", 9, (), False, None),
         ("4", 9, ("c",), True, None),
         ("4", 9, (), False, "c"),
-        ("4", 3, (), False, None),  # replaced before it was made
-        ("4", 9, ("a",), False, None),
+        ("4", 3, (), True, None),  # replaced before it was made
+        ("4", 9, ("a",), True, None),
     ],
 )
 def test_what_is_beyond_every_vector_is_young_or_lost(

@@ -53,6 +53,17 @@ def test_a_server_that_could_not_write(log: str, access: str, severity: str, ste
     assert any(ends) is stands
 
 
+def test_a_link_to_it_is_mended_after_its_database(tmp_path: Path) -> None:
+    """s2 found no room as it was started: to start it comes after that."""
+    files: dict[str, Any] = pair_of_servers() | {"s2.errors.log": _log(6)}
+    refused = (
+        "nsds5replicaLastUpdateStatus: Error (-1) Problem connecting to replica - LDAP error: Can't contact LDAP server"
+    )
+    files["s1.agreements.ldif"] = f"{files['s1.agreements.ldif'].rstrip()}\n{refused} (connection error)\n\n"
+    (one,) = of("LINK_FAILING", diagnose(case_of(tmp_path, files))["findings"])
+    assert one["fix"][0]["repair"] == "do what DATABASE_FAILING says first" and len(one["fix"]) > 1
+
+
 @pytest.mark.parametrize(
     ("second", "code", "cause"),
     [(1, 1, "DATABASE_FAILING"), (1, 51, None), (60, 1, None)],

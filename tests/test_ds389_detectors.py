@@ -312,6 +312,33 @@ def test_one_change_again_and_again(name: str, line: Any, times: int, second: in
     assert [(one["severity"], one["server"], one["items"]) for one in found] == [("error", "s2", [csn(5, 1)])] * loops
 
 
+def test_a_loop_ends_with_a_start_of_the_consumer_until_it_is_tried_again(tmp_path: Path) -> None:
+    """The disk of s2 was full; s2 was started again with room, and no supplier has come since."""
+    full = "bdb_map_error - bdb_public_db_op failed with db error 28 : No space left on device"
+    lines = "".join(f"{stamp(second)} - ERR - {full}\n{failed(second, csn(5, 1))}" for second in (10, 11, 12))
+    begun = (
+        f"{stamp(20)} - INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 389 for LDAP requests\n"
+    )
+    told = {}
+    for name, more in (("before", ""), ("started", begun), ("again", begun + failed(30, csn(5, 1)))):
+        (told[name],) = of(
+            "APPLY_RETRY_LOOP", findings(tmp_path / name, pair_of_servers(9, 4) | {"s2.errors.log": lines + more})
+        )
+    assert {name: one["severity"] for name, one in told.items()} == {
+        "before": "error",
+        "started": "warning",
+        "again": "error",
+    }
+    assert told["before"]["summary"].endswith("nothing behind arrives on that link; its disk is full")
+    assert "s2 refused the change" in told["started"]["summary"]
+    assert told["started"]["summary"].endswith(
+        "it started again at 2024-03-24 10:27:32 UTC, and no log shows an attempt since; its disk was full before"
+    )
+    assert told["started"]["fix"][0]["repair"].startswith(
+        "collect again in some minutes; if it goes on, free room on the disk"
+    )
+
+
 def test_a_loop_on_a_change_of_a_replica_that_was_cleaned_is_over(tmp_path: Path) -> None:
     """s1 and s2 forgot the replica ID 3, so nobody sends its change any more."""
     lines = "".join(refused(10 + number, csn(5, 3)) for number in range(4))

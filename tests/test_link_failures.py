@@ -258,6 +258,12 @@ def test_a_consumer_that_is_full_as_its_own_log_says(says: str, short: str, repa
     assert short in headline(found)
     for finding in (one, loop):
         assert repair in finding["fix"][0]["repair"]
+    again = line(30, "INFO - slapd_daemon - slapd started.  Listening on All Interfaces port 389 for LDAP requests")
+    started = case_of(tmp_path / "started", mesh(BROKEN_OFF, log, ended=None) | {"s2.errors.log": own + again})
+    again = diagnose(started)
+    (link,) = (one for one in again["links"] if one.get("fails"))
+    assert link["failing"] == "backing_off" and not of("LINK_FAILING", again["findings"])
+    assert "s2 started again at 2024-03-24 10:27:42, and the supplier has not tried since" in link["fails"]
 
 
 def test_a_connection_that_ends_is_no_answer(tmp_path: Path) -> None:

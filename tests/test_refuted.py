@@ -314,11 +314,14 @@ def contents_of(tmp_path: Path, files: dict[str, Any]) -> Contents:
 
 def test_an_attribute_that_one_way_lets_through_has_to_be_there(tmp_path: Path) -> None:
     alone = contents_of(tmp_path / "alone", by_luck(other=False))
-    assert (alone.excluded["s3"], alone.fractional.by_luck("s3")) == ({"mail"}, {})
+    assert (alone.excluded["s3"], alone.fractional.by_luck("s3")) == ({"mail"}, [])
     both = contents_of(tmp_path / "both", by_luck(other=True))
-    assert (both.excluded["s3"], both.fractional.by_luck("s3")) == (frozenset(), {"s1-to-s3": {"mail"}})
+    (unlike,) = both.fractional.by_luck("s3")
+    assert (both.excluded["s3"], unlike.link.name, unlike.left_out) == (frozenset(), "s1-to-s3", {"mail"})
     (one,) = of("MISSED_CHANGE", findings(tmp_path / "found", by_luck(other=True)))
-    assert one["fix"][0]["repair"].startswith("first have all agreements to s3 leave out the same")
+    assert one["fix"][0]["repair"].startswith(
+        "first let all agreements to s3 exclude the same attributes: s1-to-s3 of s1"
+    )
     assert not of("MISSED_CHANGE", findings(tmp_path / "healthy", by_luck(other=False)))
 
 
@@ -329,6 +332,6 @@ def test_nothing_is_written_or_sent_over_a_link_that_leaves_out_what_another_one
     last = logged(csn(9, 1), 9, "uid=end", "replace: sn\nsn: x\n-\n")
     planned = plan(case_of(tmp_path, files | {f"{name}.changelog.ldif": log + last for name in ("s1", "s2")}))
     ways = {one.way: one.refused for one in planned.courses}
-    why = "s1-to-s3 leaves out mail, which another agreement to s3 sends: first have them leave out the same"
+    why = "s1-to-s3 of s1 excludes mail, which another one sends to s3: they have to exclude the same first"
     assert (ways["rewrite"], ways["initialise-from-s1"], ways["initialise-from-s2"]) == (why, why, "")
     assert [one["left_out"] for one in planned.servers] == [[], [], []]

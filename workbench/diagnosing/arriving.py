@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,34 @@ NO_ANSWER_IN_TIME, DATABASE_FAILING = "NO_ANSWER_IN_TIME", "DATABASE_FAILING"
 STOPPED_BECAUSE = {NO_ANSWER_IN_TIME: "may hang", DATABASE_FAILING: "could not write its database"}
 
 
+Wait = tuple[str | None, str | None, str | None]
+"""Server, suffix and origin of changes that have not arrived."""
+
+
+def held_up(waits: Mapping[Wait, Collection[str]], stopped: Mapping[str, str]) -> set[Wait]:
+    """What does not arrive while servers take or send nothing, of changes that others would send or pass on.
+
+    waits    the servers that would
+    stopped  server -> its code; one that cannot write still sends
+
+        b waits for a, which may hang          held up
+        r waits for h, which waits for a       held up, too
+        c waits for a and b                    on its way: b sends it
+    """
+    hanging = {server for server, code in stopped.items() if code == NO_ANSWER_IN_TIME}
+    held = {wait for wait in waits if wait[0] in stopped}
+    more = True
+    while more:
+        found = {
+            wait
+            for wait, senders in waits.items()
+            if senders and all(name in hanging or (name, *wait[1:]) in held for name in senders)
+        }
+        more = not found <= held
+        held |= found
+    return held
+
+
 def mark_arrival(
     pending: Sequence[dict[str, Any]],
     pairs: Sequence[Row],
@@ -36,8 +64,8 @@ def mark_arrival(
 ) -> None:
     """Give each row of `pending` of the suffix `through`, and for what nobody would send now `uncovered` and `lost_by`.
 
-    uncovered  all of it is beyond every collected vector, also its maker's: the vectors were read before it was made
-    lost_by    its maker, whose data were replaced after it was made, and neither it nor any other server has the ends of it
+    uncovered  all of it is beyond every collected vector, also its maker's, which is not known to have lost it
+    lost_by    its maker, whose data were replaced after both ends of it were made, and no server has the ends
     """
     _mark_through(pending, pairs, suffix)
     for row in pending:
@@ -50,12 +78,11 @@ def mark_arrival(
         if maker is None or any(row["first"] <= one.seen.get(row["origin"], "") for one in servers):
             continue
         resets = [one.began for one in maker.resets if one.sure and one.kind in (TOTAL, REPLACED)]
-        if not resets or has(maker, row["last"]):
-            row["uncovered"] = True
-            continue
-        lost = _made_before(max(resets), row["last"], maker.replica.server, evidence)
-        if lost and not any(has(one, row[end]) for one in servers for end in ("first", "last")):
+        ends = [row["first"], row["last"]]
+        lost = bool(resets) and all(_made_before(max(resets), end, maker.replica.server, evidence) for end in ends)
+        if lost and not any(has(one, end) for one in servers for end in ends):
             row["lost_by"] = maker.replica.server
+        row["uncovered"] = not row["lost_by"]
 
 
 def _made_before(reset: datetime, position: str, maker: str, evidence: Evidence) -> bool:

@@ -158,7 +158,8 @@ class Contents:
     def fractional(self) -> Fractional:
         """What links leave out."""
         rows = [row for row in self.evidence.rows("links") if row["snapshot"] == self._shown.snapshot]
-        return Fractional(self.alike.replicas, [x for x in self._shown.links if x.suffix == self.suffix], rows)
+        links = [one for one in self._shown.links if one.suffix == self.suffix]
+        return Fractional(self.alike.replicas, links, rows, self.proving.not_compared)
 
     @property
     def excluded(self) -> dict[str, frozenset[str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.contents import LOOKED_AT, Contents, Difference
+from workbench.diagnosing.fractional import alike_first
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step
 from workbench.rules.contents import LIVE, name_of
 
@@ -100,7 +101,7 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
         evidence=first_few(_row(contents, one, server) for one in differences),
         root=root,
         fix=(
-            *contents.fractional.alike_first(server),
+            *alike_first(situation, server, contents.suffix),
             step(
                 f"{_again(contents, differences, server, writer)}, or {refill} {server} from {feeder}",
                 f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "

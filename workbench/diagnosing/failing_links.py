@@ -160,14 +160,18 @@ def _grows(situation: Situation, link: Link, pair: Row) -> bool:
 
 def _on_other_ways(situation: Situation, pair: Row, many: bool) -> str:
     """Who else brings what waits, over links that run, as the end of a sentence; empty if some of it has no other way."""
+    to = pair["consumer"], pair["suffix"]
     rows = {
         row["origin"]: row
         for row in situation.verdicts.pending
-        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"]) and not row.get("dropped_since")
+        if (row["server"], row["suffix"]) == to and not row.get("dropped_since")
     }
     them = "them" if many else "it"
     waits = [rows[origin] for origin in pair["to_send"] if origin in rows]
-    ways = [[name for name in row["suppliers"] if name != pair["supplier"]] for row in waits]
+    failing = {
+        link.supplier for link in situation.topology.links if (link.consumer, link.suffix) == to and link.failure
+    }
+    ways = [[name for name in row["suppliers"] if name != pair["supplier"] and name not in failing] for row in waits]
     if not waits or len(waits) < len(pair["to_send"]):
         return ""
     if all(ways):

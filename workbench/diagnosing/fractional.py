@@ -6,15 +6,25 @@ a-to-h leaves out mail, b-to-h sends it                               h should h
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.fleet.topology import Link, Replica
 from workbench.model import step
 
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
 _Ways = Mapping[str, Sequence[tuple[Link, frozenset[str]]]]
+
+
+class Unlike(NamedTuple):
+    """A link that leaves out what another link sends to the same server."""
+
+    link: Link
+    left_out: frozenset[str]
 
 
 @dataclass
@@ -24,11 +34,13 @@ class Fractional:
     replicas  the servers in question
     links     all links of the suffix
     rows      what the files of the snapshot say of links
+    not_compared  attributes that each server writes or computes itself: their lists may differ
     """
 
     replicas: Sequence[Replica]
     links: Sequence[Link]
     rows: Iterable[Mapping[str, Any]]
+    not_compared: frozenset[str] = frozenset()
 
     @cached_property
     def _coming(self) -> _Ways:
@@ -80,18 +92,33 @@ class Fractional:
             seen |= ways
         return False
 
-    def by_luck(self, server: str) -> dict[str, frozenset[str]]:
-        """The links to a server that leave out what another link sends there, each with these attributes."""
-        some = self._coming.get(server, ())
-        need_not = self.need_not.get(server, frozenset())
-        return {link.name: out - need_not for link, out in some if out - need_not}
+    def by_luck(self, server: str, names: Collection[str] = ()) -> list[Unlike]:
+        """The links that lead to a server and leave out what another one sends there; `names`: only these attributes."""
+        beside = self.need_not.get(server, frozenset()) | self.not_compared
+        makers = {one.server for one in self.replicas}
+        found = []
+        for link, out in self._coming.get(server, ()):
+            left_out = out - beside
+            left_out = left_out.intersection(names) if names else left_out
+            if left_out and link.consumer == server and link.supplier in makers and link.enabled is not False:
+                found.append(Unlike(link, left_out))
+        return sorted(found, key=lambda one: (one.link.supplier, one.link.name))
 
-    def alike_first(self, server: str) -> Iterator[Mapping[str, str | None]]:
-        """The step that goes before any other one where the links to a server do not leave out the same."""
-        if luck := self.by_luck(server):
-            leave = "leaves" if len(luck) == 1 else "leave"
-            each = ", ".join(f"{name} ({', '.join(sorted(left_out))})" for name, left_out in luck.items())
-            yield step(
-                f"first have all agreements to {server} leave out the same: {each} {leave} out what another one sends",
-                "what the server gets depends on which of them comes first, also of what is written once more",
-            )
+
+def alike_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
+    """The steps that go first where the links to a server, or to one that feeds it, do not leave out the same."""
+    above = sorted(situation.linked.above(server, suffix))
+    for contents in situation.verdicts.contents:
+        if contents.suffix == suffix and any(one.server == server for one in contents.alike.replicas):
+            for fed in above:
+                if unlike := contents.fractional.by_luck(fed):
+                    yield step(
+                        f"first let all agreements to {fed} exclude the same attributes: {unlike_lists(unlike)}",
+                        f"what {fed} gets depends on which of them comes first, also of what is written once more",
+                    )
+
+
+def unlike_lists(some: Iterable[Unlike]) -> str:
+    """What links exclude and another one to the same server sends, in words."""
+    each = (f"{one.link.name} of {one.link.supplier} excludes {', '.join(sorted(one.left_out))}" for one in some)
+    return f"{' and '.join(each)}, which another one sends"

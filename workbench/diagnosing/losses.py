@@ -21,6 +21,7 @@ from workbench.diagnosing.failing_links import (
     passed_on,
     waits_behind,
 )
+from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.only_holders import write_again_first
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step, time_passed
@@ -207,17 +208,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             "error",
             f"{server} missed {counted(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
             **_of_changes(key, rows),
-            fix=(*_links_alike_first(situation, server, key[1]), step(mend, never, by_hand or beware)),
+            fix=(*alike_first(situation, server, key[1]), step(mend, never, by_hand or beware)),
         )
-
-
-def _links_alike_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
-    """The steps that go first where one link to the server, or to one that feeds it, leaves out what another one sends."""
-    above = sorted(situation.linked.above(server, suffix))
-    for contents in situation.verdicts.contents:
-        if contents.suffix == suffix and any(one.server == server for one in contents.alike.replicas):
-            for feeder in above:
-                yield from contents.fractional.alike_first(feeder)
 
 
 def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], server: str) -> tuple[str, str, str, str]:

@@ -121,7 +121,7 @@ KEYS: Mapping[str, str] = {
     "pending[].gone": "how many of them no log has any more, although the logs reach that far",
     "pending[].suppliers": "who would send them now; `dropped_since` says whether the server takes what they send",
     "pending[].through": "where nobody would send them now: servers that wait for them too, and pass them on over links that run",
-    "pending[].uncovered": "true: beyond every collected vector, its maker's too: the vectors were read before it was made",
+    "pending[].uncovered": "true: beyond every collected vector, its maker's too, and its maker is not known to have lost it",
     "pending[].lost_by": "the server that made them and does not have them any more, for its data were replaced; null: none",
     "pending[].dropped_since": "when the server cleaned the origin: until a restart it drops these changes; null: it does not",
     "pending[].restart_unknown_after": "where its errors log ends too early to show a restart since then; null: it does not",

@@ -178,7 +178,8 @@ def _closed_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> b
 
 def _sends_data_to(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True if the one finding would have data sent to the server that the root is about."""
-    if root.code not in STOPPED_BECAUSE or one.code not in _SENDS:
+    restarts = (root.code, one.code, one.severity) == ("DATABASE_FAILING", "LINK_FAILING", "error")
+    if root.code not in STOPPED_BECAUSE or not (one.code in _SENDS or restarts):
         return False
     return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)
 

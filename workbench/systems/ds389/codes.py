@@ -77,7 +77,9 @@ CODES: Mapping[str, Code] = {
         (_INFO, _WARNING, _ERROR),
     ),
     "APPLY_RETRY_LOOP": Code(
-        "the consumer fails again and again on one change, and nothing behind it arrives", (_ERROR,)
+        "the consumer fails again and again on one change, and nothing behind it arrives; a warning where it was started again "
+        "since and no log shows another attempt",
+        (_WARNING, _ERROR),
     ),
     "LOGIN_NOTES_REFUSED": Code(
         "the server refuses what its suppliers note of failed logins, as it does by default: no fault", (_INFO,)

@@ -18,7 +18,7 @@ from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, only_suffix
-from workbench.systems.ds389.logged.lines import WITH_TEXT, line_shown, session_logs
+from workbench.systems.ds389.logged.lines import WITH_TEXT, last_start, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import make_room, take_the_change, writable_again
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
@@ -100,12 +100,14 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         told, origins = looping[most], sorted({origin_of(csn) for _, _, csn in keys})
         answered = result is None or result > 0
         answer = "" if result is None else f" with {in_words(result)}" if answered else f" ({in_words(result)})"
-        refuses = f"{server} refuses" if answered else f"sessions with {server} break off at"
         changes = f"the change {keys[0][2]}" if len(keys) == 1 else f"{len(keys):,} changes, the first {keys[0][2]},"
         it = "it" if len(keys) == 1 else "them"
         own = [one.lasts[key] for one in sources[1:] for key in keys if key in one.lasts]
         said = said_at(situation.case, server, own) if why == NOT_SAID else ()
         full = no_room(said)
+        again = last_start(session_logs(situation.case), server)
+        tried = max((one.lasts[key] for one in sources for key in keys if key in one.lasts), default=None)
+        over = again and tried and again > tried
         ends = (
             writable_again(server, suffix or "SUFFIX")
             if why == READ_ONLY
@@ -113,11 +115,23 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
             if full
             else take_the_change(server, suffix or "SUFFIX", result if answered else None)
         )
+        if over:
+            refuses = f"{server} refused" if answered else f"sessions with {server} broke off at"
+            then = f"it started again at {again:%Y-%m-%d %H:%M:%S} UTC, and no log shows an attempt since"
+            then += f"; {full.replace(' is ', ' was ')} before" if full else ""
+            ends = step(
+                f"collect again in some minutes; if it goes on, {ends['repair']}",
+                "the supplier tries again by itself, at the latest every five minutes",
+                ends["caution"],
+            )
+        else:
+            refuses = f"{server} refuses" if answered else f"sessions with {server} break off at"
+            then = f"nothing behind arrives on that link{f'; {full}' if full else ''}"
         yield Finding(
             "APPLY_RETRY_LOOP",
-            "error",
+            "warning" if over else "error",
             f"{refuses} {changes}{answer}, {told.counts[most]:,} times so far by {told.where}, and {server} does not have {it}: "
-            f"nothing behind arrives on that link{f'; {full}' if full else ''}",
+            f"{then}",
             server=server,
             origin=origins[0] if len(origins) == 1 else None,
             suffix=suffix,

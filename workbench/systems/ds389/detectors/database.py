@@ -71,6 +71,6 @@ def _writing_again(server: str, full: str) -> dict[str, str | None]:
     return step(
         f"see whether the disk under the database of {server} is full or broken (`df`, the messages of the kernel), mend that, "
         f"and restart {server}",
-        "changes that it is sent before that are lost there",
+        "changes that it is sent before that may be lost there",
         f"fill {server} with no data before that; delete no file of its database",
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.model import step
 from workbench.rules.link_failures import BIND_REFUSED, TLS, LinkFailure, LinkKey
 from workbench.systems.ds389.formats.certificates import CERTIFICATES
-from workbench.systems.ds389.logged.lines import WITH_TEXT
+from workbench.systems.ds389.logged.lines import last_start
 from workbench.systems.ds389.logged.link_fixes import Agreement, Fix, start_again
 from workbench.systems.ds389.rules.certificates import (
     EXPIRED,
@@ -200,7 +200,7 @@ def with_certificates(
             told[key] = _told(failure, link, list(found))
         supplier, consumer = kept.get(link.supplier), kept.get(link.consumer or "")
         if consumer and at and failure.reason == TLS and told[key] is failure:
-            told[key] = _not_restarted(failure, link, consumer, at, _last_start(logs, consumer.server))
+            told[key] = _not_restarted(failure, link, consumer, at, last_start(logs, consumer.server))
         if supplier and supplier.encrypts is False and supplier.checks and failure.reason == TLS:
             told[key] = _switched_off(told[key], link)
     return told
@@ -230,17 +230,6 @@ def _not_restarted(
                 fix=(mend, start_again(again), *failure.fix),
             )
     return failure
-
-
-def _last_start(logs: Iterable[Any], server: str) -> datetime | None:
-    starts = [
-        at
-        for log in logs
-        if log.server == server
-        for _, place in log.lines(("started",), WITH_TEXT)
-        if (at := place.at)
-    ]
-    return max(starts, default=None)
 
 
 def _switched_off(failure: LinkFailure, link: Link) -> LinkFailure:

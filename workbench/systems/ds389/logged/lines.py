@@ -315,6 +315,14 @@ class SessionLog:
                 yield row, Place(snapshot, file, row["offset"], at, (number, row["offset"]))
 
 
+def last_start(logs: Iterable[SessionLog], server: str | None) -> datetime | None:
+    """When a server last started, by its own log."""
+    starts = (
+        place.at for log in logs if log.server == server for _, place in log.lines(("started",), WITH_TEXT) if place.at
+    )
+    return max(starts, default=None)
+
+
 def _renews(row: Row) -> bool:
     return row["code"] != "changelog_task" or dict(row["numbers"]).get("task") == "import"
 

@@ -41,7 +41,7 @@ from workbench.systems.ds389.logged.addresses import Addresses
 from workbench.systems.ds389.logged.certificates import with_certificates
 from workbench.systems.ds389.logged.closed_links import not_in_session, status_shown
 from workbench.systems.ds389.logged.initialisations import filled_at, left_unfilled
-from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
+from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, last_start, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import DUPLICATE_ID, Agreement, fixes_of
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
@@ -414,15 +414,15 @@ def _told(
         live = any(x.server == link.consumer for x in shown.readings)
         cause = _not_reached(one, silent or link.consumer if down else None, live, elsewhere)
         waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
-        again = _started_again(one, logs) if waits else None
+        again = _started_again(one, cause, logs) if waits else None
         if again:
-            says = f"{link.consumer} started again at {again:%Y-%m-%d %H:%M:%S}, and the supplier has not tried since"
-            cause = Cause(BACKING_OFF, cause.code, says, "consumer just started")
+            cause = again
         elif not down and not there:
             meant = places.meant(link)
     elif cause.reason in TRANSIENT:
         # A consumer that refuses a change is busy with the other suppliers that send it that change.
-        cause = _refusing(case, shown, one, consumer, logs) or cause
+        if refusing := _refusing(case, shown, one, consumer, logs):
+            cause = _started_again(one, cause, logs) or refusing
         if one.no_anchor and not consumer:  # of a known consumer the vectors and the changelog prove it
             says = f"the session finds no record of its anchor in the changelog of {link.supplier} (its errors log says so)"
             cause = replace(cause, reason=ANCHOR_LOST, says=says, short="anchor not in the changelog")
@@ -503,15 +503,13 @@ def _not_reached(one: _Failing, down: str | None, live: bool, only: str) -> Caus
     return Cause(UNREACHABLE, code, says, "no connection")
 
 
-def _started_again(one: _Failing, logs: Iterable[Any]) -> datetime | None:
-    """When the consumer last started, if that was after the last attempt that the supplier's log shows."""
-    if one.last is None:
+def _started_again(one: _Failing, cause: Cause, logs: Iterable[Any]) -> Cause | None:
+    """That the consumer has started after the last attempt that the supplier's log shows, if it has."""
+    again = last_start(logs, one.link.consumer) if one.last else None
+    if not (again and one.last and again > one.last):
         return None
-    for log in logs:
-        if log.server == one.link.consumer:
-            starts = [place.at for _, place in log.lines(("started",), WITH_TEXT) if place.at]
-            return max(starts, default=None) if starts and max(starts) > one.last else None
-    return None
+    says = f"{one.link.consumer} started again at {again:%Y-%m-%d %H:%M:%S}, and the supplier has not tried since"
+    return Cause(BACKING_OFF, cause.code, says, "consumer just started")
 
 
 def _refusing(

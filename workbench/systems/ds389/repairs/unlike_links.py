@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from workbench.diagnosing.fractional import unlike_lists
 from workbench.fleet.topology import Link
 from workbench.repairs.plans import View
-from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
 
 
 def list_conflict(view: View, server: str, link: Link | None = None, names: Collection[str] = ()) -> str:
@@ -17,14 +17,9 @@ def list_conflict(view: View, server: str, link: Link | None = None, names: Coll
     above = view.situation.linked.above(server, view.suffix)
     for contents in view.situation.verdicts.contents:
         for at in sorted(above) if contents.suffix == view.suffix else ():
-            for name, out in sorted(contents.fractional.by_luck(at).items()):
-                left_out = out - {MEMBER_OF}  # each server computes it
-                left_out = left_out.intersection(names) if names else left_out
-                if left_out and (link is None or (link.consumer, link.name) == (at, name)):
-                    return (
-                        f"{name} leaves out {', '.join(sorted(left_out))}, which another agreement to {at} sends: first have "
-                        "them leave out the same"
-                    )
+            unlike = [one for one in contents.fractional.by_luck(at, names) if link in (None, one.link)]
+            if unlike:
+                return f"{unlike_lists(unlike)} to {at}: they have to exclude the same first"
     return ""
 
 
