@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mesh_samples import SUFFIX
 
-from workbench.diagnosing.arriving import mark_arrival
+from workbench.diagnosing.arriving import held_up, mark_arrival
 from workbench.rules.verdicts import TOTAL
 
 
@@ -72,3 +72,22 @@ def test_what_is_beyond_every_vector_is_young_or_lost(
     servers = [other]
     mark_arrival(pending, [], servers, SUFFIX, _shows_it, _EVIDENCE)
     assert not pending[0]["uncovered"], "the vector of its maker was not read"
+
+
+def test_what_waits_for_servers_that_take_or_send_nothing() -> None:
+    waits: Any = {
+        ("b", SUFFIX, "1"): ["a"],
+        ("r", SUFFIX, "1"): ["b"],
+        ("c", SUFFIX, "1"): ["a", "d"],
+        ("d", SUFFIX, "2"): [],
+        ("b", SUFFIX, "2"): ["c"],
+    }
+
+    def names(stopped: dict[str, str]) -> set[tuple[str | None, str | None]]:
+        return {(server, origin) for server, _, origin in held_up(waits, stopped)}
+
+    assert names({}) == set()
+    assert names({"a": "NO_ANSWER_IN_TIME"}) == {("b", "1"), ("r", "1")}
+    assert names({"a": "DATABASE_FAILING"}) == set(), "it still sends what it has"
+    assert names({"c": "DATABASE_FAILING"}) == {("c", "1")}
+    assert names({"b": "DATABASE_FAILING"}) == {("b", "1"), ("r", "1"), ("b", "2")}

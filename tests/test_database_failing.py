@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of, stamp
+from detector_samples import of, stamp, zulu
 from entry_samples import answered, entry, mesh
 from mesh_samples import case_of, csn, pair_of_servers
 
@@ -42,6 +42,7 @@ def test_a_server_that_could_not_write(log: str, access: str, severity: str, ste
     told = of("DATABASE_FAILING", found["findings"])
     assert [(one["server"], one["severity"]) for one in told] == [("s2", severity)] * bool(severity)
     assert all(one["fix"][0]["repair"].startswith(step) for one in told)
+    assert not any("access log" in one["summary"] for one in told), "none was collected, or it shows a later write"
     stands = severity == "error"
     line = headline(found)
     assert line.startswith("S2 could not write its database, last at 2024-03-24 10:27:20 UTC; ") is stands, line
@@ -51,6 +52,16 @@ def test_a_server_that_could_not_write(log: str, access: str, severity: str, ste
         for one in plan(case).open
     ]
     assert any(ends) is stands
+
+
+def test_new_data_ends_it(tmp_path: Path) -> None:
+    """s2 was filled by s1 after the failure."""
+    filled = f"nsds5replicaLastInitStart: {zulu(10)}\nnsds5replicaLastInitEnd: {zulu(11)}\n"
+    files: dict[str, Any] = pair_of_servers() | {"s2.errors.log": _log(6)}
+    files["s1.agreements.ldif"] = f"{files['s1.agreements.ldif'].rstrip()}\n{filled}\n"
+    assert not of("DATABASE_FAILING", diagnose(case_of(tmp_path / "filled", files))["findings"])
+    files["s2.errors.log"] = _log(20)
+    assert of("DATABASE_FAILING", diagnose(case_of(tmp_path / "later", files))["findings"])
 
 
 def test_a_link_to_it_is_mended_after_its_database(tmp_path: Path) -> None:

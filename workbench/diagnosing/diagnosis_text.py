@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, STOPPED_BECAUSE
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, STOPPED_BECAUSE, Wait, held_up
 from workbench.diagnosing.closed_ways import LinkedPairs, disabled_rows, disabled_say, in_no_log
 from workbench.diagnosing.dropping import dropped_say, perhaps_restarted
 from workbench.diagnosing.failing_links import all_behind, failing_rows, failing_say
@@ -70,11 +70,14 @@ def summed(found: Row) -> dict[str, Any]:
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
-    arrives: dict[str, list[Row]] = {"waiting": [], "stuck": [], "dropped": []}
-    unapplied = _unapplied(found)
+    arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": []}
+    unapplied, stopped = _unapplied(found), _stopped(found)
+    held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
     for number, row in enumerate(found["pending"]):
         if row["count"] > unapplied[number]:
-            arrives[how_it_arrives(row)].append({**row, "count": row["count"] - unapplied[number]})
+            how = how_it_arrives(row)
+            how = "held" if how == "waiting" and _wait(row) in held else how
+            arrives[how].append({**row, "count": row["count"] - unapplied[number]})
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         gone: dict[str, int] = {}
@@ -87,9 +90,9 @@ def summed(found: Row) -> dict[str, Any]:
             "same": len(set(lacks.values())) < 2,
             "in_no_log": max(gone.values(), default=0),
         }
-    stopped = (one for one in found.get("findings", ()) if one["code"] in STOPPED_BECAUSE and one.get("root"))
-    why = {one["server"]: STOPPED_BECAUSE[one["code"]] for one in stopped if one["server"] in counted["waiting"]["on"]}
-    counted["waiting"]["stopped_servers"] = [f"{server} {reason}" for server, reason in sorted(why.items())]
+    counted["held"]["stopped_servers"] = [
+        f"{server} {STOPPED_BECAUSE[code]}" for server, code in sorted(stopped.items())
+    ]
     counted["stuck"]["uncovered"] = bool(arrives["stuck"]) and all(row.get("uncovered") for row in arrives["stuck"])
     makers = {row.get("lost_by") for row in arrives["stuck"]}
     counted["stuck"]["lost_by"] = makers.pop() if len(makers) == 1 else None
@@ -161,6 +164,16 @@ def _without_link(stuck: Iterable[Row], found: Row) -> list[str]:
     about = sorted({(row["server"], row["suffix"]) for row in stuck if row["suffix"] not in blind} - led, key=str)
     several = len({one["suffix"] for one in found["servers"]} - {None}) > 1
     return [f"{server} in {suffix}" if several else server for server, suffix in about] if links else []
+
+
+def _stopped(found: Row) -> dict[str, str]:
+    """Server -> the code that says why it takes or sends nothing."""
+    findings = found.get("findings", ())
+    return {one["server"]: one["code"] for one in findings if one["code"] in STOPPED_BECAUSE and one.get("root")}
+
+
+def _wait(row: Row) -> Wait:
+    return row["server"], row["suffix"], row["origin"]
 
 
 def how_it_arrives(row: Row) -> str:
@@ -316,8 +329,10 @@ def verdict_line(told: Row) -> str:
     fails, waits, gone = links_say(told), [], 0
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
-        how = "waiting for" if told["waiting"]["stopped_servers"] else "on the way to"
-        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} {how} {on}")
+        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+    if told["held"]["count"]:
+        count, on, least = _most(told["held"], told["pending_cut"])
+        waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")
     if told["stuck"]["count"]:
         unread = told["not_answering"] or told["not_collected"] or told["not_all"] or told["no_vector"]
         who, log = ("no collected server", "no collected log") if unread else ("nobody", "no log")

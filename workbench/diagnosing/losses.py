@@ -365,7 +365,10 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             origin=row["origin"],
             suffix=row["suffix"],
             items=(row["first"], row["last"]),
-            evidence=({key: row[key] for key in ("count", "available", "first", "last")},),
+            evidence=(
+                {key: row[key] for key in ("count", "available", "first", "last")}
+                | {"senders": [] if dropped else row["suppliers"] or row.get("through", [])},
+            ),
             fix=(_to_be_fed(row["server"]),)
             if unfed
             else (restart_first(row),)

@@ -14,8 +14,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, STOPPED_BECAUSE
-from workbench.model import Finding, step
+from workbench.diagnosing.arriving import (
+    ANSWERED_NOT_APPLIED,
+    DATABASE_FAILING,
+    NO_ANSWER_IN_TIME,
+    STOPPED_BECAUSE,
+    Wait,
+    held_up,
+)
+from workbench.model import Finding, listed, step
 from workbench.rules.link_failures import CLOCK_REFUSED, LOG_CLOSED, REPLICATION_OFF
 
 if TYPE_CHECKING:
@@ -108,6 +115,10 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
     roots = [
         (rule, one) for rule, one in roots if not any(_void(by, root, one) for by, root in roots if root is not one)
     ]
+    stopped = {root.server: root.code for _, root in roots if root.code in STOPPED_BECAUSE and root.server}
+    held = held_up(
+        {_wait(one): one.evidence[0].get("senders", ()) for one in found if one.code == "PENDING_CHANGES"}, stopped
+    )
     said: list[Finding] = []
     for one in found:
         rule = next((rule for rule, root in roots if root is not one and _void(rule, root, one)), None)
@@ -134,17 +145,26 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _closed_at(root, one, ends)), None):
             first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
+        elif cause := next((root for root in found if _refuses(root, one)), None):
+            one = replace(one, fix=(step(f"do what {cause.code} says", "it is about that change"),))
         elif cause := next((root for _, root in roots if _sends_data_to(root, one, ends)), None):
-            why = f"{cause.server} {STOPPED_BECAUSE[cause.code]}: nothing that is sent there before is safe"
+            before = (
+                "what is sent there before may be lost"
+                if cause.code == DATABASE_FAILING
+                else "nothing arrives there before"
+            )
+            why = f"{cause.server} {STOPPED_BECAUSE[cause.code]}: {before}"
             one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
+        elif one.code == "PENDING_CHANGES" and _wait(one) in held:
+            hang = listed(sorted(server for server, code in stopped.items() if code == NO_ANSWER_IN_TIME))
+            also = step(f"do what {NO_ANSWER_IN_TIME} says of {hang} first", "before that nothing comes from there")
+            one = replace(one, fix=(also, *one.fix))
         elif cause := next((root for _, root in roots if _clock_at(root, one, ends)), None):
             also = step(f"then do what {cause.code} says of {cause.server}", "the clock may stop this link next")
             one = replace(one, fix=(*one.fix, also))
         elif one.code == "DEAD_ORIGIN" and any(_cleans(root, one) for root in found):
             first = step("let the task end that cleans it: see CLEAN_HANGING", "a second one would wait for the same")
             one = replace(one, fix=(first,))
-        elif cause := next((root for root in found if _refuses(root, one)), None):
-            one = replace(one, fix=(step(f"do what {cause.code} says", "it is about that change"),))
         elif one.root and one.code in _PLACE:
             one = replace(one, overrules=PRECEDENCE[_PLACE[one.code]].overrules)
         said.append(one)
@@ -176,9 +196,13 @@ def _closed_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> b
     return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)
 
 
+def _wait(one: Finding) -> Wait:
+    return one.server, one.suffix, one.origin
+
+
 def _sends_data_to(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
     """True if the one finding would have data sent to the server that the root is about."""
-    restarts = (root.code, one.code, one.severity) == ("DATABASE_FAILING", "LINK_FAILING", "error")
+    restarts = (root.code, one.code, one.severity) == (DATABASE_FAILING, "LINK_FAILING", "error")
     if root.code not in STOPPED_BECAUSE or not (one.code in _SENDS or restarts):
         return False
     return root.server == (ends.get((one.server, one.suffix, one.link)) if one.link else one.server)

@@ -118,7 +118,9 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
         what = "1 stretch" if count == 1 else f"{count:,} stretches"
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
     counts = told["summary"]
-    if not any(counts[name]["count"] for name in ("missing", "stranded", "waiting", "dropped", "stuck", "unknown")):
+    if not any(
+        counts[name]["count"] for name in ("missing", "stranded", "waiting", "held", "dropped", "stuck", "unknown")
+    ):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
         elif not any(open_questions(counts)) and not counts.get("doubted") and not counts.get("failing"):
@@ -268,6 +270,7 @@ def _coming(counts: Row) -> Iterator[str]:
     """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
     for name, one_does, many_do, then in (
         ("waiting", "is on its way to", "are on their way to", ""),
+        ("held", "waits for", "wait for", ""),
         (
             "dropped",
             "does not arrive at",
@@ -277,16 +280,16 @@ def _coming(counts: Row) -> Iterator[str]:
         ("stuck", "has not arrived at", "have not arrived at", ", and none of the collected servers would send {} now"),
     ):
         count, on, same = counts[name]["count"], counts[name]["on"], counts[name]["same"]
-        if name == "waiting" and (stopped := counts[name]["stopped_servers"]):
-            one_does, many_do, then = "waits for", "wait for", f"; {' and '.join(stopped)}"
+        if name == "held":
+            then = f"; {' and '.join(counts[name]['stopped_servers'])}"
         if name == "stuck" and counts["stuck_behind_links"]:
             then = f": {links_say(counts)}".replace("{", "{{").replace("}", "}}")
         elif name == "stuck" and (maker := counts[name].get("lost_by")):
             then = f", and {maker} lost {{}} with its old data"
         elif name == "stuck" and counts[name].get("uncovered"):
             one_does, many_do = (
-                "is newer than every vector and had not arrived at",
-                "are newer than every vector and had not arrived at",
+                "is newer than every collected vector and had not arrived at",
+                "are newer than every collected vector and had not arrived at",
             )
             then = ""
         elif name == "stuck" and (apart := counts[name].get("without_link")):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from workbench.model import Finding, first_few, step
+from workbench.rules.verdicts import TOTAL
+from workbench.systems import format_with
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, Row, line_shown, session_logs
 from workbench.systems.ds389.logged.link_fixes import make_room
 from workbench.systems.ds389.logged.refusals import no_room, said_at
@@ -33,13 +35,19 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
         if not moments or not mine:
             continue
         first, last = min(moments), max(moments)
+        if _filled_after(situation, log.server, last):
+            continue
         over = _wrote_after(situation, log.server, last)
         said = said_at(case, log.server, moments)
         why = f" ({said[-1]['text']})" if said else ""
         times = f"{len(moments):,} times, from {first:%Y-%m-%d %H:%M:%S} to" if len(moments) > 1 else "at"
         if not said:
             why = f" ({rows[-1][0]['text']})" if rows[-1][0]["text"] else ""
-        since = "; it has written since then" if over else ". No later write is in its access log"
+        logs = (
+            one for one in case.inputs if one.server == log.server and format_with(one.kind).evidence == "access_log"
+        )
+        silent = ". Its access log shows no later write" if any(logs) else ""
+        since = "; it has written since then" if over else silent
         yield Finding(
             "DATABASE_FAILING",
             "warning" if over else "error",
@@ -56,6 +64,14 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _filled_after(situation: Situation, server: str, moment: datetime) -> bool:
+    """True if all that it holds came whole from other servers since."""
+    mine = [resets for (name, _), resets in situation.verdicts.resets.items() if name == server]
+    return bool(mine) and all(
+        any(one.kind == TOTAL and one.sure and one.began > moment for one in some) for some in mine
+    )
 
 
 def _wrote_after(situation: Situation, server: str, moment: datetime) -> bool:

@@ -28,7 +28,7 @@ collected files do not say."""
 _JUST_BEFORE, _LINES = timedelta(seconds=1), 2
 _SCHEMA, _BACKTRACE = "schema_violation", "slapi_log_backtrace"
 DATABASE_FULL, DISK_FULL = "its database is full", "its disk is full"
-_FULL = {"MDB_MAP_FULL": DATABASE_FULL, "No space left on device": DISK_FULL}
+_FULL = {"MDB_MAP_FULL": DATABASE_FULL, "No space left on device": DISK_FULL, "No enough space left": DISK_FULL}
 """What an errors log says, and what that means."""
 
 
