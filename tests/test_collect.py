@@ -47,6 +47,7 @@ class Acted:
     silent: Mapping[str, str] = field(default_factory=dict)
     broken: Mapping[str, str] = field(default_factory=dict)
     later: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
 
     @property
@@ -71,6 +72,8 @@ class Acted:
 
     def vectors(self, name: str) -> Mapping[str, Mapping[str, str]]:
         self.events.append(f"vector {name}")
+        if name in self.stopped:
+            raise Problem(self.stopped[name], f"ldap://{name}")
         later = self.later.get(name, {}) if self.events.count(f"vector {name}") > 1 else {}
         return {"dc=x": {"1": "a", "2": "b", **later}}
 
@@ -91,6 +94,14 @@ def test_consumers_are_read_before_those_that_feed_them_and_all_vectors_once_mor
     assert [one["server"] for one in about["collected"]] == order
     assert all(one["from"] <= one["until"] for one in about["collected"])
     assert stat.S_IMODE((tmp_path / "now").stat().st_mode) == 0o700
+
+
+def test_a_server_that_stops_before_its_turn_is_down_and_its_logs_are_read(tmp_path: Path) -> None:
+    acted = Acted({"s1": 2, "s2": 2}, stopped={"s1": "no connection"})
+    s1, s2 = collect(acted, "any", tmp_path / "now", Wanted())
+    assert (s1.server, s1.role, s1.down, s2.whole) == ("s1", "supplier", "no connection (ldap://s1)", True)
+    assert set(s1.gathered.files) == {"s1.DOWN", "s1.errors.log"}
+    assert acted.events == ["vector s1", "vector s2", "read s2", "vector s2"]
 
 
 def test_what_moved_while_the_servers_were_read_is_told(tmp_path: Path) -> None:

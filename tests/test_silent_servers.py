@@ -26,16 +26,7 @@ from workbench.report.making import whole_report
     ],
 )
 def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path: Path) -> None:
-    files: dict[str, Any] = dict(pair_of_servers())
-    servers = [
-        {"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in ("s1", "s2")
-    ]
-    collected: list[dict[str, Any]] = [
-        {"server": name, "role": "supplier", "from": _time(60), "until": _time(61)} for name in ("s1", "s2")
-    ]
-    collected[1]["failed"] = [failed]
-    files["case.yaml"] = to_yaml({"system": "ds389", "servers": servers, "collected": collected})
-    case = case_of(tmp_path, files)
+    case = case_of(tmp_path, _with_failed(dict(pair_of_servers()), "s2", failed))
     found = diagnose(case)
     named = of("NO_ANSWER_IN_TIME", found["findings"])
     assert [(one["server"], one["severity"]) for one in named] == [("s2", "warning")] * told
@@ -51,6 +42,50 @@ def test_a_server_that_may_hang_is_said_first(failed: str, told: bool, tmp_path:
     assert (
         said == f"5 changes {end}" if told else said.startswith("5 changes are on their way to s2, over links that run")
     )
+
+
+def _with_failed(files: dict[str, Any], server: str, text: str) -> dict[str, Any]:
+    """Two servers that `collect` read, and what it could not read of one of them."""
+    names = ("s1", "s2")
+    servers = [{"name": name, "files": sorted(file for file in files if file.startswith(name))} for name in names]
+    collected: list[dict[str, Any]] = [
+        {"server": name, "role": "supplier", "from": _time(60), "until": _time(61)} for name in names
+    ]
+    next(one for one in collected if one["server"] == server)["failed"] = [text]
+    return files | {"case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": collected})}
+
+
+_REFUSED = "no connection: Connection refused (ldap://s2). check that it runs and listens there"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"read again at the end: {_REFUSED}", True),
+        ("read again at the end: no answer within the time-out (ldap://s2)", False),
+        (_REFUSED, False),
+    ],
+)
+def test_a_server_that_stopped_while_servers_were_read(text: str, told: bool, tmp_path: Path) -> None:
+    case = case_of(tmp_path, _with_failed(dict(pair_of_servers()), "s2", text))
+    found = diagnose(case)
+    named = of("STOPPED_MEANWHILE", found["findings"])
+    assert [(one["server"], one["severity"]) for one in named] == [("s2", "error")] * told
+    line = headline(found)
+    assert line.startswith("S2 stopped while the servers were read: it takes no connection; ") is told
+    assert ("5 are waiting for s2" in line) is told or "hang" in line
+    ends = [
+        one.endswith("s2, which takes no connection: STOPPED_MEANWHILE says what to do") for one in plan_for(case).open
+    ]
+    assert any(ends) is told
+
+
+def test_what_only_a_server_that_may_hang_would_send_is_not_on_its_way(tmp_path: Path) -> None:
+    text = "entries of dc=example,dc=com: no answer within the time-out (ldap://s1)"
+    found = diagnose(case_of(tmp_path, _with_failed(dict(pair_of_servers()), "s1", text)))
+    assert "5 are waiting for s2" in headline(found) and "on the way" not in headline(found)
+    (waits,) = of("PENDING_CHANGES", found["findings"])
+    assert waits["fix"][0]["repair"] == "do what NO_ANSWER_IN_TIME says of s1 first"
 
 
 @pytest.mark.parametrize("code", [1, 0])

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -185,7 +185,8 @@ def collect(
             told(f"{name} ({surveys[name].role})")
             readings.append(_read(servers, name, surveys[name], folder, prefixes[name], wanted))
         for reading in readings:
-            _read_again(servers, reading)
+            if not reading.down:
+                _read_again(servers, reading)
         for name, reason in silent.items():
             readings.append(_down(servers, name, reason, folder, prefixes[name], wanted))
         (folder / "case.yaml").write_text(_about(system, readings), encoding="utf-8")
@@ -215,10 +216,12 @@ def _surveyed(servers: Servers) -> tuple[dict[str, Survey], dict[str, str]]:
 
 def _read(servers: Servers, name: str, survey: Survey, folder: Path, prefix: str, wanted: Wanted) -> Reading:
     began = now()
-    before = survey.vectors
     try:
         # The survey may be minutes old.
         before = servers.vectors(name)
+    except Problem as problem:
+        return replace(_down(servers, name, printable(str(problem)), folder, prefix, wanted), role=survey.role)
+    try:
         gathered = servers.gather(name, folder, prefix, wanted)
     except Problem as problem:
         gathered = Gathered(failed=[printable(str(problem))])

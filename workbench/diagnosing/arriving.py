@@ -21,9 +21,16 @@ Row = Mapping[str, Any]
 ANSWERED_NOT_APPLIED = "ANSWERED_NOT_APPLIED"
 """Code of a change that a server answered with success and did not apply: it does not pass it on either."""
 
-NO_ANSWER_IN_TIME, DATABASE_FAILING = "NO_ANSWER_IN_TIME", "DATABASE_FAILING"
-"""Codes of a server that ran and may hang, and of one that cannot write: while that is so, nothing arrives there."""
-STOPPED_BECAUSE = {NO_ANSWER_IN_TIME: "may hang", DATABASE_FAILING: "could not write its database"}
+NO_ANSWER_IN_TIME, DATABASE_FAILING, STOPPED_MEANWHILE = "NO_ANSWER_IN_TIME", "DATABASE_FAILING", "STOPPED_MEANWHILE"
+"""Codes of a server that ran and may hang, of one that cannot write, and of one that stopped while servers were read: while that
+is so, nothing arrives there."""
+STOPPED_BECAUSE = {
+    DATABASE_FAILING: "could not write its database",
+    NO_ANSWER_IN_TIME: "may hang",
+    STOPPED_MEANWHILE: "takes no connection",
+}
+SENDS_NOTHING = frozenset({NO_ANSWER_IN_TIME, STOPPED_MEANWHILE})
+"""Codes of servers that send nothing either."""
 
 
 Wait = tuple[str | None, str | None, str | None]
@@ -40,14 +47,14 @@ def held_up(waits: Mapping[Wait, Collection[str]], stopped: Mapping[str, str]) -
         r waits for h, which waits for a       held up, too
         c waits for a and b                    on its way: b sends it
     """
-    hanging = {server for server, code in stopped.items() if code == NO_ANSWER_IN_TIME}
+    silent = {server for server, code in stopped.items() if code in SENDS_NOTHING}
     held = {wait for wait in waits if wait[0] in stopped}
     more = True
     while more:
         found = {
             wait
             for wait, senders in waits.items()
-            if senders and all(name in hanging or (name, *wait[1:]) in held for name in senders)
+            if senders and all(name in silent or (name, *wait[1:]) in held for name in senders)
         }
         more = not found <= held
         held |= found

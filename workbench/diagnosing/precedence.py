@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.diagnosing.arriving import (
     ANSWERED_NOT_APPLIED,
     DATABASE_FAILING,
-    NO_ANSWER_IN_TIME,
+    SENDS_NOTHING,
     STOPPED_BECAUSE,
     Wait,
     held_up,
@@ -65,6 +65,7 @@ PRECEDENCE = (
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
     Precedence("NO_ANSWER_IN_TIME", (), ("server",)),
+    Precedence("STOPPED_MEANWHILE", (), ("server",)),
 )
 """Gravest first: the order of the first line."""
 
@@ -156,9 +157,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             why = f"{cause.server} {STOPPED_BECAUSE[cause.code]}: {before}"
             one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
         elif one.code == "PENDING_CHANGES" and _wait(one) in held:
-            hang = listed(sorted(server for server, code in stopped.items() if code == NO_ANSWER_IN_TIME))
-            also = step(f"do what {NO_ANSWER_IN_TIME} says of {hang} first", "before that nothing comes from there")
-            one = replace(one, fix=(also, *one.fix))
+            silent = [f"{code} says of {server}" for server, code in sorted(stopped.items()) if code in SENDS_NOTHING]
+            first = step(f"do what {listed(silent)} first", "before that nothing comes from there")
+            one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for _, root in roots if _clock_at(root, one, ends)), None):
             also = step(f"then do what {cause.code} says of {cause.server}", "the clock may stop this link next")
             one = replace(one, fix=(*one.fix, also))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, NO_ANSWER_IN_TIME, STOPPED_BECAUSE
+from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, SENDS_NOTHING, STOPPED_BECAUSE
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING
 from workbench.fleet.topology import Link, Topology
@@ -37,9 +37,9 @@ def failing_of(shown: Topology, suffix: str | None) -> dict[tuple[str, str | Non
 def stopped_links(shown: Topology, findings: Sequence[Finding], suffix: str | None) -> set[tuple[str, str | None]]:
     """(supplier, consumer) of links that fail, whose supplier may hang, or whose consumer takes nothing."""
     stopped = stopped_servers(findings, suffix)
-    hangs = {name for name, code in stopped.items() if code == NO_ANSWER_IN_TIME}
+    silent = {name for name, code in stopped.items() if code in SENDS_NOTHING}
     links = [(one.supplier, one.consumer) for one in shown.links if one.suffix == suffix]
-    return {*failing_of(shown, suffix), *(ends for ends in links if ends[0] in hangs or ends[1] in stopped)}
+    return {*failing_of(shown, suffix), *(ends for ends in links if ends[0] in silent or ends[1] in stopped)}
 
 
 def stopped_servers(findings: Sequence[Finding], suffix: str | None) -> dict[str, str]:

@@ -29,6 +29,9 @@ CODES: Mapping[str, Code] = {
     "NO_ANSWER_IN_TIME": Code(
         "a server that runs did not answer a question in time when it was collected", (_WARNING,)
     ),
+    "STOPPED_MEANWHILE": Code(
+        "a server answered when it was read, and took no connection when all were read", (_ERROR,)
+    ),
     "CLEANED_ORIGIN_BACK": Code(
         "a server makes changes under a replica ID that others have cleaned, and these do not take them", (_ERROR,)
     ),

@@ -1,4 +1,4 @@
-"""Servers that ran when they were collected, and did not answer a question in time."""
+"""Servers that ran when they were collected, and then did not answer in time, or not at all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 NO_ANSWER = "no answer within the time-out"
 """What `collect` writes down of a question that a server did not answer in time."""
+_AT_THE_END, _NO_CONNECTION = "read again at the end: ", "no connection: "
+"""What it writes down of one that it had read and could not reach when all were read."""
 
 
 def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
@@ -34,6 +36,30 @@ def no_answer_in_time(situation: Situation) -> Iterator[Finding]:
                     "access log; if it does, restart it (`dsctl INSTANCE restart`), and collect again",
                     "a session waits for a consumer that hangs, and its supplier shows the status of the session before",
                     "a server that was asked to stop and hangs has to be killed: its database recovers at the start",
+                ),
+            ),
+        )
+
+
+def stopped_meanwhile(situation: Situation) -> Iterator[Finding]:
+    """A server that was read, and could not be reached any more when all were read: its logs may end before they tell why."""
+    for one in situation.topology.readings:
+        gone = [text for text in one.failed if text.startswith(f"{_AT_THE_END}{_NO_CONNECTION}")]
+        if not gone or one.server in situation.topology.down:
+            continue
+        yield Finding(
+            "STOPPED_MEANWHILE",
+            "error",
+            f"{one.server} answered when it was read, and took no connection when all servers were read: it has stopped, or was "
+            "started again at that moment. While it does not run nothing arrives there and nothing comes from it",
+            server=one.server,
+            evidence=tuple({"server": one.server, "text": text, "at": one.ended.isoformat()} for text in gone),
+            root=f"{one.server} stopped while the servers were read: it takes no connection",
+            fix=(
+                step(
+                    f"see whether {one.server} runs (`dsctl INSTANCE status`); if not, read the end of its errors log, mend what "
+                    "it says, start it (`dsctl INSTANCE start`), and collect again",
+                    "what was read of it is from before it stopped",
                 ),
             ),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE
+from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE, STOPPED_MEANWHILE
 from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.sending import SEND
@@ -332,7 +332,7 @@ def not_now(view: View, source: str, server: str) -> str:
     for code, names, why in (
         (OFF, (source, server), "takes part in no replication"),
         (EMPTY, (source,), "has lost its own data"),
-        (DATABASE_FAILING, (source, server), STOPPED_BECAUSE[DATABASE_FAILING]),
+        *((code, (source, server), STOPPED_BECAUSE[code]) for code in (DATABASE_FAILING, STOPPED_MEANWHILE)),
         (UNLOGGED, (server,), "may hold what is in no log, and an initialisation would throw it away"),
     ):
         if there := told_of(code, view.findings, view.suffix).intersection(names):
