@@ -271,11 +271,13 @@ class Proofs:
 
         Its files are read one after the other: what a server applied in between stands in the last ones alone. What was logged
         before its last start proves nothing: it may have been started with older data. Nor does what it had answered long before
-        its vector was read, which does not cover it: a success may be said of a change that was not applied.
+        its vector was read, which does not cover it: a success may be said of a change that was not applied. Where nothing tells
+        of a start, it has what it answered to clients.
         """
         after = self.unbroken_since
-        if after is None:
+        if after is None and origin != self.replica.origin:
             return NONE
+        after = after or datetime.min.replace(tzinfo=UTC)
         read = self.evidence.began.get(self.replica.server)
         after = max(after, read - ANSWERED_BEFORE) if read else after
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
