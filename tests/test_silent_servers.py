@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from detector_samples import of, status, with_status
-from mesh_samples import agreement, case_of, pair_of_servers
+from entry_samples import answered
+from mesh_samples import agreement, case_of, claims, csn, elements, pair_of_servers
 from test_unapplied import _time
 
 from workbench.boundary import to_yaml
@@ -86,6 +87,19 @@ def test_what_only_a_server_that_may_hang_would_send_is_not_on_its_way(tmp_path:
     assert "5 are waiting for s2" in headline(found) and "on the way" not in headline(found)
     (waits,) = of("PENDING_CHANGES", found["findings"])
     assert waits["fix"][0]["repair"] == "do what NO_ANSWER_IN_TIME says of s1 first"
+
+
+def test_what_only_a_server_that_is_down_has_is_not_counted_as_coming(tmp_path: Path) -> None:
+    """s2 waits for 5 changes of s1, and for 2 that the access log of s3 names, which is down."""
+    files: dict[str, Any] = dict(pair_of_servers())
+    more = "\n".join(f"nsds50ruv: {value}" for value in elements(claims(r3=(1, 2)), None)) + "\n\n"
+    for name in ("s1", "s2"):
+        files[f"{name}.replica.ldif"] = files[f"{name}.replica.ldif"].rstrip("\n") + f"\n{more}"
+    lines = "".join(answered(second, "uid=u,ou=people", csn(second, 3)) for second in (5, 6))
+    case = case_of(tmp_path, files | {"s3.access.log": lines, "s3.DOWN": "no connection\n"})
+    counts = {(row["server"], row["origin"]): row["count"] for row in diagnose(case)["pending"]}
+    assert counts == {("s1", "3"): 2, ("s2", "1"): 5, ("s2", "3"): 2}
+    assert any(one.startswith("5 changes are on their way to s2, ") for one in plan_for(case).open)
 
 
 @pytest.mark.parametrize("code", [1, 0])

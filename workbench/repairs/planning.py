@@ -239,13 +239,17 @@ class _Planned:
         for row in rows:
             about = row["server"], row["suffix"]
             waits = [one for one in found.pending if (one["server"], one["suffix"]) == about]
-            stuck = [x for x in waits if x.get("dropped_since") or not (x["suppliers"] or x["through"])]
-            never = sum(one["count"] - one["available"] for one in stuck)
+            never = sum(one["count"] - one["available"] for one in self._stuck(about))
             pending = sum(one["count"] for one in waits)
             self.never[about] = max(min(never, pending - row["pending"]), 0)
             row["missing"] = sum((one["server"], one["suffix"]) == about for one in found.missing)
             row["pending"] = pending
         return rows
+
+    def _stuck(self, about: tuple[str, str | None]) -> list[Mapping[str, Any]]:
+        """What a server waits for and no collected server would send or pass on."""
+        mine = (one for one in self.situation.verdicts.pending if (one["server"], one["suffix"]) == about)
+        return [one for one in mine if one.get("dropped_since") or not (one["suppliers"] or one["through"])]
 
     def _unjudged(self, model: Model, suffix: str | None) -> frozenset[Lack]:
         """What the model takes for lacking and the diagnosis does not: it is counted neither now nor afterwards."""
@@ -274,10 +278,13 @@ class _Planned:
         coming: dict[str, list[Lack]] = {}
         for lack in model.pending() & running.held():
             coming.setdefault(lack.server, []).append(lack)
+        found = self.situation.verdicts
         for name, mine in sorted(coming.items()):
             count = model.changes(mine)
             if len(mine) == sum(lack.server == name for lack in model.pending()):
                 count = next(one["pending"] for one in self.before if (one["server"], one["suffix"]) == (name, suffix))
+                known = found.known and not found.cut()
+                count -= sum(one["count"] for one in self._stuck((name, suffix))) if known else 0
             if count:
                 self.open.append(arrival_note(count, name, busy_links(self.situation, name, suffix)))
 
