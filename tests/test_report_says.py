@@ -199,7 +199,7 @@ def test_a_change_that_several_servers_wait_for_is_one(tmp_path: Path) -> None:
     found = incident.found
     assert sum(row["count"] for row in found["pending"]) == 1
     made = whole_report(incident)["plain"]
-    assert "1 change is newer than every vector and had not arrived at s2." in made
+    assert "1 change is newer than every collected vector and had not arrived at s2." in made
     found = {**found, "pending": [*found["pending"], *({**row, "server": "s1"} for row in found["pending"])]}
     stuck = {"count": 1, "on": ["s1", "s2"], "same": True, "in_no_log": 0, "without_link": [], "uncovered": True}
     assert summed(found)["stuck"] == {**stuck, "lost_by": None}
