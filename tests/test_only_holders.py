@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import findings, of, zulu
+from detector_samples import findings, of, plain_line, zulu
 from entry_samples import answered, entry, export, logged
-from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import diagnose
+from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import plan
 
 LOST = [csn(second, 3) for second in (10, 11, 12)]
@@ -72,6 +73,26 @@ def test_no_plan_fills_the_last_server_that_holds_changes(entries: bool, link: s
     assert [step.key for step in made.steps] == ["1-enable-s1-to-s2"]
     refused = {course.way: course.refused for course in made.courses if course.need.startswith("REINIT_REQUIRED s1")}
     assert refused["initialise-from-s3"] == "the model throws away 3 changes unsaved"
+
+
+def test_the_first_line_begins_with_it(tmp_path: Path) -> None:
+    said = headline(diagnose(case_of(tmp_path, folder())))
+    assert said.startswith("Only s1 still holds 3 own changes that s3 lost; nothing goes from s3 to s1"), said
+
+
+def test_no_plan_fills_it_where_nothing_tells_who_filled_the_maker(tmp_path: Path) -> None:
+    """The log of s3 was made anew when it was filled: what lies behind its marks did not come with the data."""
+    files = folder()
+    files["s2.agreements.ldif"] = agreement("s2-to-s1", 38901) + agreement("s2-to-s3", 38903)
+    begun = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is going offline"
+    ended = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+    files["s3.errors.log"] = plain_line(20, f"{begun}; disabling replication") + plain_line(21, ended)
+    case = case_of(tmp_path, files)
+    assert not [row for row in diagnose(case)["missing"] if row["server"] == "s3"]
+    made = plan(case)
+    assert not [step.key for step in made.steps if "initialise-s1" in step.key]
+    refused = {course.way: course.refused for course in made.courses if course.need.startswith("REINIT_REQUIRED s1")}
+    assert "3 changes" in refused["initialise-from-s3"]
 
 
 def test_a_link_that_would_pass_over_changes_stays_off(tmp_path: Path) -> None:

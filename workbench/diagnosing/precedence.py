@@ -58,6 +58,8 @@ PRECEDENCE = (
     Precedence("REPLICATION_OFF", ("CHANGELOG_CLOSED",), ("suffix", "server")),
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
     Precedence("NO_ANSWER_IN_TIME", (), ("server",)),
+    # What only one server still holds comes before whatever advises to fill a server.
+    Precedence("OWN_CHANGES_HIDDEN", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
 

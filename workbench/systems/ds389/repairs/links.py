@@ -122,8 +122,10 @@ class Enable:
             return
         steps = {link.name: enabling(view, link, True) for link in disabled}
         # A supplier that lost changes would move the vector past them: its agreement stays off.
-        harmless = [name for name, step in steps.items() if not achieved(view.model, step.effects)[0].unsaid]
-        names = harmless or [*steps]
+        names = [*steps]
+        if len(names) > 1:
+            harmless = [name for name, step in steps.items() if not achieved(view.model, step.effects)[0].unsaid]
+            names = harmless or names
         yield Draft(
             "enable",
             f"switch on {', '.join(names)}",
