@@ -1,98 +1,132 @@
-"""A server that was restored, and alone holds a change that it cannot send: nobody is to be filled from it."""
+"""Changes that one server alone holds, for their maker lost them: said so, and no plan fills that server."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from entry_samples import entry, export, logged, mesh
-from mesh_samples import agreement, case_of, claims, csn, elements, replica
-from planning_samples import MADE as OF_ONE
-from planning_samples import READ_ONLY, server, stamps
+import pytest
+from detector_samples import findings, of, plain_line, zulu
+from entry_samples import answered, entry, export, logged
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
-from workbench.diagnosing.diagnosis import diagnose
+from workbench import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.repairs.planning import plan
 
-MADE = {number: csn(20 + number, 2) for number in (1, 2)}
-ALONE = csn(60, 2)
+LOST = [csn(second, 3) for second in (10, 11, 12)]
+LATER = csn(60, 3)
+NOTE = "cn=repl keep alive 3"
 
 
-def made_by_s2(number: int, position: str) -> str:
-    return entry(f"uid=t{number}", number, f"sn: t{number}").replace(csn(1, 1), position)
+def folder(*, entries: bool = False, arrived: int = 0, link: str = "s3-to-s2") -> dict[str, Any]:
+    """s3 made the lost changes, which reached s1 alone; s2 initialised s3 in second 20, and s3 made a later one.
 
-
-def restored() -> dict[str, Any]:
-    """s2 made t1 and t2, was restored to a time before, lost its log, and made t9."""
-    known = [made_by_s2(number, position) for number, position in MADE.items()]
-    alone = made_by_s2(9, ALONE)
-    files: dict[str, Any] = mesh({"r1": (1, 1), "r2": (5, 22), "r3": (2, 2)}, {"s1": known, "s2": [], "s3": known}, {})
-    ahead = elements(claims(r1=(1, 1), r2=(5, 60), r3=(2, 2)))
-    files["s2.replica.ldif"], files["s2.entries.ldif"] = replica(2, ahead), export(ahead, [alone])
-    log = "".join(
-        logged(position, number, f"uid=t{number}", f"uid: t{number}\n", "add") for number, position in MADE.items()
-    )
-    files["s1.changelog.ldif"] = files["s3.changelog.ldif"] = log
-    files["s2.changelog.ldif"] = logged(
-        ALONE, 9, "uid=t9", "add: objectClass\nobjectClass: person\n-\nadd: uid\nuid: t9\n-\n", "add"
-    )
+    `entries`: those of all servers; the vector in those of s3 ends at its change of second 5. `arrived`: how many of the lost
+    ones s2 got. `link`: how the link from s3 to s2 is called.
+    """
+    old, others = csn(5, 3), {**claims(r1=(1, 2), r2=(1, 2))}
+    base = changelog([csn(1, 1), csn(2, 1), csn(1, 2), csn(2, 2), old], own_entries=True)
+    made = [logged(one, int(one[:8], 16), f"uid=n{one[:8]},ou=people", "objectClass: person\n", "add") for one in LOST]
+    reached = {"s1": LOST, "s2": LOST[:arrived], "s3": [LATER]}
+    ruvs = {name: elements({**others, 3: (csn(1, 3), [old, *mine][-1])}) for name, mine in reached.items()}
+    begun = f"nsds5replicaLastInitStart: {zulu(20)}\nnsds5replicaLastInitEnd: {zulu(21)}\n"
+    files = {
+        "s1.changelog.ldif": base + "".join(made),
+        "s2.changelog.ldif": base + "".join(made[:arrived]),
+        "s3.changelog.ldif": changelog([], marks=[csn(2, 1), csn(2, 2), old])
+        + logged(LATER, 9, NOTE, "replace: sn\nsn: x\n"),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902, enabled=False) + agreement("s1-to-s3", 38903),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901) + agreement("s2-to-s3", 38903).rstrip("\n") + f"\n{begun}\n",
+        "s3.agreements.ldif": agreement("s3-to-s1", 38901) + agreement(link, 38902, enabled=False),
+    }
+    files |= {f"{name}.replica.ldif": replica(int(name[1:]), ruv) for name, ruv in ruvs.items()}
+    if entries:
+        added = [entry(f"uid=n{one[:8]},ou=people", int(one[:8], 16)).replace(csn(1, 1), one) for one in LOST]
+        shown = {
+            "s1": (ruvs["s1"], [entry(NOTE, 9), *added]),
+            "s2": (ruvs["s2"], [entry(NOTE, 9), *added[:arrived]]),
+            "s3": (elements({**others, 3: (csn(1, 3), old)}), [entry(NOTE, 9, f"sn;vucsn-{LATER}: x")]),
+        }
+        files |= {f"{name}.entries.ldif": export(*one) for name, one in shown.items()}
+        files["s3.access.log"] = "".join(answered(int(one[:8], 16) - 0x66000000, "uid=x", one) for one in LOST)
     return files
 
 
-def test_its_change_is_written_again_and_nobody_is_filled_from_it(tmp_path: Path) -> None:
-    found = diagnose(case_of(tmp_path, restored()))
-    first = headline(found)
-    assert first.startswith("Nothing goes from s2 to s1 and s3: ") and "2 changes are MISSING on s2" in first
-    assert "1 is stranded on s2" in first
-    stuck = [one for one in found["findings"] if one["code"] in ("ANCHOR_MISSING", "ANCHOR_PURGED", "REINIT_REQUIRED")]
-    assert {one["code"] for one in stuck} > {"REINIT_REQUIRED"} and len(stuck) == 4
-    for one in stuck:
-        (fix,) = one["fix"]
-        assert fix["repair"].startswith(
-            "save 1 change from the changelog of s2, initialise s2 from a server that has what s2 lacks"
-        )
-        assert "from s2: " in fix["caution"] and fix["caution"].startswith("do not initialise ")
+@pytest.mark.parametrize("entries", [False, True])
+def test_the_last_server_with_changes_that_their_maker_lost_is_named(entries: bool, tmp_path: Path) -> None:
+    found = findings(tmp_path, folder(entries=entries))
+    (hidden,) = of("OWN_CHANGES_HIDDEN", found)
+    assert (hidden["server"], hidden["items"]) == ("s3", LOST)
+    assert hidden["summary"].endswith("only s1 still holds them")
+    assert hidden["root"] == "only s1 still holds 3 own changes that s3 lost"
+    assert hidden["fix"][0]["repair"] == "initialise s3 from s1, and do not initialise s1 from any server before that"
+    for one in (*of("ANCHOR_PURGED", found), *of("REINIT_REQUIRED", found)):
+        assert one["fix"][0]["repair"].startswith("do not initialise s1: only s1 holds 3 changes")
 
 
-def test_the_plan_saves_it_and_fills_its_server(tmp_path: Path) -> None:
-    planned = plan(case_of(tmp_path, restored()))
-    assert [(step.repair, step.server) for step in planned.steps] == [("save", "s2"), ("initialise", "s2")]
-    assert ALONE in planned.steps[0].sends
+@pytest.mark.parametrize("entries", [False, True])
+@pytest.mark.parametrize("link", ["s3-to-s2", "a-s3-to-s2"])
+def test_no_plan_fills_the_last_server_that_holds_changes(entries: bool, link: str, tmp_path: Path) -> None:
+    """Nor does it switch on first, whatever it is called, the link over which s2 would pass over them."""
+    made = plan(case_of(tmp_path, folder(entries=entries, link=link)))
+    assert [step.key for step in made.steps] == ["1-enable-s1-to-s2"]
+    refused = {course.way: course.refused for course in made.courses if course.need.startswith("REINIT_REQUIRED s1")}
+    assert refused["initialise-from-s3"] == "the model throws away 3 changes unsaved"
 
 
-def test_where_the_holder_lacks_nothing_it_may_fill_the_others(tmp_path: Path) -> None:
-    files = restored()
-    everything = [*(made_by_s2(number, position) for number, position in MADE.items()), made_by_s2(9, ALONE)]
-    files["s2.entries.ldif"] = export(elements(claims(r1=(1, 1), r2=(5, 60), r3=(2, 2))), everything)
+def test_the_first_line_begins_with_it(tmp_path: Path) -> None:
+    said = headline(diagnose(case_of(tmp_path, folder())))
+    assert said.startswith("Only s1 still holds 3 own changes that s3 lost; nothing goes from s3 to s1"), said
+
+
+def test_no_plan_fills_it_where_nothing_tells_who_filled_the_maker(tmp_path: Path) -> None:
+    """The log of s3 was made anew when it was filled: what lies behind its marks did not come with the data."""
+    files = folder()
+    files["s2.agreements.ldif"] = agreement("s2-to-s1", 38901) + agreement("s2-to-s3", 38903)
+    begun = f"NOTICE - NSMMReplicationPlugin - multisupplier_be_state_change - Replica {SUFFIX} is going offline"
+    ended = "INFO - bdb_import_main - import userroot: Import complete.  Processed 9 entries in 1 seconds."
+    files["s3.errors.log"] = plain_line(20, f"{begun}; disabling replication") + plain_line(21, ended)
+    case = case_of(tmp_path, files)
+    assert not [row for row in diagnose(case)["missing"] if row["server"] == "s3"]
+    made = plan(case)
+    assert not [step.key for step in made.steps if "initialise-s1" in step.key]
+    refused = {course.way: course.refused for course in made.courses if course.need.startswith("REINIT_REQUIRED s1")}
+    assert "3 changes" in refused["initialise-from-s3"]
+
+
+def test_a_link_that_would_pass_over_changes_stays_off(tmp_path: Path) -> None:
+    found = findings(tmp_path, folder())
+    told = {one["link"]: one for one in of("LINK_DISABLED", found)}
+    assert {link: one["waiting"] for link, one in told.items()} == {"s1-to-s2": 3, "s3-to-s2": 1}
+    assert told["s1-to-s2"]["fix"][0]["repair"].startswith("switch it on")
+    assert told["s3-to-s2"]["fix"][0]["repair"] == (
+        "leave it off until s2 has the 3 changes of origin 3 that s3 lacks and others have: first do what LINK_DISABLED says on "
+        "s1-to-s2"
+    )
+    waits = {(one["server"], one["origin"]): one for one in of("PENDING_CHANGES", found)}
+    assert "because the link s1-to-s2 does not run" in waits["s2", "3"]["summary"]
+    assert [fix["why"] for fix in waits["s2", "3"]["fix"]] == [f"those up to {LOST[-1]} arrive as soon as it runs"]
+    assert "these come first" in waits["s1", "3"]["fix"][0]["why"]
+
+
+def test_what_others_hold_too_is_held_by_no_one_alone(tmp_path: Path) -> None:
+    """s2 has got them since: any of the two may be filled from the other."""
+    found = findings(tmp_path, folder(entries=True, arrived=3))
+    assert not any("only s1" in str(one) for one in found)
+    assert not any("leave it off" in str(one["fix"]) for one in found)
+
+
+def test_a_source_that_has_seen_changes_may_have_passed_them_on(tmp_path: Path) -> None:
+    """Without entries nothing tells whether s2 had them when it filled s3."""
+    found = diagnose(case_of(tmp_path, folder(arrived=3)))
+    assert not [row for row in found["missing"] if row["server"] == "s3"]
+
+
+def test_entries_tell_of_own_changes_up_to_the_newest_that_they_carry(tmp_path: Path) -> None:
+    """The vector in the file of s3 is older than its entries: it is written now and then only."""
+    files = folder(entries=True)
+    files["s2.agreements.ldif"] = agreement("s2-to-s1", 38901)  # nothing tells any more who filled s3
     found = diagnose(case_of(tmp_path, files))
-    required = [one for one in found["findings"] if one["code"] == "REINIT_REQUIRED"]
-    assert [one["fix"][0]["repair"].startswith(f"initialise {one['server']} from s2") for one in required] == [
-        True,
-        True,
-    ]
-
-
-def trimmed_away() -> dict[str, str]:
-    """s1 waits for changes of s2, whose log begins behind the record that a session with s1 needs; h1 gets all from s1."""
-    behind, ahead = claims(r1=(0, 9), r2=(0, 3)), claims(r1=(0, 9), r2=(0, 9))
-    first, theirs = stamps(2, 0, 1, 2, 3), stamps(2, 8, 9)
-    purge = [f"{{replica 2 ldap://localhost:38902}} {csn(7, 2)}"]
-    return {
-        **server("s1", 1, behind, [*OF_ONE, *first], agreement("s1-to-s2", 38902) + agreement("s1-to-h1", 38950)),
-        **server("s2", 2, ahead, [*OF_ONE, *theirs], agreement("s2-to-s1", 38901), purge=purge),
-        **server("h1", READ_ONLY, behind, [*OF_ONE, *first], agreement("h1-to-c1", 38951), port=50),
-        **server("c1", READ_ONLY, behind, None, port=51),
-    }
-
-
-def test_whoever_a_filled_server_could_send_nothing_to_is_filled_in_turn(tmp_path: Path) -> None:
-    """The log of a filled server begins anew: h1 is behind its data, so no session with h1 could begin any more."""
-    planned = plan(case_of(tmp_path, dict(trimmed_away())))
-    (chosen,) = (one for one in planned.courses if one.chosen and one.need == "REINIT_REQUIRED s1")
-    assert chosen.says == "initialise s1 from s2, then initialise h1 from s1, then initialise c1 from h1"
-    assert [step.key for step in planned.steps] == [
-        "1-initialise-s1-from-s2",
-        "2-initialise-h1-from-s1",
-        "3-initialise-c1-from-h1",
-    ]
-    assert all(row["missing"] == row["pending"] == 0 for row in planned.after)
+    told = {row["position"]: row["held_by"] for row in found["missing"] if row["server"] == "s3"}
+    assert told == {position: ["s1"] for position in LOST}

@@ -38,7 +38,8 @@ from workbench.rules.contents import (
     compared,
     name_of,
 )
-from workbench.rules.verdicts import LOG_REPLACED, Ground, Proving, Reset
+from workbench.rules.vectors import last
+from workbench.rules.verdicts import COMMITTED, LOG_REPLACED, Ground, Proving, Reset
 from workbench.systems import format_with
 from workbench.tables import Numbers
 
@@ -123,7 +124,7 @@ class Contents:
             if not mine or format_with(one.kind).evidence != "entry_state" or one.suffix not in (None, self.suffix):
                 continue
             parts = [part for part in self.evidence.parts_of(_TABLE, one) if part["table"] == _TABLE]
-            claimed = self._claimed(one)
+            claimed = self._with_own(replica, self._claimed(one), parts)
             # One that could not be read whole shows less than there was.
             if parts and claimed and not one.rejected and not one.why:
                 moments = [at for at in map(self.evidence.system.moment, claimed.values()) if at]
@@ -138,6 +139,22 @@ class Contents:
             if mine and row["suffix"] == self.suffix and row["origin"] and row["max"]:
                 claimed[row["origin"]] = max(row["max"], claimed.get(row["origin"], ""))
         return claimed
+
+    def _with_own(self, replica: Replica, claimed: dict[str, str], parts: Sequence[Part]) -> dict[str, str]:
+        """The same; its own changes up to moments before the newest that its entries carry: it makes them one after the other.
+
+        A server writes its vector into its entries now and then only, so the one in the file may be half a minute old.
+        """
+        own, system = replica.origin or "", self.evidence.system
+        reached, top = claimed.get(own, ""), last(replica.vector, own)
+        if not reached or not top or top <= reached:
+            return claimed
+        made = (pc.field("origin") == own) & (pc.field("position") > reached) & (pc.field("position") <= top)
+        rows = rows_where(parts, ["position"], made)
+        newest = system.moment(system.change_of(pc.max(rows["position"]).as_py())) if len(rows) else None
+        if newest is None:
+            return claimed
+        return claimed | {own: max(reached, system.order_key(own, system.instant(newest - COMMITTED), 0))}
 
     def _counts(self, replica: Replica, export: Export) -> bool:
         """False if the data may have been replaced after they were exported."""

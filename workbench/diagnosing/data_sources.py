@@ -41,6 +41,18 @@ def sources_of(
     return found if kept and len(found) == len(names) else []
 
 
+def not_seen(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -> Numbers:
+    """For each change: does it lie behind what each of these servers has seen of its origin until now?"""
+    found = np.full(len(some), bool(sources))
+    for source in sources:
+        behind = np.zeros(len(some), bool)
+        for origin, seen in source.seen.items():
+            top = max(seen, source.replica.later.get(origin, ""))
+            behind |= (some.origin == proofs.evidence.numbers.get(origin, -1)) & ~proofs.up_to(some, top)
+        found &= behind
+    return found
+
+
 def came_without(
     proofs: Proofs,
     servers: Sequence[JudgedServer],
@@ -51,6 +63,7 @@ def came_without(
     """For each change: do all servers lack it that the data of this one may have come from? And is it doubtful that they had it?
 
     A vector claims more than its server has: where one of the servers judged so far lacks what it claims, no claim counts.
+    What the vector of a server does not cover, it lacks in any case.
     """
     without, doubted = np.zeros(len(some), bool), np.zeros(len(some), bool)
     if proofs.initialised is None:
@@ -58,11 +71,13 @@ def came_without(
     sources = sources_of(proofs, servers, proofs_of)
     for one in servers:
         doubted |= some.within(union(one.missing.values()))
+    unseen = not_seen(proofs, sources, some)
+    doubted |= unseen
     if not sources or not doubted.any():
         return without, doubted
     without = doubted.copy()
     for source in sources:
-        without &= some.within(union(source.missing.values()))
+        without &= some.within(union(source.missing.values())) | unseen
     left = np.flatnonzero(doubted & ~without)
     if len(left):
         there = np.ones(len(left), bool)

@@ -19,7 +19,7 @@ from workbench.collected.unpacking import PACKED
 from workbench.diagnosing import losses
 from workbench.diagnosing.differing_entries import entries_differ
 from workbench.diagnosing.dropping import dropped_rows
-from workbench.diagnosing.failing_links import link_failing, waiting_behind
+from workbench.diagnosing.failing_links import leave_off, link_failing, waiting_behind
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
 from workbench.diagnosing.thrown_away import changes_thrown_away
@@ -409,7 +409,7 @@ def link_disabled(situation: Situation) -> Iterator[Finding]:
                 link=link.name,
                 suffix=link.suffix,
                 evidence=(_status(row),) if row else (),
-                fix=(_ALLOW if link.why else _switch_on(forget),),
+                fix=(leave_off(situation, link) or (_ALLOW if link.why else _switch_on(forget)),),
                 waiting=waiting,
             )
 

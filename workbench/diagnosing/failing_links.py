@@ -104,13 +104,64 @@ def waiting_behind(situation: Situation, link: Link) -> tuple[int | None, str]:
 
 
 def _lacked(situation: Situation, pair: Row) -> dict[str, Row]:
-    """Of what a session would send, what the consumer waits for: some changes are sent, and taken by no server."""
+    """Of what a session would send, what the consumer waits for: some changes are sent, and taken by no server.
+
+    Of what it waits for the supplier may have a part only.
+    """
     waits = {
         row["origin"]: row
         for row in situation.verdicts.pending
         if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
     }
-    return {origin: waits[origin] for origin in pair["to_send"] if origin in waits}
+    return {
+        origin: {
+            **waits[origin],
+            "count": min(sent["count"], waits[origin]["count"]),
+            "first": max(sent["first"], waits[origin]["first"]),
+        }
+        for origin, sent in pair["to_send"].items()
+        if origin in waits
+    }
+
+
+def passed_over(situation: Situation, pair: Row) -> dict[str, int]:
+    """Origin -> how many changes that its consumer waits for a session would pass over: its supplier has only later ones.
+
+    b waits for 4 of origin 3, the last of them of 14:13:37; c would send that one alone: b's vector moves past 3
+    """
+    return {
+        row["origin"]: hidden
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (pair["consumer"], pair["suffix"])
+        and pair["decision"] == SEND
+        and (sent := pair["to_send"].get(row["origin"]))
+        and sent["last"] >= row["last"]
+        and (hidden := row["available"] - sent["count"]) > 0
+    }
+
+
+def leave_off(situation: Situation, link: Link) -> Mapping[str, Any] | None:
+    """What to do about a link that is off and would make its consumer pass over changes; None: it would not."""
+    pair = _pair(situation, link)
+    hidden = passed_over(situation, pair) if pair else {}
+    if pair is None or not hidden:
+        return None
+    count, them = sum(hidden.values()), "it" if sum(hidden.values()) == 1 else "them"
+    bringing = sorted(
+        way["link"]
+        for row in situation.verdicts.pending
+        if (row["server"], row["suffix"]) == (link.consumer, link.suffix) and row["origin"] in hidden
+        for way in situation.linked.closed_ways(row)
+        if way["consumer"] == link.consumer and not passed_over(situation, way)
+    )
+    first = f": first do what LINK_DISABLED says on {_listed(sorted({*bringing}), 'or')}" if bringing else ""
+    return step(
+        f"leave it off until {link.consumer} has the {counted(count)} of origin {_listed(sorted(hidden), 'and')} that "
+        f"{link.supplier} lacks and others have{first}",
+        f"{link.supplier} would send a later change, and the vector of {link.consumer} would cover {them}: no session would ever "
+        f"send {them} again",
+        f"{link.consumer} passes on what it gets: the servers behind it would pass over {them}, too",
+    )
 
 
 def _oldest(situation: Situation, pair: Row | None, read: datetime | None) -> timedelta | None:
@@ -293,7 +344,7 @@ def busy_step(situation: Situation, server: str, suffix: str | None) -> Mapping[
 def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
     it = "it" if row["count"] == 1 else "them"
-    off = sorted({one["link"] for one in situation.linked.closed_ways(row) if one["link_enabled"] is False})
+    off = sorted({one["link"] for one in _bringing(situation, row) if one["link_enabled"] is False})
     if not failing and off:
         links = f"link {off[0]} does" if len(off) == 1 else f"links {_listed(off, 'and')} do"
         return f"no session delivers {it}, because the {links} not run: switched off"
@@ -338,9 +389,25 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
         f"no log has {it}: a session would pass over {it}, and {they} would be missing for good",
         f"make no new agreement towards {row['server']} before that",
     )
-    if row["available"] and (failing or situation.linked.closed_ways(row)):
+    if row["available"] and (failing or _bringing(situation, row)):
         return saved, _way(situation, row, failing, "what a log has of them arrives")
     return (saved,)
+
+
+def _bringing(situation: Situation, row: Row) -> list[Row]:
+    """The closed ways over which what a server waits for comes; those that pass over a part of it only if there is no other.
+
+    No way begins at the server itself, or at one that has only what is older.
+    """
+    origin = row["origin"]
+
+    def brings(one: Row) -> bool:
+        sent = one["to_send"].get(origin)
+        return one["supplier"] != row["server"] and (not sent or sent["last"] >= row["first"])
+
+    ways = [one for one in situation.linked.closed_ways(row) if brings(one)]
+    whole = [one for one in ways if origin not in passed_over(situation, one)]
+    return whole or ways
 
 
 def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -> Mapping[str, Any]:
@@ -353,7 +420,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
             f"no session and no initialisation brings what no server holds; only the log of {maker} tells of {it}",
         )
     pairs, above = [one for one in situation.pairs if one["suffix"] == suffix], situation.linked.above
-    if ways := situation.linked.closed_ways(row):
+    if ways := _bringing(situation, row):
         by_code = {
             LINK_DISABLED: sorted({one["link"] for one in ways if one["link_enabled"] is False}),
             LINK_FAILING: sorted({one["link"] for one in ways if one["link_enabled"] is not False}),
@@ -366,6 +433,14 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         through = "" if direct else f"; what reaches another server first, {server} gets from there"
         many = sum(map(len, by_code.values())) > 1
         which = "it" if not many else "one of these links" if each else "these links"
+        if all(row["origin"] in passed_over(situation, one) for one in ways):
+            return step(
+                f"do {f', {word} '.join(told)}",
+                f"a session of {'it' if not many else 'them'} passes over changes that others wait for: these come first",
+            )
+        sent = [one["to_send"][row["origin"]]["last"] for one in ways if has_some(one, row["origin"])]
+        if sent and max(sent) < row["last"]:
+            arrives = f"those up to {max(sent)} arrive"
         return step(
             f"do {f', {word} '.join(told)}",
             f"{arrives} as soon as {which} {'runs' if each else 'run'}{through}",

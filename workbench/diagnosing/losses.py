@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -22,19 +22,16 @@ from workbench.diagnosing.failing_links import (
     waits_behind,
 )
 from workbench.diagnosing.fractional import alike_first
-from workbench.diagnosing.only_holders import write_again_first
+from workbench.diagnosing.only_holders import keep_only_holder, only_here, write_again_first
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step, time_passed
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import ENTRIES_LACK, MOMENTS_APART, REPLACED, TOTAL
+from workbench.rules.verdicts import COMMITTED, ENTRIES_LACK, MOMENTS_APART, REPLACED, TOTAL
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
     from workbench.fleet.topology import Replica, Topology
-
-_COMMITTED = timedelta(seconds=5)
-"""A vector may be ahead of what a reader of the log sees by the time that a commit takes, which is far less."""
 
 Key = tuple[str, str | None, str]
 """Server, suffix and origin."""
@@ -145,24 +142,52 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
     origins = {(one.server, one.suffix): one.origin for one in situation.topology.replicas}
     # What its entries lose while its log keeps it was not lost by going back in time.
     logged = (row for row in situation.verdicts.missing if row.get("rule") != ENTRIES_LACK)
-    for key, rows in _by_key(logged).items():
+    gone = named_in(situation.thrown_away)
+    for key, lost in _by_key(logged).items():
         server, suffix, origin = key
-        if origins.get((server, suffix)) != origin or is_thrown_away(situation, rows):
+        rows = [row for row in lost if (row["suffix"], row["position"]) not in gone]
+        if origins.get((server, suffix)) != origin or not rows:
             continue
+        alone = _alone_with(situation, rows)
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
             f"{server} lost {counted(len(rows), 'own change')} and wrote again: "
-            "its vector covers them, and no server sends them back",
+            f"its vector covers them, and no server sends them back{f'; only {alone} still holds them' if alone else ''}",
             **_of_changes(key, rows),
+            root=f"only {alone} still holds {counted(len(rows), 'own change')} that {server} lost" if alone else "",
             fix=(
-                step(
+                _back_from(situation, server, alone, suffix)
+                if alone
+                else step(
                     f"{_refill(situation)} {server} from the server with the most complete data",
                     "others have what it lacks, but its vector says that it has it",
                     _lost_with(situation, server, suffix),
                 ),
             ),
         )
+
+
+def _back_from(situation: Situation, server: str, alone: str, suffix: str | None) -> Mapping[str, Any]:
+    """How a server gets its own changes back from the last one that holds them."""
+    positions = {row["position"] for row in only_here(situation, alone, suffix)}
+    others = {row["server"] for row in situation.verdicts.missing if row["position"] in positions} - {server}
+    if others and (saved := keep_only_holder(situation, alone, suffix)):
+        return saved
+    return step(
+        f"initialise {server} from {alone}, and do not initialise {alone} from any server before that",
+        f"{alone} is the last server that holds them: filled from another one, it would lose them, too",
+        _lost_with(situation, server, suffix),
+    )
+
+
+def _alone_with(situation: Situation, rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """The server that alone holds all of these changes of one origin; None: there is none."""
+    holders = {tuple(row["held_by"]) for row in rows}
+    if situation.topology.pulling or len(holders) != 1 or len(holder := holders.pop()) != 1:
+        return None
+    mine = {(row["origin"], row["position"]) for row in only_here(situation, holder[0], rows[0]["suffix"])}
+    return holder[0] if all((row["origin"], row["position"]) in mine for row in rows) else None
 
 
 def _lost_with(situation: Situation, server: str, suffix: str | None) -> str:
@@ -458,6 +483,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
             ),
             fix=(
                 write_again_first(situation, one.server, one.suffix)
+                or keep_only_holder(situation, one.server, one.suffix)
                 or step(
                     f"initialise {one.server} from {source}the server with the most complete data",
                     "as the logs are, no session with it can begin",
@@ -500,7 +526,7 @@ def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
         shown = max((str(seen["max"]) for seen in one.log.facts.get("by_origin", {}).values()), default="")
         written = _written(situation, one)
         if written is not None:
-            later = made is not None and written - made >= _COMMITTED
+            later = made is not None and written - made >= COMMITTED
         else:
             # Records of others may be younger though they were written before it: clocks differ, and it is written last.
             alive = max(

@@ -1,7 +1,10 @@
-"""Changes that only a server holds whose data lacks what others have: they are written again, and nobody is filled from there.
+"""Changes that one server alone holds: what is to be done before anything is filled.
 
 b  was restored from a backup, lacks 4 changes that all others have, and made 1 since that it cannot send
-a  has the 4 and waits for the 1: filled from b, it would lose the 4
+a  has the 4 and waits for the 1: filled from b, it would lose the 4: the 1 is written again
+
+c  made 3 changes that reached a alone, was initialised from b, which lacks them, and made 1 since
+a  is the last server with the 3, and waits for the 1: filled from anywhere, it would lose the 3: c is initialised from a
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, step
+from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -48,3 +52,47 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
                 f"do not initialise {consumer} from {holder}: {consumer} would lose what {holder} lacks",
             )
     return None
+
+
+def only_here(situation: Situation, server: str, suffix: str | None) -> list[dict[str, Any]]:
+    """The changes that servers lack for good and this one alone holds, a row of each; the others lack or wait for them."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    lacking: dict[tuple[str, str], set[str]] = {}
+    for row in situation.verdicts.missing:
+        key = row["origin"], row["position"]
+        if row["suffix"] == suffix and row["held_by"] == [server]:
+            rows.setdefault(key, row)
+            lacking.setdefault(key, set()).add(row["server"])
+    typed = situation.topology.system.typed
+    others = [one for one in situation.topology.replicas if one.suffix == suffix and one.server != server]
+    return [
+        row
+        for (origin, position), row in sorted(rows.items())
+        if server not in lacking[origin, position]
+        and all(
+            one.server in lacking[origin, position] or (last(one.seen(), origin) or "") < (typed(position) or "")
+            for one in others
+        )
+    ]
+
+
+def keep_only_holder(situation: Situation, consumer: str, suffix: str | None) -> dict[str, Any] | None:
+    """What to do for a server that waits and is the last one to hold changes that others lack; None for another."""
+    if situation.topology.pulling or not (mine := only_here(situation, consumer, suffix)):
+        return None
+    positions, them = {row["position"] for row in mine}, "it" if len(mine) == 1 else "them"
+    lacking = sorted({row["server"] for row in situation.verdicts.missing if row["position"] in positions})
+    these = f"{counted(len(mine))}, {mine[0]['position']} to {mine[-1]['position']}"
+    why = f"filled from another server, {consumer} would lose {them}, and no server would have {them} any more"
+    if len(lacking) == 1:
+        return step(
+            f"do not initialise {consumer}: only {consumer} holds {these}; initialise {lacking[0]} from {consumer} instead",
+            why,
+            f"what {consumer} waits for, only {lacking[0]} may hold: save it first, and write it again afterwards",
+        )
+    return step(
+        f"save {these}, from the changelog of {consumer}, which alone holds {them}; then initialise {consumer} from a server "
+        f"that has what it waits for, and write {them} again",
+        why,
+        f"do not initialise {consumer} before that",
+    )

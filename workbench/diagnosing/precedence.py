@@ -66,6 +66,8 @@ PRECEDENCE = (
     Precedence("CHANGELOG_CLOSED", (), ("suffix", "server")),
     Precedence("NO_ANSWER_IN_TIME", (), ("server",)),
     Precedence("STOPPED_MEANWHILE", (), ("server",)),
+    # What only one server still holds comes before whatever advises to fill a server.
+    Precedence("OWN_CHANGES_HIDDEN", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
 

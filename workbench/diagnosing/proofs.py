@@ -328,15 +328,15 @@ class Proofs:
             if name in marks:
                 # The log was made anew right then: what it says to know, came with the data. Times do not count here: a
                 # change may be of the very second in which the initialisation began.
-                inside |= mine & self._up_to(some, marks[name])
-            elif any(supplier.origin == name for supplier in self._initialisers):
+                inside |= mine & self.up_to(some, marks[name])
+            elif any(supplier.origin == name for supplier in self.filled_by):
                 inside |= mine & older
-        for supplier in self._initialisers if (older & ~inside).any() else ():
+        for supplier in self.filled_by if (older & ~inside).any() else ():
             # What the supplier was itself initialised with, before it passed its data on.
             for name, mark in self._came_with(supplier, reset.began).items():
-                inside |= older & (some.origin == self.evidence.numbers.get(name, -1)) & self._up_to(some, mark)
+                inside |= older & (some.origin == self.evidence.numbers.get(name, -1)) & self.up_to(some, mark)
         left = older & ~inside
-        for supplier in self._initialisers if left.any() else ():
+        for supplier in self.filled_by if left.any() else ():
             # Of third servers: the supplier must have logged it by then.
             where = self.evidence.between(some[left]) & pc.field("outcome").isin(_HAD)
             where &= pc.field("at") < pa.scalar(reset.began)
@@ -350,10 +350,11 @@ class Proofs:
         """For each position: did the vector cover it that came with the data, by the log that was made anew then?"""
         below = np.zeros(len(some), bool)
         for name, mark in marks.items():
-            below |= (some.origin == self.evidence.numbers.get(name, -1)) & self._up_to(some, mark)
+            below |= (some.origin == self.evidence.numbers.get(name, -1)) & self.up_to(some, mark)
         return below
 
-    def _up_to(self, some: Positions, mark: str) -> Numbers:
+    def up_to(self, some: Positions, mark: str) -> Numbers:
+        """For each change: is it this one or, by its position, an earlier one?"""
         hi, lo = self.system.halves(mark)
         found: Numbers = (some.hi < hi) | ((some.hi == hi) & (some.lo <= lo))
         return found
@@ -371,18 +372,6 @@ class Proofs:
         return marks if last and last.sure and last.kind == TOTAL and last.ended <= before else {}
 
     @cached_property
-    def _initialisers(self) -> list[Replica]:
-        """The servers that the last total initialisation may have come from: by the links that tell of one then."""
-        assert self.initialised is not None
-        names = set()
-        for supplier, began, _ in initialisations(self.evidence, self.replica):
-            if abs(began - self.initialised.began) < CLOCKS_APART:
-                names.add(supplier)
-        return [
-            one for one in self.evidence.shown.replicas if one.server in names and one.suffix == self.replica.suffix
-        ]
-
-    @cached_property
     def filled_by(self) -> list[Replica]:
         """The servers that its present data may have come from whole, by the links that tell of that; no others."""
         if self.initialised is None:
@@ -393,7 +382,9 @@ class Proofs:
             if abs(began - self.initialised.began) < CLOCKS_APART
             and min(self.resets, key=lambda reset: abs(began - reset.began)) is self.initialised
         }
-        return [one for one in self._initialisers if one.server in names]
+        return [
+            one for one in self.evidence.shown.replicas if one.server in names and one.suffix == self.replica.suffix
+        ]
 
     @property
     def filled_at(self) -> datetime:

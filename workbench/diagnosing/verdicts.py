@@ -19,7 +19,7 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_arrival
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
-from workbench.diagnosing.data_sources import JudgedServer, came_without
+from workbench.diagnosing.data_sources import JudgedServer, came_without, not_seen, sources_of
 from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.resets import resets_of
@@ -383,14 +383,15 @@ class _Suffix:
     def _source_lacked(
         self, server: JudgedServer, proofs: Proofs, some: Positions, without: Numbers
     ) -> tuple[Numbers, Numbers]:
-        """For each change that others lack: did it not come with the server's data, nor since? If not: is its entry not there?
+        """For each change that others lack: did it not come with its data, nor since? If not: is its entry not there?
 
         `without`: what the server lacked that the data came from. No session sends what the vector covers that came along, and
-        what came back since of its own, its log holds; without its entries that alone proves nothing of its own changes.
+        what came back since of its own, its log holds: that counts where its entries tell, or that server has not seen them yet.
         """
         own, name = server.replica.origin or "", server.replica.server
-        mine, shown = some[some.origin == self.evidence.numbers.get(own, -1)], NONE
-        if server.source is not None and own in server.marks and name in self.contents.exports:
+        proved = (name in self.contents.exports) | not_seen(proofs, sources_of(proofs, self.servers, self.proofs), some)
+        mine, shown = some[(some.origin == self.evidence.numbers.get(own, -1)) & proved], NONE
+        if server.source is not None and own in server.marks:
             shown = self._spans(server, own, own_kept=True)[1].of(mine)
         found: Numbers = some.within(shown) & ~in_holes(some, self._holes(server))
         found |= proofs.below_marks(some, server.marks)
@@ -514,9 +515,8 @@ class _Suffix:
             return  # its vector moved there as it was read, and on meanwhile: the line of its log came moments later
         self.found.totals["unknown"] += 1
         if len(self.found.unknown) < self.limits["unknown"]:
-            row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin}
-            ends = {"from": self.system.show(first), "to": self.system.show(last)}
-            self.found.unknown.append({**row, **ends, "count": count, "why": why})
+            row = {"server": server.replica.server, "suffix": self.suffix, "origin": origin, "count": count, "why": why}
+            self.found.unknown.append(row | {"from": self.system.show(first), "to": self.system.show(last)})
 
     def _near_own(self, server: JudgedServer, origin: str, some: Positions) -> None:
         """What the server has of its own changes around those that it lost, as far as anybody will look at it."""
@@ -596,5 +596,5 @@ class _Suffix:
 
 
 _NEAR, _FEW, _STILL = 10_000, 50, ("not_covered", NOT_COVERED)
-_NUMBER = {rule.name: number for number, rule in enumerate(RULES)}
-_NOT_SHOWN, _IN_LOG, _LACKED = (_NUMBER[name] for name in ("not_shown", "in_log", "entries_lack"))
+_NAMES = [rule.name for rule in RULES]
+_NOT_SHOWN, _IN_LOG, _LACKED = map(_NAMES.index, ("not_shown", "in_log", "entries_lack"))

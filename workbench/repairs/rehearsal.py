@@ -219,7 +219,13 @@ class _FromLogs(_Filling):
         begin, upto = (self.system.order_key(origin, *one) for one in (first, end))
         self.lots.append(Lot(origin, begin, upto, count))
         tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
-        self.holders.append({name for name, top in tops.items() if top >= span.high} | self._forgot(origin))
+        lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
+        self.holders.append({name for name, top in tops.items() if top >= span.high} - lost | self._forgot(origin))
+
+    def _behind_mark(self, one: Replica, position: str) -> bool:
+        """True for an own change behind what came with the data of a server, by its log that was made anew then."""
+        mark = self.situation.verdicts.marks.get((one.server, one.suffix), {}).get(one.origin or "")
+        return mark is not None and position > mark
 
     def _forgot(self, origin: str) -> set[str]:
         """The servers that know nothing of an origin and wait for nothing of it, as after a cleaning: they lack nothing.

@@ -176,6 +176,9 @@ def shown_up_to(last: str, claimed: str, end: str, moment: Callable[[str], datet
     return claimed
 
 
+COMMITTED = timedelta(seconds=5)
+"""A vector may be ahead of what a reader of log or entries sees by the time that a commit takes: far less than this."""
+
 TOTAL, REPLACED, LOG_REPLACED = "total", "replaced", "log_replaced"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.only_holders import write_again_first
+from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
@@ -166,7 +166,8 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
         return (
             step(f"let {others[0]} serve {row['consumer']}, then look again", "it still has the record to start at"),
         )
-    if first := write_again_first(situation, row["consumer"], row["suffix"]):
+    consumer, suffix = row["consumer"], row["suffix"]
+    if first := write_again_first(situation, consumer, suffix) or keep_only_holder(situation, consumer, suffix):
         return (first,)
     return (
         step(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE, STOPPED_MEANWHILE
 from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
+from workbench.rules.mending import achieved
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import (
     CREDENTIALS,
@@ -119,11 +120,16 @@ class Enable:
             disabled = [link for link in disabled if link.name == need.link]
         if need.hidden or need.code == ROLLED_BACK or not disabled:
             return
-        names = ", ".join(link.name for link in disabled)
+        steps = {link.name: enabling(view, link, True) for link in disabled}
+        # A supplier that lost changes would move the vector past them: its agreement stays off.
+        names = [*steps]
+        if len(names) > 1:
+            harmless = [name for name, step in steps.items() if not achieved(view.model, step.effects)[0].unsaid]
+            names = harmless or names
         yield Draft(
             "enable",
-            f"switch on {names}",
-            tuple(enabling(view, link, True) for link in disabled),
+            f"switch on {', '.join(names)}",
+            tuple(steps[name] for name in names),
             load="a session for each agreement, with what waits",
         )
 
