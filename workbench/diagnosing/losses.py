@@ -329,7 +329,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
     newest = situation.newest()
     read = max((one.ended for one in situation.topology.readings), default=None)
     for row in situation.verdicts.pending:
-        lacking = in_no_log(row)
+        lacking = max(in_no_log(row) - (row.get("lost") or 0), 0)
         moment = _moment(situation, row["first"])
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)
@@ -359,7 +359,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
-            "warning" if lacking or unfed or row.get("lost_by") else "info",
+            "warning" if lacking or unfed or row.get("lost_by") or row.get("lost") else "info",
             f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
             origin=row["origin"],
