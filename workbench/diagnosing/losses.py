@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.causes import UNTOLD
 from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import (
@@ -223,6 +224,19 @@ def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], serv
     )
 
 
+def _by_entries(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What entries alone tell of missing changes, and what logs tell of those that a link passed on without an attribute."""
+    shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
+    alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
+    said = ""
+    if left_out := len(shown) - alone:
+        of_them = "" if left_out == len(rows) else f"of {left_out:,} "
+        said += f"; {of_them}a link left attributes out, as logs show that have the same changes with and without them"
+    if alone:
+        said += f"; {'' if alone == len(rows) else f'of {alone:,} '}its entries alone tell, no log does"
+    return said
+
+
 def _missed_of_vector(
     situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, where: str
 ) -> tuple[str, str, str, str]:
@@ -247,9 +261,7 @@ def _missed_of_vector(
     if whole:  # what is written of an entry that the server does not have is refused there
         mend = f"{refill} {where}"
     them = "it" if len(rows) == 1 else "them"
-    by_entries = sum(1 for row in rows if row.get("rule") == ENTRIES_LACK)
-    of_them = "" if by_entries == len(rows) else f"of {by_entries:,} "
-    lacked = f"; {of_them}its entries alone tell, no log does" if by_entries else ""
+    lacked = _by_entries(rows)
     return (
         f"its vector covers {them}{lacked}",
         mend,
