@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from detector_samples import listening
-from entry_samples import entry, mesh
+from entry_samples import entry, logged, mesh
 from mesh_samples import case_of, csn
 from planning_samples import purged_here_kept_there
 
@@ -89,3 +89,29 @@ def test_a_step_inside_a_change_is_covered_with_it(position: str, later: bool, m
     step: Any = SimpleNamespace(details={"dn": "uid=anna,dc=example,dc=com"}, suffix="dc=example,dc=com", on="s1")
     told = [*entry_hands._later_elsewhere(servers, step, {"mail"})]
     assert bool(told) is later
+
+
+@pytest.mark.parametrize("stripped", [True, False])
+def test_a_change_that_a_link_passed_on_without_an_attribute_is_told_by_two_logs(
+    stripped: bool, tmp_path: Path
+) -> None:
+    """The list of the link was set when s1 changed the number, and taken back since: the log of s3 has the rest of the change."""
+    by = csn(5, 1)
+    number = f"telephoneNumber;adcsn-{by};vucsn-{by}: 7"
+    entries = {name: [entry("uid=anna", 17, number)] for name in ("s1", "s2")}
+    entries["s3"] = [entry("uid=anna", 17, f"telephoneNumber;vucsn-{csn(1, 1)}: 1")]
+    rest = "replace: modifiersName\nmodifiersName: cn=dm\n-\n"
+    whole = logged(by, 17, "uid=anna", f"replace: telephoneNumber\ntelephoneNumber: 7\n-\n{rest}")
+    logs = dict.fromkeys(entries, whole) | ({"s3": logged(by, 17, "uid=anna", rest)} if stripped else {})
+    found = diagnose(case_of(tmp_path, mesh({"r1": (1, 5)}, entries, logs)))
+    (row,) = found["missing"]
+    assert (row["server"], row["position"]) == ("s3", by)
+    (missed,) = (one for one in found["findings"] if one["code"] == "MISSED_CHANGE")
+    if stripped:
+        assert (
+            row["says"] == "its log has the change without telephoneNumber, which the log of s1 has: a link left it out"
+        )
+        assert row["reasons"] == [row["says"]]
+        assert "a link left attributes out" in missed["summary"] and "no log does" not in missed["summary"]
+    else:
+        assert "a link" not in row["says"] and "a link left" not in missed["summary"]

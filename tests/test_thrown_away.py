@@ -12,6 +12,7 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 
 from workbench import Case, diagnose
 from workbench.diagnosing.diagnosis import logs_of
+from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.verdicts import verdicts_on
 from workbench.fleet.topology import topology
 
@@ -214,3 +215,41 @@ def test_a_maker_whose_clock_was_ahead_lost_changes_with_its_old_data(
     case = case_of(tmp_path, files)
     (waits,) = (row for row in diagnose(case)["pending"] if row["last"] == ahead)
     assert (waits["server"], waits["lost_by"]) == ("s2", lost)
+
+
+def held_back(*, got: bool = False) -> dict[str, Any]:
+    """s1 made the lost changes, which s2 did not get, was filled from s2, and made another one that is still to come.
+
+    got  s2 has applied the lost ones since it told its vector
+    """
+    files = folder(20)
+    ruv = elements(claims(r1=(1, 5), r2=(1, 2)))
+    files |= {"s1.replica.ldif": replica(1, ruv), "s2.replica.ldif": replica(2, ruv)}
+    files["s1.changelog.ldif"] = changelog([], marks=[csn(5, 1)])
+    files["s2.changelog.ldif"] = changelog([csn(1, 1), csn(5, 1), csn(1, 2), csn(2, 2)])
+    name = "uid=u,ou=people"
+    lines = [answered(6, name, csn(5, 1), replicated=True)]
+    lines += [answered(30, name, one, replicated=True) for one in LOST] if got else []
+    files["s2.access.log"] = "".join(lines)
+    return files
+
+
+def test_of_what_waits_the_part_is_named_that_went_with_the_old_data(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, held_back()))
+    (one,) = (one for one in found["findings"] if one["code"] == "CHANGES_THROWN_AWAY")
+    assert (one["server"], one["items"], one["severity"]) == ("s1", LOST, "error")
+    assert "the access log of s1 names operation and entry" in one["fix"][0]["repair"]
+    rows = {row["server"]: (row["count"], row["lost"], row["lost_by"]) for row in found["pending"]}
+    assert rows == {"s1": (2, 2, "s1"), "s2": (3, 2, None)}
+    assert headline(found).startswith(
+        "No collected server holds 2 changes of s1 any more; no other change is known to be missing; 1 change is newer"
+    )
+    about = ("PENDING_CHANGES", "s2")
+    (waits,) = (one for one in found["findings"] if (one["code"], one["server"]) == about)
+    assert [fix["repair"] for fix in waits["fix"]] == ["do what CHANGES_THROWN_AWAY says of 2 changes of origin 1"]
+
+
+def test_what_another_server_has_got_meanwhile_is_not_lost(tmp_path: Path) -> None:
+    found = diagnose(case_of(tmp_path, held_back(got=True)))
+    assert not [one for one in found["findings"] if one["code"] == "CHANGES_THROWN_AWAY"]
+    assert not any(row["lost"] for row in found["pending"])

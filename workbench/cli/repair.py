@@ -257,7 +257,7 @@ def _rehearse(plan: Plan, plan_file: Path) -> None:
 def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
     """Ask the servers again, and hold them against what a PLAN promised.
 
-    Exit code 0: all is kept. 1: something is not. 3: a server did not answer.
+    Exit code 0: all is kept. 1: something is not. 3: a server did not answer. What the plan leaves as it is, it says again.
     """
     plan = read_plan(plan_file)
     folder = _folder(plan_file)
@@ -270,6 +270,12 @@ def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
         words = {True: "kept", False: "NOT KEPT", None: "unknown"}
         table = [("SERVER", "", "WHAT"), *((row["server"], words[row["kept"]], row["says"]) for row in rows)]
         click.echo(aligned(table))
+        if plan.left:
+            click.echo(
+                "\n".join(
+                    ["Not mended by this plan, and not looked at here:", *(f"  {printable(one)}" for one in plan.left)]
+                )
+            )
     if any(row["kept"] is False for row in rows):
         raise click.exceptions.Exit(1)
     if any(row["kept"] is None for row in rows):

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.diagnosing.left_out_changes import name_left_out
 from workbench.diagnosing.thrown_away import named_in
 from workbench.rules.verdicts import ENTRIES_LACK, Loss, Reset
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
 
+UNTOLD = "its entries were changed or lost past replication: no log tells how"
+"""Reason of a change that only entries show to be missing."""
 OPERATIONS_ERROR, _AT_ONCE = 1, timedelta(seconds=2)
 """What a server answers whose database could not be written; its log says so before the answer, in the same moment."""
 _LOOKED_AT = 10_000
@@ -33,11 +36,13 @@ def name_causes(situation: Situation) -> None:
     if situation.topology.system.proving is None:
         return
     missing: dict[Key, list[dict[str, Any]]] = {}
+    lacked = [row for row in situation.verdicts.missing if row["rule"] == ENTRIES_LACK]
     for row in situation.verdicts.missing:
         if row["rule"] == ENTRIES_LACK:
-            row["reasons"] = ["its entries were changed or lost past replication: no log tells how"]
+            row["reasons"] = [UNTOLD]
             continue
         missing.setdefault((row["server"], row["suffix"], row["origin"]), []).append(row)
+    name_left_out(situation, lacked)
     for key, rows in missing.items():
         proving, loss = situation.topology.proving, _loss(situation, key, rows[:_LOOKED_AT])
         candidates = proving.causes(loss)

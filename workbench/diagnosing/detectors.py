@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from workbench.collected.unpacking import PACKED
 from workbench.diagnosing import losses
+from workbench.diagnosing.ahead_of_log import vector_ahead_of_log
 from workbench.diagnosing.differing_entries import entries_differ
 from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.failing_links import leave_off, link_failing, waiting_behind
@@ -571,7 +572,7 @@ DETECTORS: Detectors = {
         changes_thrown_away,
         entries_differ,
         losses.stranded_change,
-        losses.vector_ahead_of_log,
+        vector_ahead_of_log,
         unreadable_input,
     ),
     LAG: (losses.reinit_required, losses.pending_changes, link_disabled, link_failing, stalled_but_green),

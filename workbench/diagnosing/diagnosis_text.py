@@ -74,10 +74,11 @@ def summed(found: Row) -> dict[str, Any]:
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
     for number, row in enumerate(found["pending"]):
-        if row["count"] > unapplied[number]:
+        lost = row.get("lost") or 0  # CHANGES_THROWN_AWAY says so
+        if row["count"] > unapplied[number] + lost:
+            left = {"count": row["count"] - unapplied[number] - lost, "gone": max(in_no_log(row) - lost, 0)}
             how = how_it_arrives(row)
-            how = "held" if how == "waiting" and _wait(row) in held else how
-            arrives[how].append({**row, "count": row["count"] - unapplied[number]})
+            arrives["held" if how == "waiting" and _wait(row) in held else how].append({**row, **left})
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
         gone: dict[str, int] = {}
@@ -109,6 +110,7 @@ def summed(found: Row) -> dict[str, Any]:
         **counted,
         "also": _not_named(found.get("findings", ()), failing),
         "roots": roots_of((one["code"], one.get("root", "")) for one in found.get("findings", ())),
+        "thrown_away": any(one["code"] == "CHANGES_THROWN_AWAY" for one in found.get("findings", ())),
         "doubted": any(one.get("root") and one["severity"] == "error" for one in found.get("findings", ())),
         "failing": failing,
         "disabled": disabled_rows(on_the_way.values(), links),
@@ -368,7 +370,8 @@ def verdict_line(told: Row) -> str:
         )
     elif not missing["count"]:
         unsure = open_ or gone or told.get("doubted")
-        said.insert(first, "no change is known to be missing" if unsure else "no change is missing")
+        other = "other " if told.get("thrown_away") else ""
+        said.insert(first, f"no {other}change is known to be missing" if unsure else "no change is missing")
     also = [f"see also {', '.join(told['also'])}"] if told.get("also") else []
     line = one_cell("; ".join([*roots, *said, *open_, *also]) + ".")
     return line[0].upper() + line[1:]

@@ -104,8 +104,8 @@ def _on(situation: Situation, contents: Contents, server: str, differences: Sequ
             *alike_first(situation, server, contents.suffix),
             step(
                 f"{_again(contents, differences, server, writer)}, or {refill} {server} from {feeder}",
-                f"the data of {server} was changed or lost past replication, and no session sends it again: the vector says that "
-                "it is there",
+                f"the data of {server} was changed or lost past replication, or a link left attributes out; no session sends it "
+                "again: the vector says that it is there",
                 f"if the data of {server} is the right one, write it there as ordinary changes instead; to {refill} {server} "
                 "throws away what only it has",
             ),

@@ -343,6 +343,11 @@ def busy_step(situation: Situation, server: str, suffix: str | None) -> Mapping[
 
 def no_way_now(situation: Situation, row: Row, failing: Sequence[str]) -> str:
     """Why no server would send what another one waits for."""
+    if (lost := row.get("lost") or 0) and not row.get("lost_by"):
+        them = "all of them" if lost == row["count"] else f"{lost:,} of them"
+        rest = {**row, "count": row["count"] - lost, "lost": 0}
+        why = f"; of the rest: {no_way_now(situation, rest, failing)}" if rest["count"] else ""
+        return f"no server has {them} any more (CHANGES_THROWN_AWAY){why}"
     it = "it" if row["count"] == 1 else "them"
     off = sorted({one["link"] for one in _bringing(situation, row) if one["link_enabled"] is False})
     if not failing and off:
@@ -377,7 +382,16 @@ def mend_first(situation: Situation, row: Row, failing: Sequence[str]) -> tuple[
     A session passes over those that no log has, and they are missing for good then: these come first, and no way is made anew.
     """
     system = situation.topology.system
-    gone = in_no_log(row)
+    lost = row.get("lost") or 0
+    gone = max(in_no_log(row) - lost, 0)
+    if lost and not row.get("lost_by"):
+        again = step(
+            f"do what CHANGES_THROWN_AWAY says of {counted(lost)} of origin {row['origin']}",
+            "no session and no initialisation brings what no server holds",
+        )
+        rest = {**row, "count": row["count"] - lost, "gone": gone, "lost": 0}
+        comes = not rest["count"] or (row.get("uncovered") and not gone)  # nothing is known to keep the rest away
+        return (again,) if comes else (again, *mend_first(situation, rest, failing))
     if not gone or system.streaming or system.tiering:
         return (_way(situation, row, failing, "they arrive"),)
     if situation.not_collected(row["suffix"]):  # there may be logs that have them

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
-from workbench.collected.inputs import stores_of
 from workbench.diagnosing.by_entry import clock_of
+from workbench.diagnosing.causes import UNTOLD
 from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.dropping import how_dropped, restart_first
 from workbench.diagnosing.failing_links import (
@@ -27,7 +25,7 @@ from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step, time_passed
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import COMMITTED, ENTRIES_LACK, MOMENTS_APART, REPLACED, TOTAL
+from workbench.rules.verdicts import ENTRIES_LACK
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -121,8 +119,8 @@ def _lived_on(situation: Situation, one: Replica, change: str, newest: datetime 
     if situation.topology.pulling:
         clock = clock_of(situation.case, situation.topology, one)
         return clock is not None and situation.topology.system.halves(change)[0] <= clock
-    known = _moment(situation, *(span.max for span in one.seen().values() if span.max))
-    alive, made = max(filter(None, (newest, known)), default=None), _moment(situation, change)
+    known = moment_of(situation, *(span.max for span in one.seen().values() if span.max))
+    alive, made = max(filter(None, (newest, known)), default=None), moment_of(situation, change)
     return bool(alive and made and made < alive)
 
 
@@ -248,6 +246,19 @@ def _missed_by_all(situation: Situation, rows: Sequence[Mapping[str, Any]], serv
     )
 
 
+def _by_entries(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What entries alone tell of missing changes, and what logs tell of those that a link passed on without an attribute."""
+    shown = [row for row in rows if row.get("rule") == ENTRIES_LACK]
+    alone = sum(1 for row in shown if row["reasons"] == [UNTOLD])
+    said = ""
+    if left_out := len(shown) - alone:
+        of_them = "" if left_out == len(rows) else f"of {left_out:,} "
+        said += f"; {of_them}a link left attributes out, as logs show that have the same changes with and without them"
+    if alone:
+        said += f"; {'' if alone == len(rows) else f'of {alone:,} '}its entries alone tell, no log does"
+    return said
+
+
 def _missed_of_vector(
     situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, where: str
 ) -> tuple[str, str, str, str]:
@@ -272,9 +283,7 @@ def _missed_of_vector(
     if whole:  # what is written of an entry that the server does not have is refused there
         mend = f"{refill} {where}"
     them = "it" if len(rows) == 1 else "them"
-    by_entries = sum(1 for row in rows if row.get("rule") == ENTRIES_LACK)
-    of_them = "" if by_entries == len(rows) else f"of {by_entries:,} "
-    lacked = f"; {of_them}its entries alone tell, no log does" if by_entries else ""
+    lacked = _by_entries(rows)
     return (
         f"its vector covers {them}{lacked}",
         mend,
@@ -354,8 +363,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
     newest = situation.newest()
     read = max((one.ended for one in situation.topology.readings), default=None)
     for row in situation.verdicts.pending:
-        lacking = in_no_log(row)
-        moment = _moment(situation, row["first"])
+        lacking = max(in_no_log(row) - (row.get("lost") or 0), 0)
+        moment = moment_of(situation, row["first"])
         # By the clock of who collected, else by that of the server that waits: another one's may be wrong.
         now = read or newest.get(row["server"]) or max(newest.values(), default=None)
         age = (
@@ -384,7 +393,7 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
-            "warning" if lacking or unfed or row.get("lost_by") else "info",
+            "warning" if lacking or unfed or row.get("lost_by") or row.get("lost") else "info",
             f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
             origin=row["origin"],
@@ -494,97 +503,6 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         )
 
 
-# --- a vector that promises more than the log has
-
-
-def vector_ahead_of_log(situation: Situation) -> Iterator[Finding]:
-    """A vector claims an own change that no log of the server holds, though the log was written later."""
-    if situation.topology.system.tiering:
-        return  # a physical log goes on while it is read: the end of a dump is no loss
-    newest = situation.newest()
-    for one in situation.topology.replicas:
-        own = one.vector.get(one.origin or "")
-        if one.origin is None or one.log is None or own is None or own.max is None:
-            continue
-        if one.log.rejected or one.log.why:
-            continue  # what could not be read may be the record
-        logs = [
-            log.facts.get("by_origin", {}).get(one.origin, {})
-            for log in situation.case.inputs
-            if log.server == one.server and log.suffix == one.suffix
-        ]
-        held = max([*(str(seen["max"]) for seen in logs if seen), *_logged(situation, one)], default="")
-        made = _moment(situation, own.max)
-        resets = situation.verdicts.resets.get((one.server, one.suffix), [])
-        replaced = any(reset.kind in (TOTAL, REPLACED) and made and made <= reset.ended for reset in resets)
-        if (
-            own.max <= held
-            or replaced
-            or own.max <= max(situation.verdicts.marks.get((one.server, one.suffix), {}).values(), default="")
-        ):
-            continue
-        shown = max((str(seen["max"]) for seen in one.log.facts.get("by_origin", {}).values()), default="")
-        written = _written(situation, one)
-        if written is not None:
-            later = made is not None and written - made >= COMMITTED
-        else:
-            # Records of others may be younger though they were written before it: clocks differ, and it is written last.
-            alive = max(
-                filter(None, (newest.get(one.server), _moment(situation, shown) if shown else None)), default=None
-            )
-            later = bool(made and alive and alive - made >= MOMENTS_APART)
-        if later:
-            show = situation.topology.system.show
-            yield Finding(
-                "VECTOR_AHEAD_OF_LOG",
-                "warning",
-                f"the vector of {one.server} claims its own change {show(own.max)}, and its log, written later, does not hold it",
-                server=one.server,
-                origin=one.origin,
-                suffix=one.suffix,
-                items=(show(own.max),),
-                evidence=({"file": one.log.file, "vector": show(own.max), "log": show(held) if held else None},),
-                fix=(
-                    step(
-                        "find the change in another server's log or entries; who lacks it gets it only by a later change of the "
-                        "same entry, or by an initialisation",
-                        "this server cannot send it: the record is gone from its log",
-                        None,
-                    ),
-                ),
-            )
-
-
-def _logged(situation: Situation, one: Replica) -> Iterator[str]:
-    """The last own change that each log of all suffixes of the server names in this one."""
-    if situation.of_several(one.server):
-        mine = (pc.field("origin") == one.origin) & pc.field("position").is_valid()
-        for batch in situation.rows("applied", ["position"], mine, server=one.server, suffix=one.suffix):
-            yield pc.max(batch["position"]).as_py()
-
-
-def _written(situation: Situation, one: Replica) -> datetime | None:
-    """When the log was last written out, if the server's messages tell."""
-    code = situation.topology.proving.log_written
-    if not code:
-        return None
-    here, at = pc.field("code") == code, situation.topology.snapshot
-    stores, several = stores_of(situation.case.inputs, one.server), situation.of_several(one.server)
-    times = [
-        row["at"]
-        for batch in situation.rows("messages", ["at", "suffix", "numbers"], here, server=one.server, snapshot=at)
-        for row in batch.to_pylist()
-        if row["at"] and (not several or _names(row, stores) == one.suffix)
-    ]
-    return max(times, default=None)
-
-
-def _names(row: Mapping[str, Any], stores: Mapping[str, str]) -> str | None:
-    """The suffix that a message names, itself or by its store."""
-    known = (stores.get(value.lower()) for _, value in row["numbers"] or ())
-    return row["suffix"] or next(filter(None, known), None)
-
-
 def replica_of(shown: Topology, one: Replica) -> Replica | None:
     """The same replica in another snapshot."""
     return next((old for old in shown.replicas if (old.server, old.suffix) == (one.server, one.suffix)), None)
@@ -594,6 +512,6 @@ def _last(one: Replica, origin: str) -> str:
     return last(one.seen(), origin) or ""
 
 
-def _moment(situation: Situation, *positions: str) -> datetime | None:
+def moment_of(situation: Situation, *positions: str) -> datetime | None:
     moment = situation.topology.system.moment
     return max(filter(None, map(moment, positions)), default=None)

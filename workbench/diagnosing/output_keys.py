@@ -123,6 +123,7 @@ KEYS: Mapping[str, str] = {
     "pending[].through": "where nobody would send them now: servers that wait for them too, and pass them on over links that run",
     "pending[].uncovered": "true: beyond every collected vector, its maker's too, and its maker is not known to have lost it",
     "pending[].lost_by": "the server that made them and does not have them any more, for its data were replaced; null: none",
+    "pending[].lost": "how many of them no server has any more, for their maker lost them when its data were replaced",
     "pending[].dropped_since": "when the server cleaned the origin: until a restart it drops these changes; null: it does not",
     "pending[].restart_unknown_after": "where its errors log ends too early to show a restart since then; null: it does not",
     "pending[].counted": "false: only places that something names were counted, for the log between was not collected",

@@ -41,7 +41,7 @@ class ThrownAway:
 
 
 def thrown_away(situation: Situation) -> list[ThrownAway]:
-    """What is missing on each server that covers it, and that its maker made before its data were replaced."""
+    """What is missing on each server that covers it, or waited for, and that its maker made before its data were replaced."""
     found: list[ThrownAway] = []
     for maker in situation.topology.replicas if not situation.topology.pulling else ():
         resets = [
@@ -69,7 +69,12 @@ def thrown_away(situation: Situation) -> list[ThrownAway]:
             none = {server for server, kept in carried.items() if kept is not None and position not in kept}
             if reset and _nowhere(situation, maker, reset, position, lacking[position], none):
                 of_reset.setdefault(reset, []).append(rows[position])
+        for row in situation.verdicts.lost:
+            if (row["suffix"], row["server"]) == (maker.suffix, maker.server) and row["position"] not in rows:
+                made = situation.topology.system.moment(row["position"])
+                of_reset.setdefault(next(one for one in resets if made and made < one.began), []).append(row)
         for reset, some in of_reset.items():
+            some.sort(key=lambda row: str(row["position"]))
             found.append(ThrownAway(maker, reset, _source(situation, maker, reset), some))
     return found
 
@@ -139,7 +144,16 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
     for one in situation.thrown_away:
         name, count = one.maker.server, len(one.changes)
         them = "it" if count == 1 else "them"
-        lacking = {row["server"] for row in situation.verdicts.missing if row["position"] == one.changes[0]["position"]}
+        first = one.changes[0]["position"]
+        lacking = {row["server"] for row in situation.verdicts.missing if row["position"] == first}
+        lacking |= {
+            row["server"]
+            for row in situation.verdicts.pending
+            if (row["suffix"], row["origin"]) == (one.maker.suffix, one.maker.origin)
+            and row["first"] <= first <= row["last"]
+        }
+        missing = any(row["position"] == first for row in situation.verdicts.missing)
+        told_in = "the list of missing changes" if missing else f"the access log of {name}"
         sure = lacking >= {x.server for x in situation.topology.replicas if x.suffix == one.maker.suffix} - {name}
         holds = "holds" if sure else "is known to hold"
         yield Finding(
@@ -155,7 +169,7 @@ def changes_thrown_away(situation: Situation) -> Iterator[Finding]:
             fix=(
                 step(
                     f"make {'this change' if count == 1 else 'these changes'} again on a supplier, if nothing newer replaced "
-                    f"{them} since; the list of missing changes names operation and entry of each",
+                    f"{them} since; {told_in} names operation and entry of each",
                     "no session and no initialisation brings what no server holds",
                     f"ask whoever made {them} for the values, or look into an older backup of {name}; a log that was collected "
                     "earlier may show them",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class Verdicts:
     """Rows in the shape of the contract, each list in its order; a list that is longer than the limit is cut.
 
+    lost     changes that servers wait for, and that went with the old data of the `server` that made them
     made_twice  entries that servers show as made at different times, with these times
     totals   list -> how many rows it has in all
     resets   (server, suffix) -> what replaced the data or the log of that server
@@ -35,6 +36,7 @@ class Verdicts:
     stranded: list[dict[str, Any]] = field(default_factory=list)
     pending: list[dict[str, Any]] = field(default_factory=list)
     unknown: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[dict[str, Any]] = field(default_factory=list)
     made_twice: list[dict[str, Any]] = field(default_factory=list)
     totals: Counter[str] = field(default_factory=Counter)
     resets: dict[tuple[str, str | None], list[Reset]] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without, not_seen, sources_of
 from workbench.diagnosing.dropping import why_dropped
+from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.resets import resets_of
 from workbench.diagnosing.verdict_rows import Verdicts
@@ -167,8 +168,7 @@ class _Suffix:
             for mark in source.log.marks if isinstance(source, Source) else ():
                 origin = self.system.origin_of(mark)
                 marks[origin] = max(mark, marks.get(origin, ""))
-        own = replica.origin or ""
-        claimed = replica.log_claims.get(own)
+        claimed = replica.log_claims.get(own := replica.origin or "")
         end = max(last.values(), default="")
         if end and claimed and claimed.max and (own in last or own in marks):
             last[own] = shown_up_to(last.get(own, marks.get(own, "")), claimed.max, end, self.system.moment)
@@ -238,6 +238,7 @@ class _Suffix:
                 self._near_own(server, own, lost)
             self._pending(waiting, holders[server.replica.server])
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
+        note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:
@@ -314,8 +315,8 @@ class _Suffix:
         if 0 < count <= _FEW and len(self._idle(server, union(self.known.chunks(origin, span)))) == count:
             return True
         if count and first is not None and last is not None:
-            order_key = self.system.order_key
-            self._unknown(server, origin, order_key(origin, *first), order_key(origin, *last), count, "not_shown")
+            low, high = (self.system.order_key(origin, *one) for one in (first, last))
+            self._unknown(server, origin, low, high, count, "not_shown")
         return bool(count)
 
     def _idle(self, server: JudgedServer, some: Positions) -> Positions:
@@ -452,9 +453,8 @@ class _Suffix:
         return Counter((row["operation"] or "", (row["target"] or "").lower()) for row in about.values())
 
     def _missing(self, server: JudgedServer, some: Positions, rules: Numbers, about: Mapping[str, Row]) -> None:
-        room = max(0, self.limits["missing"] - len(self.found.missing))
         self.found.totals["missing"] += len(some)
-        some = some[:room]
+        some = some[: max(0, self.limits["missing"] - len(self.found.missing))]
         if not len(some):
             return
         _, held = self._held_by_others(server, some)

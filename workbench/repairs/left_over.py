@@ -8,7 +8,7 @@ What needs no step, and what is left although a way was looked for, the plan say
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
@@ -17,6 +17,7 @@ from workbench.fleet.topology import Topology
 from workbench.model import Finding
 from workbench.repairs.choices import DECIDED_BY_A_PERSON
 from workbench.repairs.plans import HIDDEN, MISSED, PENDING, Need, Step
+from workbench.repairs.unlike_entries import ENTRIES_DIFFER
 
 SEVERE = ("warning", "error")
 STRANDED = "STRANDED_CHANGE"
@@ -35,6 +36,7 @@ class Taken:
     dropped   (suffix, origin) of changes that servers drop, where the plan has a sentence on that
     restored  (server, position) of single changes that arrive
     before    (server, suffix) -> what is missing and pending there now; `after`: when all is done
+    unlike    (server, suffix) -> how many of its entries still differ from those of others when all is done, and how many do now
     """
 
     chosen: Sequence[tuple[Need, str]]
@@ -45,6 +47,7 @@ class Taken:
     before: Mapping[tuple[str, str | None], Mapping[str, Any]]
     after: Mapping[tuple[str, str | None], Mapping[str, Any]]
     mends: Mapping[str, Collection[str]]
+    unlike: Mapping[tuple[str, str | None], tuple[int, int]] = field(default_factory=dict)
 
 
 def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> list[str]:
@@ -68,6 +71,10 @@ def _reason(one: Finding, taken: Taken) -> str:
         keys = ", ".join(step.key for step in saved)
         return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
     do = next((str(fix["repair"]) for fix in one.fix if fix.get("repair")), "")
+    left, now = taken.unlike.get((one.server or "", one.suffix), (0, 0))
+    if one.code == ENTRIES_DIFFER and 0 < left < now:
+        rest = "1 of these entries still differs" if left == 1 else f"{left:,} of these entries still differ"
+        return f"{rest} when all steps are done; what to do: {do}"
     return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
 
 
@@ -95,10 +102,12 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
     for need, way in taken.chosen:
         if one.suffix not in (None, need.suffix):
             continue
-        if _same(need, one) or (need.code == one.code and need.server in about):
+        if one.code != ENTRIES_DIFFER and (_same(need, one) or (need.code == one.code and need.server in about)):
             return True
         if one.code in taken.mends.get(way.split("-from-")[0], ()) and need.server in about:
             return True
+    if one.code == ENTRIES_DIFFER:
+        return taken.unlike.get((one.server or "", one.suffix), (1, 1))[0] == 0
     pairs = {(link.supplier, link.consumer) for link in links}
     for step in taken.steps:
         for effect in step.effects:

@@ -55,7 +55,8 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.repairs.told_of_models import changes_by_origin, standing_of
+from workbench.repairs.told_of_models import changes_by_origin, need_not_have, standing_of
+from workbench.repairs.unlike_entries import ENTRIES_DIFFER, still_unlike
 from workbench.rules.mending import Achieved, Lack, LogModel, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
 
@@ -138,6 +139,7 @@ class _Planned:
         self.dropped: frozenset[Lack] = frozenset()
         self.dropped_origins: set[tuple[str | None, str]] = set()
         self.unjudged: frozenset[Lack] = frozenset()
+        self.done: dict[str | None, Model] = {}
 
     def check(self, only: Sequence[str]) -> None:
         """Raise Problem for a name of which nothing is known: an empty plan would look as if all were well."""
@@ -171,6 +173,7 @@ class _Planned:
             passed.add(_bare(need))
             view = replace(view, model=self._mended(view, need))
         self._prove(model, [effect for step in self.steps[begun:] for effect in step.effects], suffix)
+        self.done[suffix] = view.model
         for need in self._needs(view):
             self.told.append(need)
             if _bare(need) in passed:
@@ -197,7 +200,12 @@ class _Planned:
         """The findings that stay as they are, one line each."""
         before, after = ({(row["server"], row["suffix"]): row for row in rows} for rows in (self.before, self.after))
         told = self.told, self.dropped_origins
-        taken = Taken(self.chosen, *told, self.steps, self.restored, before, after, self.repairs.mends)
+        unlike = {
+            (server, suffix): counts
+            for suffix in self.suffixes
+            for server, counts in still_unlike(self.situation, suffix, self.done.get(suffix), self.restored).items()
+        }
+        taken = Taken(self.chosen, *told, self.steps, self.restored, before, after, self.repairs.mends, unlike)
         return tuple(not_mended(self.findings, self.situation.topology, taken))
 
     def _prove(self, model: Model, effects: Sequence[Mapping[str, Any]], suffix: str | None) -> None:
@@ -366,7 +374,7 @@ class _Planned:
         # An own change that is about to be hidden cannot wait for anything else.
         back = {one.server for one in view.about(ROLLED_BACK)}
         also = list(self.repairs.also(view, now))
-        stuck = {need.server: need.code for need in also}
+        stuck = {need.server: need.code for need in also if need.code != ENTRIES_DIFFER}
         needs = []
         for (server, hidden), mine in found.items():
             code = None if hidden else stuck.get(server)
@@ -484,15 +492,6 @@ class _Planned:
         codes = sorted(one.code for one in new if one.server == need.server is not None)
         return f"on the model it ends as {codes[0]}" if codes else ""
 
-    def _left_out(self, server: str, suffix: str | None) -> list[str]:
-        """What a server need not have, for no way to it lets it through; where no entries tell, whatever some link leaves out."""
-        for contents in self.situation.verdicts.contents:
-            if contents.suffix == suffix and server in contents.fractional.need_not:
-                return sorted(contents.fractional.need_not[server])
-        statuses = self.situation.statuses()
-        some = [row.get("excluded") or "" for (_, of, _), row in statuses.items() if of == suffix]
-        return sorted({word for text in some for word in text.lower().split()})
-
     def plan(self, case: Case) -> Plan:
         """All of it."""
         servers = [
@@ -501,7 +500,7 @@ class _Planned:
                 "suffix": one.suffix,
                 "origin": one.origin,
                 "generation": one.generation,
-                "left_out": self._left_out(one.server, one.suffix),
+                "left_out": need_not_have(self.situation, one.server, one.suffix),
                 "vector": {
                     origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
                 },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from workbench.diagnosing.situation import Situation
 from workbench.model import System
 from workbench.rules.mending import Lack, Lot, Model
 
@@ -40,3 +41,12 @@ def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list
         {"server": name, "suffix": suffix} | {what: model.changes(lacks) for what, lacks in mine.items()}
         for name, mine in lacking.items()
     ]
+
+
+def need_not_have(situation: Situation, server: str, suffix: str | None) -> list[str]:
+    """The attributes that no way to a server lets through; where no entries tell, whatever some link leaves out."""
+    for contents in situation.verdicts.contents:
+        if contents.suffix == suffix and server in contents.fractional.need_not:
+            return sorted(contents.fractional.need_not[server])
+    some = [row.get("excluded") or "" for (_, of, _), row in situation.statuses().items() if of == suffix]
+    return sorted({word for text in some for word in text.lower().split()})

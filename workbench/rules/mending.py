@@ -29,6 +29,7 @@ class Lot:
     entry     what a single change is about
     creates   it brings the entry into being: a server without it refuses every later change of the entry
     mends     numbers of the lots whose outcome it brings once more, as a rewritten entry does
+    again     (lasting id of an entry, attribute in small letters) of the values that it brings once more; no name: all of it
     within    the generation it belongs to, where servers of several are there: one of another lacks nothing by lacking it
     """
 
@@ -40,6 +41,7 @@ class Lot:
     creates: bool = False
     mends: frozenset[int] = frozenset()
     within: str | None = None
+    again: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass
@@ -48,6 +50,7 @@ class Server:
 
     up         False: it is down, or takes part in no replication
     empty      it has lost its data: until it is filled it neither sends nor takes nor makes changes
+    source     the server that a repair gave it all data of, or that this one's came from; None: its data are its own
     drops      origins of which it drops every change that it is sent
     unapplied  positions of changes that it answers with success and does not apply: its vector stays below them
     """
@@ -62,6 +65,7 @@ class Server:
     drops: frozenset[str] = frozenset()
     unapplied: frozenset[str] = frozenset()
     empty: bool = False
+    source: str | None = None
 
     @property
     def works(self) -> bool:
@@ -146,6 +150,11 @@ class Model:
 
     # --- what is wrong
 
+    def written_again(self, server: str) -> set[tuple[str, str]]:
+        """The values that a repair wrote once more and the server has got (`Lot.again`)."""
+        got = self.servers[server].holds.intersection(range(len(self.given), len(self.lots)))
+        return set[tuple[str, str]]().union(*(self.lots[number].again for number in got))
+
     def missing(self) -> set[Lack]:
         """What a server does not hold and its vector covers, or what belongs to a cleaned origin: nobody will send it."""
         return {lack for lack in self._lacks() if self._hidden(lack)}
@@ -204,13 +213,21 @@ class Model:
                 self.write(server.name)
         self.settle()
 
-    def write(self, server: str, mends: Iterable[int] = (), entry: str | None = None, creates: bool = False) -> None:
+    def write(
+        self,
+        server: str,
+        mends: Iterable[int] = (),
+        entry: str | None = None,
+        creates: bool = False,
+        again: Iterable[Iterable[str]] = (),
+    ) -> None:
         """A server makes a change of its own."""
         at = self.servers[server]
         assert at.origin is not None, f"{server} makes no changes"
         self.made += 1
         position = self.fresh(at.origin, self.made)
-        self._add(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends)))
+        values = frozenset((of, name) for of, name in again)
+        self._add(Lot(at.origin, position, position, 1, entry, creates, frozenset(mends), again=values))
         self._take(at, position, [len(self.lots) - 1])
 
     def session(self, link: Link) -> bool:
@@ -317,9 +334,16 @@ def _write(model: Model, server: str) -> None:
     model.write(server)
 
 
-def _rewrite(model: Model, server: str, lots: Iterable[int], entry: str | None, creates: bool = False) -> None:
+def _rewrite(
+    model: Model,
+    server: str,
+    lots: Iterable[int],
+    entry: str | None,
+    creates: bool = False,
+    again: Iterable[Iterable[str]] = (),
+) -> None:
     assert set(lots) <= model.servers[server].holds, f"{server} cannot write again what it lacks"
-    model.write(server, lots, entry, creates)
+    model.write(server, lots, entry, creates, again)
 
 
 def _remove(model: Model, server: str, entry: str, everywhere: bool) -> None:
@@ -331,7 +355,7 @@ def initialise(model: Model, source: str, server: str) -> None:
     """All data and claims of the server become those of the source; its log begins anew, with a mark for each origin."""
     by, to = model.servers[source], model.servers[server]
     to.vector, to.holds, to.generation = dict(by.vector), set(by.holds), by.generation
-    to.empty = by.empty
+    to.empty, to.source = by.empty, by.source or source
     if to.log is not None:
         to.log = SortedLog([], model.origin_of, [span.max for span in by.vector.values() if span.max])
 

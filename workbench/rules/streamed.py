@@ -69,10 +69,17 @@ class StreamModel(Model):
         self.takes(consumer, came)
         return bool(came)
 
-    def write(self, server: str, mends: Iterable[int] = (), entry: str | None = None, creates: bool = False) -> None:
+    def write(
+        self,
+        server: str,
+        mends: Iterable[int] = (),
+        entry: str | None = None,
+        creates: bool = False,
+        again: Iterable[Iterable[str]] = (),
+    ) -> None:
         """A server commits a transaction of its own: the last of its stream."""
         self.places.append(1 + max(self.places, default=0))
-        super().write(server, mends, entry, creates)
+        super().write(server, mends, entry, creates, again)
 
     def give(self, server: str, lots: Iterable[int]) -> None:
         """These transactions are applied at the server, in this order."""

@@ -4,6 +4,7 @@ native    change records, names of entries, and the server's own commands
 evidence  what a repair asks the case: missing modifications, present values, stranded changes
 links     let the changes flow that are there: enable, one harmless change, rescue, a temporary agreement
 data      put back what no session will bring: write again, delete and add, initialise, clean
+differing write values once more that entries of a server lack
 refused   what people try and must not: each with its reason, and where it can be shown, with what it loses
 
 Planning only: what does the steps on real servers is `workbench.systems.ds389.live.hands`.
@@ -12,6 +13,7 @@ Planning only: what does the steps on real servers is `workbench.systems.ds389.l
 from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
+from workbench.systems.ds389.repairs.differing import WriteLacked, also
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake
 from workbench.systems.ds389.repairs.refused import (
     AddOnConsumer,
@@ -28,6 +30,7 @@ _LADDER = (
     Rescue(),
     TemporaryAgreement(),
     Rewrite(),
+    WriteLacked(),
     Initialise(),
     Recreate(),
     Clean(),
@@ -64,5 +67,6 @@ REPAIRS = Repairs(
     stuck=(ROLLED_BACK, "REINIT_REQUIRED", *_WAITING, DISABLED),
     waiting=frozenset(_WAITING),
     healed=healed,
+    also=also,
     mends=_MENDS,
 )

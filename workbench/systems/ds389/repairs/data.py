@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name
 from workbench.model import counted
@@ -60,7 +60,7 @@ def _right_servers(view: View, need: Need) -> list[str]:
     return sorted(able, key=lambda name: (name not in feeding, name))
 
 
-def _writers(view: View, need: Need) -> list[str]:
+def writers(view: View, need: Need) -> list[str]:
     """Of the right servers those that lack nothing at all.
 
     What is written again is newer than every change that the writer has yet to get, and would undo it on all servers. The
@@ -107,21 +107,21 @@ class Rewrite:
         found = renamed_alike(view, need.server, found) if found else None
         if not found or any(one.operations != {"modify"} for one in found.values()):
             return
-        for server in _writers(view, need):
+        for server in writers(view, need):
             present = present_on(view, server, found)
             if present is None:
                 continue
-            steps = _rewriting(view, server, need.server, found.values(), present)
+            steps = rewriting(view, server, need.server, found.values(), present)
             if steps is not None:
-                says = f"write the present values of {_entries(len(found))} once more on {server}"
+                says = f"write the present values of {counted(len(found), 'entry', 'entries')} once more on {server}"
                 load = f"{counted(len(found))} on every server"
                 names = {name for one in found.values() for name in one.attributes}
                 yield Draft("rewrite", says, steps, load=load, refused=list_conflict(view, need.server, names=names))
                 return
-        if not any(present_on(view, server, found) for server in _writers(view, need)):
+        if not any(present_on(view, server, found) for server in writers(view, need)):
             yield Draft(
                 "rewrite",
-                f"write the present values of {_entries(len(found))} once more",
+                f"write the present values of {counted(len(found), 'entry', 'entries')} once more",
                 refused="the present values are not known: collect the entries as well (`workbench collect --entries`)",
             )
 
@@ -140,11 +140,11 @@ class Recreate:
         again = [one for key, one in found.items() if key not in anew]
         if any("delete" in one.operations for one in found.values()):
             return  # the entry is gone on the suppliers: only an initialisation takes it from the server
-        for server in _writers(view, need):
+        for server in writers(view, need):
             present = present_on(view, server, found)
             if present is None or any(key not in present or children_on(view, server, present[key].dn) for key in anew):
                 continue
-            rewritten = _rewriting(view, server, need.server, again, present)
+            rewritten = rewriting(view, server, need.server, again, present)
             if rewritten is None:
                 continue
             steps = [
@@ -152,8 +152,8 @@ class Recreate:
             ]
             yield Draft(
                 "recreate",
-                f"delete {_entries(len(anew))} on {server}, wait until no server has {_them(len(anew))}, and add "
-                f"{_them(len(anew))} again",
+                f"delete {counted(len(anew), 'entry', 'entries')} on {server}, wait until no server has {_them(len(anew))}, "
+                f"and add {_them(len(anew))} again",
                 (*steps, *rewritten),
                 load=f"{counted(2 * len(anew) + len(again))} on every server",
                 costs=f"no server has the {'entry' if len(anew) == 1 else 'entry in question'} between the two changes; on "
@@ -193,11 +193,7 @@ def _them(count: int) -> str:
     return "it" if count == 1 else "them"
 
 
-def _entries(count: int) -> str:
-    return f"{count:,} {'entry' if count == 1 else 'entries'}"
-
-
-def _rewriting(
+def rewriting(
     view: View, server: str, to: str, found: Iterable[Missed], present: dict[str, Present]
 ) -> tuple[Step, ...] | None:
     """A step for each entry; None if one of them is not there, or if the server itself writes all that is to be written."""
@@ -230,7 +226,7 @@ def _rewriting(
                 commands=(ldapmodify(server),),
                 sends=(ldif(records) if wanted else "") + notes,
                 changes=1,
-                effects=({"do": "rewrite", "server": server, "lots": sorted(one.numbers), "entry": there.dn.lower()},),
+                effects=(_written(server, one, there, names),),
                 details={
                     "entry": one.entry,
                     "dn": there.dn,
@@ -242,6 +238,12 @@ def _rewriting(
             )
         )
     return tuple(steps)
+
+
+def _written(server: str, one: Missed, there: Present, names: Iterable[str]) -> dict[str, Any]:
+    """The effect of writing attributes of an entry once more, or all of it."""
+    again = [[one.entry, low] for low in sorted(names)]
+    return {"do": "rewrite", "server": server, "lots": sorted(one.numbers), "entry": there.dn.lower(), "again": again}
 
 
 def _the_entry(unique: str, there: Present) -> str:
@@ -307,15 +309,7 @@ def _recreating(view: View, server: str, to: str, one: Missed, there: Present) -
         cannot_undo="the old unique ID does not come back; the values do, they are those that were there",
         commands=(ldapmodify(server),),
         sends=ldif([record]) + notes,
-        effects=(
-            {
-                "do": "rewrite",
-                "server": server,
-                "lots": sorted(one.numbers),
-                "entry": there.dn.lower(),
-                "creates": True,
-            },
-        ),
+        effects=({**_written(server, one, there, [""]), "creates": True},),
         details={**details, "finishes": True},
     )
     return deleting, adding

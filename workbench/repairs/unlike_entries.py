@@ -1,0 +1,45 @@
+"""The entries that differ between servers, as a repair leaves them: which of the differences its steps mend."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from workbench.diagnosing.contents import Difference
+from workbench.diagnosing.situation import Situation
+from workbench.rules.mending import Model
+
+ENTRIES_DIFFER = "ENTRIES_DIFFER"
+
+NOTHING_BACK: frozenset[tuple[str, str]] = frozenset()
+
+
+def mended(
+    model: Model | None, server: str, one: Difference, restored: Collection[tuple[str, str]] = NOTHING_BACK
+) -> bool:
+    """True if a difference of a server is gone on the model: its values were written once more, or all its data replaced.
+
+    restored  (server, position) of single changes that arrive
+    """
+    if one.position is not None and (server, one.position) in restored:
+        return True
+    at = model.servers.get(server) if model else None
+    if model is None or at is None:
+        return False
+    if at.source is not None and at.source not in one.servers:
+        return True
+    return not model.written_again(server).isdisjoint({(one.entry, one.attribute.lower()), (one.entry, "")})
+
+
+def still_unlike(
+    situation: Situation, suffix: str | None, model: Model | None, restored: Collection[tuple[str, str]]
+) -> dict[str, tuple[int, int]]:
+    """Server -> how many of its entries still differ from those of others on the model, and how many do now."""
+    now: dict[str, set[str]] = {}
+    left: dict[str, set[str]] = {}
+    for contents in situation.verdicts.contents:
+        for one in contents.unexplained() if contents.suffix == suffix else ():
+            for server in one.servers if one.others and not one.spelt else ():
+                now.setdefault(server, set()).add(one.entry)
+                if not mended(model, server, one, restored):
+                    left.setdefault(server, set()).add(one.entry)
+    return {server: (len(left.get(server, ())), len(entries)) for server, entries in now.items()}
