@@ -11,6 +11,7 @@ from entry_samples import answered, entry, export
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench import Case, diagnose
+from workbench.boundary import to_yaml
 from workbench.diagnosing.diagnosis import logs_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.verdicts import verdicts_on
@@ -253,3 +254,16 @@ def test_what_another_server_has_got_meanwhile_is_not_lost(tmp_path: Path) -> No
     found = diagnose(case_of(tmp_path, held_back(got=True)))
     assert not [one for one in found["findings"] if one["code"] == "CHANGES_THROWN_AWAY"]
     assert not any(row["lost"] for row in found["pending"])
+
+
+def test_what_another_server_claimed_when_it_was_read_once_more_is_not_said_to_be_lost(tmp_path: Path) -> None:
+    """s2 has come to the later one of the two by then: another server s3 waits for both all the same."""
+    files = held_back() | {"s3.replica.ldif": replica(3, elements({**claims(r1=(1, 5), r2=(1, 2)), 3: None}))}
+    read = {"from": "2024-03-24T10:00:00+00:00", "until": "2024-03-24T10:00:01+00:00"}
+    collected = [{"server": name, "role": "supplier", **read} for name in ("s1", "s2", "s3")]
+    for moved in ({}, {"moved_to": {SUFFIX: {"1": LOST[1]}}}):
+        collected[1] |= moved
+        servers = [{"name": name, "files": [f"{name}.*"]} for name in ("s1", "s2", "s3")]
+        about = {"system": "ds389", "servers": servers, "collected": collected}
+        found = diagnose(case_of(tmp_path / str(len(moved)), files | {"case.yaml": to_yaml(about)}))
+        assert bool(of("CHANGES_THROWN_AWAY", found["findings"])) == (not moved)

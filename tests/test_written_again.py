@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+from click.testing import CliRunner
 from entry_samples import entry, logged, mesh
-from mesh_samples import case_of, csn
+from mesh_samples import SUFFIX, case_of, csn
 
+from workbench.cli import main, repair
+from workbench.repairs.case_plan import keep
 from workbench.repairs.planning import plan
 from workbench.repairs.plans import Plan
 
@@ -80,3 +85,18 @@ def test_a_change_that_is_written_again_mends_no_other_entry(tmp_path: Path) -> 
     made = plan(case_of(tmp_path, three(entries, log)))
     assert len(made.steps) == 1 and "bert" in made.steps[0].says
     assert [one.partition(":")[0] for one in made.left] == ["ENTRIES_DIFFER s3"]
+
+
+def test_verify_says_again_what_the_plan_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that was promised is kept, and entries differ all the same."""
+    made = planned(tmp_path, "mail: other@example.com")
+    keep(made, tmp_path / "case")
+    rows = [{"server": "s1", "suffix": SUFFIX, "says": "has what others have", "kept": True}]
+    site = SimpleNamespace(kept=lambda: rows)
+    monkeypatch.setattr(repair, "reach_of", lambda options: SimpleNamespace(site=lambda *about: site))
+    ran = CliRunner().invoke(main, ["verify", str(tmp_path / "case")])
+    assert ran.exit_code == 0, ran.output
+    assert (
+        f"Not mended by this plan, and not looked at here:\n  ENTRIES_DIFFER s3: {made.left[0].partition(': ')[2]}"
+        in ran.output
+    )

@@ -48,7 +48,9 @@ def note_lost(
             continue
         some = union(known.chunks(origin, span))
         for one in servers:
-            some = some[~_may_have(one, some, origin, has, _place(known, one.seen.get(origin)))] if len(some) else some
+            # What it had got when it was read once more at the end, it has.
+            seen = max(one.seen.get(origin, ""), one.replica.later.get(origin, ""))
+            some = some[~_may_have(one, some, origin, has, _place(known, seen))] if len(some) else some
         keys = some.keys(system, known.names)
         about = described(keys)
         for key in keys:
@@ -68,7 +70,7 @@ def note_lost(
             row["lost"] = min(sum(row["first"] <= position <= row["last"] for position in shown), row["count"])
 
 
-def _place(known: Known, position: str | None) -> Pair:
+def _place(known: Known, position: str) -> Pair:
     return known.system.halves(position) if position else LOWEST
 
 
