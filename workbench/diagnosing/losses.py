@@ -513,5 +513,6 @@ def _last(one: Replica, origin: str) -> str:
 
 
 def moment_of(situation: Situation, *positions: str) -> datetime | None:
+    """The latest time at which one of these changes was made, as its position tells."""
     moment = situation.topology.system.moment
     return max(filter(None, map(moment, positions)), default=None)

@@ -277,7 +277,7 @@ class Proofs:
         after = self.unbroken_since
         if after is None and origin != self.replica.origin:
             return NONE
-        after = after or datetime.min.replace(tzinfo=UTC)
+        after = after or max(filter(None, (self.since, self.perhaps)), default=datetime.min.replace(tzinfo=UTC))
         read = self.evidence.began.get(self.replica.server)
         after = max(after, read - ANSWERED_BEFORE) if read else after
         newer, server = (pc.field("origin") == origin) & (pc.field("position") > seen), self.replica.server
