@@ -114,7 +114,7 @@ PLANS = {
         (("REINIT_REQUIRED s3", "initialise-from-s1"), (OTHER, "enable")),
         ("1-enable-s1-to-s3", "2-initialise-s3-from-s1", "3-enable-s2-to-s3"),
         {
-            "enable": "nothing of what is lacking arrives",
+            "enable": "the record at which a session has to begin is not in its changelog",
             "ignore-missing": "lacks 35 changes afterwards that it did not lack, on s3",
             "import-changelog": "crashed",
         },

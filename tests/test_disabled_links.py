@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from detector_samples import of
+from detector_samples import listening, of, status, with_status
 from mesh_samples import agreement, case_of, changelog, claims, csn, elements, replica
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.incident import Incident
 from workbench.diagnosing.output_keys import undocumented
+from workbench.repairs.case_plan import plan_for
 from workbench.report.making import pseudonyms_of, redacted_report
 
 OLD, NEW = [csn(second, 4) for second in range(3)], [csn(second, 4) for second in range(3, 15)]
@@ -107,3 +108,31 @@ def test_a_report_says_so_too_and_gives_no_name_away(tmp_path: Path) -> None:
     incident = Incident(case_of(tmp_path, files))
     said = redacted_report(incident, pseudonyms_of(incident))["headline"]
     assert "3 links are disabled: link-" in said and "acme" not in said
+
+
+@pytest.mark.parametrize("begun_anew", [True, False])
+def test_a_link_that_could_not_send_is_not_switched_on(begun_anew: bool, tmp_path: Path) -> None:
+    """h waits behind a wrong password of a-to-h; b-to-h is off, and the changelog of b may begin behind what h has."""
+    made = [csn(second, 1) for second in range(10)]
+    both = claims(r1=(0, 9), r2=(1, 2))
+    logged = [*made[8:], csn(9, 2)] if begun_anew else [*made, csn(1, 2), csn(2, 2)]
+    refused = "Problem connecting to replica - LDAP error: Invalid credentials (connection error)"
+    case = case_of(
+        tmp_path,
+        {
+            "s1.replica.ldif": replica(1, elements(both)),
+            "s1.changelog.ldif": changelog([*made, csn(1, 2), csn(2, 2)]),
+            "s1.agreements.ldif": agreement("s1-to-s2", 38902)
+            + with_status(agreement("s1-to-s3", 38903), status(49, refused, "red", 10, 11)),
+            "s2.replica.ldif": replica(2, elements(both)),
+            "s2.changelog.ldif": changelog(logged),
+            "s2.agreements.ldif": agreement("s2-to-s1", 38901) + agreement("s2-to-s3", 38903, enabled=False),
+            "s3.replica.ldif": replica(65535, elements(claims(r1=(0, 4), r2=(1, 2))), flags=0),
+        }
+        | listening("s3"),
+    )
+    made_plan = plan_for(case)
+    enable = next(one for one in made_plan.courses if one.way == "enable")
+    assert ("the record at which a session has to begin is not in its changelog" in enable.refused) is begun_anew
+    first = made_plan.steps[0].repair if made_plan.steps else ""
+    assert (first == "enable" and len(made_plan.steps) == 1) is not begun_anew, "else only with new data"

@@ -225,10 +225,10 @@ class _Planned:
         self.promise += changes_by_origin(model, whole.restored, suffix, self.system)
         single = (lack for lack in whole.restored if model.lots[lack.lot].changes == 1)
         self.restored |= {(lack.server, self.system.show(model.lots[lack.lot].last)) for lack in single}
+        # What waits behind a link that fails does not arrive, whatever else the plan does.
+        done = achieved(running, effects)[1] if failing else done
+        self.open += blocked_notes(model, self.behind & done.pending(), stopped_servers(self.findings, suffix))
         done.go_on()
-        if self.behind:
-            behind = self.behind & achieved(running, effects)[1].pending()
-            self.open += blocked_notes(model, behind, stopped_servers(self.findings, suffix))
         for row in standing_of(done, suffix, model.gone()):
             open_ = {lack for lack in self.unjudged if lack.server == row["server"]}
             row["missing"] -= done.changes(open_ & done.missing())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE, STOPPED_MEANWHILE
-from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, told_of
+from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, stopped_links, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
-from workbench.rules.mending import achieved
-from workbench.rules.sending import SEND
+from workbench.rules.mending import LogModel, achieved
+from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND, replay
+from workbench.rules.vectors import newer
 from workbench.systems.ds389.native import (
     CREDENTIALS,
     ENABLED,
@@ -110,6 +111,41 @@ def _writer(model: Model, sender: str) -> str | None:
     return next((name for name in feeders if model.servers[name].origin is not None), None)
 
 
+def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
+    """Of agreements that are off, those over which no session could send what waits even if they were on -> why.
+
+    Only links that run count for what the consumer has by then: over one that fails nothing arrives.
+
+        a-to-h fails, b-to-h is off and its anchor is in no changelog of b -> b-to-h is unable
+        a-to-h runs and brings h level with b                              -> it is not
+    """
+    tried = view.model.copy()
+    assert isinstance(tried, LogModel), "servers with agreements send from logs"
+    failing = stopped_links(view.situation.topology, view.findings, view.suffix)
+    tried.links = [one for one in tried.links if (one.supplier, one.consumer) not in failing]
+    ends = {(link.supplier, link.consumer) for link in links}
+    for one in tried.links:
+        one.runs = one.runs or (one.supplier, one.consumer) in ends
+    tried.settle()
+    found = {}
+    for link in links:
+        supplier, consumer = tried.servers.get(link.supplier), tried.servers.get(link.consumer or "")
+        if supplier is None or consumer is None or supplier.log is None or not (supplier.works and consumer.works):
+            continue
+        if tried.refuses(supplier.generation, consumer.generation) or not newer(supplier.vector, consumer.vector):
+            continue
+        session = replay(tried.rules(), supplier.log, supplier.vector, consumer.vector, consumer.origin or "")
+        if session.decision == ANCHOR_NOT_FOUND:
+            codes = [
+                one.code
+                for one in view.about("ANCHOR_PURGED", "ANCHOR_MISSING")
+                if (one.server, one.link) == (link.supplier, link.name)
+            ]
+            says = f"{link.supplier} can send nothing to {link.consumer}: the record at which a session has to begin is not in "
+            found[link.name] = f"{says}its changelog{f' ({codes[0]})' if codes else ''}"
+    return found
+
+
 class Enable:
     """Switch on the agreements that lead to a server and are off."""
 
@@ -120,7 +156,8 @@ class Enable:
             disabled = [link for link in disabled if link.name == need.link]
         if need.hidden or need.code == ROLLED_BACK or not disabled:
             return
-        steps = {link.name: enabling(view, link, True) for link in disabled}
+        unable = _unable(view, disabled)
+        steps = {link.name: enabling(view, link, True) for link in disabled if link.name not in unable}
         # A supplier that lost changes would move the vector past them: its agreement stays off.
         names = [*steps]
         if len(names) > 1:
@@ -128,9 +165,10 @@ class Enable:
             names = harmless or names
         yield Draft(
             "enable",
-            f"switch on {', '.join(names)}",
+            f"switch on {', '.join(names or [link.name for link in disabled])}",
             tuple(steps[name] for name in names),
             load="a session for each agreement, with what waits",
+            refused="" if steps else "; ".join(unable.values()),
         )
 
 
@@ -217,7 +255,7 @@ class TemporaryAgreement:
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For a server that waits, if a server without an agreement to it could begin a session."""
-        if need.hidden or need.code == ROLLED_BACK or need.server is None:
+        if need.hidden or need.code == ROLLED_BACK or need.server is None or not need.lacks:
             return
         linked = {link.supplier for link in links_to(view, need.server)}
         reaches = self._reaches(view, need.server)
