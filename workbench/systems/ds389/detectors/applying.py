@@ -19,7 +19,7 @@ from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, last_start, line_shown, session_logs
-from workbench.systems.ds389.logged.link_fixes import make_room, take_the_change, writable_again
+from workbench.systems.ds389.logged.link_fixes import make_room, take_the_change, take_the_schema, writable_again
 from workbench.systems.ds389.logged.refusals import (
     LOGIN_NOTES,
     NOT_SAID,
@@ -32,10 +32,11 @@ from workbench.systems.ds389.logged.refusals import (
 )
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.ldap_results import REFUSES_ALL, in_words
+from workbench.systems.ds389.rules.link_reasons import SCHEMA_REFUSED
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Replica
+    from workbench.fleet.topology import Link, Replica
 
 _LOOPS_FROM = 3
 """Attempts at one change: a second one is how a session goes on that broke for another reason."""
@@ -108,8 +109,13 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         again = last_start(session_logs(situation.case), server)
         tried = max((one.lasts[key] for one in sources for key in keys if key in one.lasts), default=None)
         over = again and tried and again > tried
+        schema = any(
+            link.failure and link.failure.short == SCHEMA_REFUSED for link in _links_to(situation, server, suffix)
+        )
         ends = (
-            writable_again(server, suffix or "SUFFIX")
+            take_the_schema(server)
+            if schema and not answered
+            else writable_again(server, suffix or "SUFFIX")
             if why == READ_ONLY
             else make_room(server, full)
             if full
@@ -127,6 +133,7 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         else:
             refuses = f"{server} refuses" if answered else f"sessions with {server} break off at"
             then = f"nothing behind arrives on that link{f'; {full}' if full else ''}"
+            then += f"; {server} refuses the schema that comes first in each session" if schema and not answered else ""
         yield Finding(
             "APPLY_RETRY_LOOP",
             "warning" if over else "error",
@@ -194,10 +201,13 @@ def _lacking(situation: Situation, server: str | None, suffix: str | None, csn: 
     return sent is None or origin_of(csn) in sent
 
 
+def _links_to(situation: Situation, server: str, suffix: str | None) -> list[Link]:
+    return [link for link in situation.topology.links if (link.consumer, link.suffix) == (server, suffix)]
+
+
 def _sent_to(situation: Situation, one: Replica) -> set[str] | None:
     """The replica IDs that the suppliers of a server know: changes of one that was cleaned come no more. None: not known."""
-    links = [link for link in situation.topology.links if (link.consumer, link.suffix) == (one.server, one.suffix)]
-    feeding = {link.supplier for link in links}
+    feeding = {link.supplier for link in _links_to(situation, one.server, one.suffix)}
     others = [x for x in situation.topology.replicas if x.suffix == one.suffix and x.server in feeding and x.claims]
     return {origin for x in others for origin in x.vector} if others and len(others) == len(feeding) else None
 

@@ -447,6 +447,11 @@ MEANINGS: dict[str, Meaning] = {
         r"Entry \"",
         "schema_check",
     ),
+    "schema_refused": _meaning(
+        "the consumer did not take the schema that the supplier sent it at the beginning of a session",
+        "Schema replication update failed",
+        r"Schema replication update failed: (?P<said>.*)",
+    ),
     "schema_kept": _meaning(
         "the schemas of two servers differ and none covers the other",
         "must not be overwritten",

@@ -65,6 +65,7 @@ from workbench.systems.ds389.rules.link_reasons import (
     NO_WAY,
     NOTHING_LISTENS,
     REFUSED_SESSIONS,
+    SCHEMA_REFUSED,
     TIMEOUT,
     TOO_WEAK,
     Cause,
@@ -100,8 +101,8 @@ _NO_ANCHOR = frozenset({"missing_data", "purged_data"})
 """What the supplier says as a session ends that finds no record of its anchor."""
 _FURTHER = _NO_ANCHOR | {"retry_later", "total_end"}
 """Lines of an attempt that the consumer let in: what kept earlier ones out was over by then."""
-_SWITCHED, _FATAL, _START = "agreement_switched", "session_fatal", "starting"
-_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED})
+_SWITCHED, _FATAL, _START, _SCHEMA = "agreement_switched", "session_fatal", "starting", "schema_refused"
+_ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED, _SCHEMA})
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
@@ -126,6 +127,8 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
     found: dict[LinkKey, LinkFailure] = {}
     failing: dict[str, list[_Failing]] = {}
     places = Addresses(case, shown)
+    counts = ((one.server, one.facts.get("codes", {}).get("retry_later", 0)) for one in case.inputs)
+    retrying, begun = {server for server, count in counts if count >= _LOOPS_FROM}, set[LinkKey]()
     for link in shown.links:
         key = link.supplier, link.suffix, link.name
         row = statuses.get(key, {})
@@ -135,6 +138,10 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
             found[key] = told
         elif cause := cause_of(row.get("status"), row.get("transport")) or _to_itself(link, places):
             failing.setdefault(link.supplier, []).append(_Failing(link, row, cause))
+        elif link.consumer and link.supplier in retrying:
+            # Between two failures the status tells of the attempt that has just begun.
+            failing.setdefault(link.supplier, []).append(_Failing(link, row, Cause(BACKING_OFF, 0, "", "")))
+            begun.add(key)
     empty = left_unfilled(case, shown.links, statuses) if failing else {}
     stopped = {one.server for one in case.inputs if one.facts.get("codes", {}).get(_FATAL)}
     if not failing and not stopped:
@@ -161,7 +168,9 @@ def _by_status(case: Case, shown: Topology, statuses: Mapping[LinkKey, Row]) -> 
         # Of a login that succeeds the status says nothing while there is nothing to send: then the log is the later word.
         if not (one.healed and one.connecting):
             unfilled = empty.get((one.link.consumer or one.link.address or "", one.link.suffix))
-            found[key] = _told(case, shown, one, places, logs, unfilled)
+            told = _told(case, shown, one, places, logs, unfilled)
+            if key not in begun or told.reason not in TRANSIENT:
+                found[key] = told
     return with_certificates(case, shown, statuses, found, logs)
 
 
@@ -200,6 +209,8 @@ class _Failing:
     """What is full at the consumer, so that it refuses changes."""
     said: tuple[Mapping[str, str], ...] = ()
     """What its log says just before it refuses one."""
+    schema: list[str] = field(default_factory=list)
+    """What the consumer answered, each time that it refused the schema of the supplier."""
 
     @property
     def ended(self) -> datetime | None:
@@ -248,6 +259,7 @@ class _Failing:
         self.counts.clear()
         self.kept.clear()
         self.refusals.clear()
+        self.schema.clear()
         self.firsts.clear()
         self.last = self.network = self.stopped = None
         self.shared = self.no_anchor = False
@@ -296,6 +308,9 @@ def _read(log: Any, failing: Iterable[_Failing], logins: Mapping[str, str], know
         elif code == _FATAL:
             if one.is_new(place) and (log.server, one.link.name) in known:
                 one.stopped, one.healed = place.at, False
+        elif code == _SCHEMA:
+            if one.is_new(place):
+                one.schema.append(numbers.get("said") or "")
         elif code in _RUNS and one.cause.reason not in TRANSIENT:
             one.forget()
         elif code == "bind" and numbers.get("outcome") == "resumed":
@@ -464,7 +479,8 @@ def _told(
         not encrypted(one.row.get("transport")), cause.short == TIMEOUT, reads_only,
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
-        replicates=bool(consumer and consumer.claims), elsewhere=elsewhere if cause.short == NO_LISTENER else "",
+        schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),
+        elsewhere=elsewhere if cause.short == NO_LISTENER else "",
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,
@@ -542,6 +558,10 @@ def _refusing(
         return Cause(BACKING_OFF, REFUSES_ALL, says, "notes of failed logins refused")
     csn, error = min((key for key in looping if key[0] in others), default=min(looping))
     one.counts = Counter({"retry_later": looping[csn, error]})  # a session may be refused several changes
+    if error < 0 and len(one.schema) >= _LOOPS_FROM:
+        answer = f"in every session the consumer refuses the schema of {one.link.supplier} ({one.schema[-1]})"
+        says = f"{answer}, and the connection ends"
+        return Cause(REFUSED, error, says, SCHEMA_REFUSED)
     if error < 0:
         says = f"the connection ends in every session at the change {csn}: {in_words(error)}"
         return Cause(REFUSED, error, says, "breaks off at one change")

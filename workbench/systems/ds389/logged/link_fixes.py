@@ -48,6 +48,7 @@ class Agreement:
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     weak        the consumer demands stronger encryption than the connection has
+    schema      the consumer refuses the schema that the supplier sends first
     elsewhere   the one name or address on which the consumer listens, where the agreement leads to another one
     replicates  the consumer replicates the suffix: its RUV was collected
     paused      it waits long between two sessions, as it was told to
@@ -84,6 +85,7 @@ class Agreement:
     paused: bool = False
     elsewhere: str = ""
     replicates: bool = False
+    schema: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -453,6 +455,8 @@ def _read_only(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _refused_change(link: Agreement) -> tuple[Fix, ...]:
+    if link.schema:
+        return (take_the_schema(link.consumer),)
     if link.full:
         return (make_room(link.consumer, link.full),)
     answered = link.refused if link.refused and link.refused > 0 else None
@@ -486,6 +490,17 @@ def make_room(server: str, full: str) -> dict[str, str | None]:
         f"free room on the disk of {server}, and start it again if it has stopped",
         f"it can write neither data nor changelog; {_FIRST_AGAIN}",
         "delete no file of its database; old logs and old exports can go",
+    )
+
+
+def take_the_schema(server: str) -> dict[str, str | None]:
+    """What mends a server that refuses the schema of its suppliers."""
+    read, write = _run(server, "config", "get", "nsslapd-schemareplace"), "nsslapd-schemareplace=replication-only"
+    return step(
+        f"see whether {server} takes the schema of its suppliers, {read}; if that is off, set it, "
+        f"{_run(server, 'config', 'replace', write)}; else give both servers the same schema files and restart them",
+        "a supplier whose schema is newer sends it first in every session, and no change comes behind a schema that is refused",
+        "find out first why it was set: somebody may want the schema as it is there",
     )
 
 

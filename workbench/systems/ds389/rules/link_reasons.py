@@ -91,6 +91,8 @@ _SESSION: Mapping[int, tuple[str, str, str]] = {
     18: (BACKING_OFF, "the last session broke off", "session broken off"),
 }
 """The supplier's own codes of an attempt that reached the consumer."""
+SCHEMA_REFUSED = "schema refused"
+"""In short, that a consumer ends each session at the schema that it is sent first."""
 REFUSED_SESSIONS = frozenset(short for reason, _, short in _SESSION.values() if reason == REFUSED)
 """What `Cause.short` is where the consumer was reached and refused the session."""
 
