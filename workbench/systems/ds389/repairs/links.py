@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE, STOPPED_MEANWHILE
 from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, stopped_links, told_of
@@ -119,8 +119,7 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
         a-to-h fails, b-to-h is off and its anchor is in no changelog of b -> b-to-h is unable
         a-to-h runs and brings h level with b                              -> it is not
     """
-    tried = view.model.copy()
-    assert isinstance(tried, LogModel), "servers with agreements send from logs"
+    tried = cast(LogModel, view.model.copy())  # servers with agreements send from logs
     failing = stopped_links(view.situation.topology, view.findings, view.suffix)
     tried.links = [one for one in tried.links if (one.supplier, one.consumer) not in failing]
     ends = {(link.supplier, link.consumer) for link in links}
