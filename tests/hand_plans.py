@@ -88,6 +88,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
             up=not one.down,
             holds={0} if one.name in ("s1", "s2") else set(),
             log=one.log,
+            works=False,  # no session is tried on this model
         )
         for one in fleet.servers.values()
     }

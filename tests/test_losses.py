@@ -119,7 +119,8 @@ def test_a_change_that_a_third_server_has_is_not_stranded(tmp_path: Path) -> Non
 def test_what_is_on_its_way_is_an_information_while_somebody_can_send_it(tmp_path: Path) -> None:
     (one,) = of("PENDING_CHANGES", findings(tmp_path / "lag", pair_of_servers(9, 4)))
     assert (one["severity"], one["server"], one["items"]) == ("info", "s2", [csn(5, 1), csn(9, 1)])
-    assert one["evidence"] == [{"count": 5, "available": 5, "first": csn(5, 1), "last": csn(9, 1)}]
+    waits = {"count": 5, "available": 5, "first": csn(5, 1), "last": csn(9, 1), "senders": ["s1"]}
+    assert one["evidence"] == [waits]
     gone = pair_of_servers(9, 4)
     gone["s1.changelog.ldif"] = changelog([*made(1, 7, 8, 9), *made(2, 1, 2)])
     gone["s1.access.log"] = "".join(
