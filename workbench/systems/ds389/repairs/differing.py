@@ -34,7 +34,7 @@ def also(view: View, model: Model) -> Iterator[Need]:
 
 
 class WriteLacked:
-    """Write values that entries of a server lack once more on a supplier that has them."""
+    """Write once more, on a supplier that has them, the values that entries of a server lack."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For entries that are there on all servers, and that have no value there which the supplier lacks."""
