@@ -19,33 +19,37 @@ LATER = csn(60, 3)
 NOTE = "cn=repl keep alive 3"
 
 
-def folder(*, entries: bool = False, arrived: int = 0, link: str = "s3-to-s2") -> dict[str, Any]:
+def folder(
+    *, entries: bool = False, arrived: int = 0, link: str = "s3-to-s2", passed: bool = False, trimmed: bool = False
+) -> dict[str, Any]:
     """s3 made the lost changes, which reached s1 alone; s2 initialised s3 in second 20, and s3 made a later one.
 
     `entries`: those of all servers; the vector in those of s3 ends at its change of second 5. `arrived`: how many of the lost
-    ones s2 got. `link`: how the link from s3 to s2 is called.
+    ones s2 got. `link`: how the link from s3 to s2 is called. `passed`: s2 got the later one, and so passed over the lost ones.
+    `trimmed`: the log of s3 begins at the later one.
     """
     old, others = csn(5, 3), {**claims(r1=(1, 2), r2=(1, 2))}
     base = changelog([csn(1, 1), csn(2, 1), csn(1, 2), csn(2, 2), old], own_entries=True)
     made = [logged(one, int(one[:8], 16), f"uid=n{one[:8]},ou=people", "objectClass: person\n", "add") for one in LOST]
-    reached = {"s1": LOST, "s2": LOST[:arrived], "s3": [LATER]}
+    later = logged(LATER, 9, NOTE, "replace: sn\nsn: x\n")
+    reached = {"s1": LOST, "s2": LOST[:arrived] + [LATER] * passed, "s3": [LATER]}
     ruvs = {name: elements({**others, 3: (csn(1, 3), [old, *mine][-1])}) for name, mine in reached.items()}
     begun = f"nsds5replicaLastInitStart: {zulu(20)}\nnsds5replicaLastInitEnd: {zulu(21)}\n"
     files = {
         "s1.changelog.ldif": base + "".join(made),
-        "s2.changelog.ldif": base + "".join(made[:arrived]),
-        "s3.changelog.ldif": changelog([], marks=[csn(2, 1), csn(2, 2), old])
-        + logged(LATER, 9, NOTE, "replace: sn\nsn: x\n"),
+        "s2.changelog.ldif": base + "".join(made[:arrived]) + later * passed,
+        "s3.changelog.ldif": changelog([], marks=[] if trimmed else [csn(2, 1), csn(2, 2), old]) + later,
         "s1.agreements.ldif": agreement("s1-to-s2", 38902, enabled=False) + agreement("s1-to-s3", 38903),
         "s2.agreements.ldif": agreement("s2-to-s1", 38901) + agreement("s2-to-s3", 38903).rstrip("\n") + f"\n{begun}\n",
         "s3.agreements.ldif": agreement("s3-to-s1", 38901) + agreement(link, 38902, enabled=False),
     }
     files |= {f"{name}.replica.ldif": replica(int(name[1:]), ruv) for name, ruv in ruvs.items()}
     if entries:
+        noted = [entry(NOTE, 9, *([f"sn;vucsn-{LATER}: x"] if passed else []))]
         added = [entry(f"uid=n{one[:8]},ou=people", int(one[:8], 16)).replace(csn(1, 1), one) for one in LOST]
         shown = {
             "s1": (ruvs["s1"], [entry(NOTE, 9), *added]),
-            "s2": (ruvs["s2"], [entry(NOTE, 9), *added[:arrived]]),
+            "s2": (ruvs["s2"], [*noted, *added[:arrived]]),
             "s3": (elements({**others, 3: (csn(1, 3), old)}), [entry(NOTE, 9, f"sn;vucsn-{LATER}: x")]),
         }
         files |= {f"{name}.entries.ldif": export(*one) for name, one in shown.items()}
@@ -63,6 +67,36 @@ def test_the_last_server_with_changes_that_their_maker_lost_is_named(entries: bo
     assert hidden["fix"][0]["repair"] == "initialise s3 from s1, and do not initialise s1 from any server before that"
     for one in (*of("ANCHOR_PURGED", found), *of("REINIT_REQUIRED", found)):
         assert one["fix"][0]["repair"].startswith("do not initialise s1: only s1 holds 3 changes")
+
+
+def test_a_harmless_change_where_a_log_reaches_further_makes_the_last_holder_whole(tmp_path: Path) -> None:
+    """A session from s2 begins at the own change of s2 that s1 claims, and brings the later one of s3: nobody fills s1."""
+    files = folder(entries=True, passed=True)
+    files |= {name: text.replace("Enabled: off", "Enabled: on") for name, text in files.items() if "agreements" in name}
+    case = case_of(tmp_path, files)
+    made = plan(case)
+    keys = [step.key for step in made.steps]
+    assert keys[0] == "1-wake-s2"
+    assert not [key for key in keys if "initialise-s1" in key]
+    assert {(row["server"], row["missing"], row["pending"]) for row in made.after} == {
+        ("s1", 0, 0),
+        ("s2", 0, 0),
+        ("s3", 0, 0),
+    }
+    told = diagnose(case)["findings"]
+    for one in of("MISSED_CHANGE", told):
+        assert [fix["repair"] for fix in one["fix"]][0] == "first do what REINIT_REQUIRED says of s1"
+    (hidden,) = of("OWN_CHANGES_HIDDEN", told)
+    assert hidden["fix"][0]["repair"].startswith("save 3 changes")
+
+
+def test_no_session_is_woken_that_may_pass_over_what_no_log_shows(tmp_path: Path) -> None:
+    """Changes of s3 between the newest that s1 claims and the first that logs show are in no log: nobody knows of them."""
+    files = folder(passed=True, trimmed=True)
+    files["s2.changelog.ldif"] = changelog([csn(2, 1), csn(2, 2)], own_entries=True) + logged(
+        LATER, 9, NOTE, "replace: sn\nsn: x\n"
+    )
+    assert "wake-s2" not in {step.key.partition("-")[2] for step in plan(case_of(tmp_path, files)).steps}
 
 
 @pytest.mark.parametrize("entries", [False, True])

@@ -170,7 +170,8 @@ def _back_from(situation: Situation, server: str, alone: str, suffix: str | None
     """How a server gets its own changes back from the last one that holds them."""
     positions = {row["position"] for row in only_here(situation, alone, suffix)}
     others = {row["server"] for row in situation.verdicts.missing if row["position"] in positions} - {server}
-    if others and (saved := keep_only_holder(situation, alone, suffix)):
+    waits = any((row["server"], row["suffix"]) == (alone, suffix) for row in situation.verdicts.pending)
+    if others and waits and (saved := keep_only_holder(situation, alone, suffix)):
         return saved
     return step(
         f"initialise {server} from {alone}, and do not initialise {alone} from any server before that",
@@ -231,7 +232,22 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             "error",
             f"{server} missed {counted(len(rows))} of origin {origin}, {first} to {end}, and {what}{why}{cut}",
             **_of_changes(key, rows),
-            fix=(*alike_first(situation, server, key[1]), step(mend, never, by_hand or beware)),
+            fix=(
+                *alike_first(situation, server, key[1]),
+                *_source_first(situation, where, key[1]),
+                step(mend, never, by_hand or beware),
+            ),
+        )
+
+
+def _source_first(situation: Situation, source: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
+    """What comes before a server fills others that waits itself for changes which no session brings."""
+    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
+    stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
+    if stuck and "REINIT_REQUIRED" in {one.code for one in reinit_required(situation) if one.server == source}:
+        yield step(
+            f"first do what REINIT_REQUIRED says of {source}",
+            f"{source} itself waits for {counted(stuck)}: a server that is filled from it would lack {'it' if stuck == 1 else 'them'}",
         )
 
 

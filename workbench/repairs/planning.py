@@ -412,6 +412,7 @@ class _Planned:
                 need.server is None and need.origin is not None,
                 need not in also,
                 need.server not in back,
+                not self.repairs.first(view, need),
                 not need.hidden,
                 depth,
                 behind,

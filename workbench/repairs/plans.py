@@ -276,6 +276,7 @@ class Repairs:
     waiting codes of findings on a link that opens no session, though its consumer is behind
     healed  of what a server misses, what needs no repair any more: a later change brought the same
     also    what is to be mended on a model although nothing is lacking there
+    first   True of a need that has to be mended before any server is filled: its server may be the one that fills others
     mends   way -> codes of findings about the server that it repairs, or a link to it, that are no longer true after it
     preamble  lines at the head of scripts that the commands rely on
     whole     all that a step sends, piece by piece, where the plan shows the beginning only
@@ -290,6 +291,7 @@ class Repairs:
     waiting: frozenset[str] = frozenset()
     healed: Callable[[View, Need], frozenset[Lack]] = lambda view, need: frozenset()
     also: Callable[[View, Model], Iterable[Need]] = lambda view, model: ()
+    first: Callable[[View, Need], bool] = lambda view, need: False
     mends: Mapping[str, Collection[str]] = field(default_factory=dict)
     preamble: str = ""
     whole: Callable[[Step], Iterable[str]] = lambda step: (step.sends,)

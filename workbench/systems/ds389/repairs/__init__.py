@@ -14,7 +14,7 @@ from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.differing import WriteLacked, also
-from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake
+from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake, comes_first
 from workbench.systems.ds389.repairs.refused import (
     AddOnConsumer,
     CleanByForce,
@@ -50,7 +50,7 @@ _ANCHOR = ("REINIT_REQUIRED", "ANCHOR_MISSING", "ANCHOR_PURGED")
 _MENDS = {
     "initialise": (*_ANCHOR, *_WAITING, ROLLED_BACK, "OWN_CHANGES_HIDDEN", "VECTOR_AHEAD_OF_LOG", "ENTRIES_DIFFER"),
     "temporary-agreement": _ANCHOR,
-    "wake": _WAITING,
+    "wake": (*_ANCHOR, *_WAITING),
     "rescue": (ROLLED_BACK, *_WAITING),
     "enable": _WAITING,
 }
@@ -68,5 +68,6 @@ REPAIRS = Repairs(
     waiting=frozenset(_WAITING),
     healed=healed,
     also=also,
+    first=comes_first,
     mends=_MENDS,
 )

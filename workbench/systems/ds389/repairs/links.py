@@ -11,7 +11,7 @@ from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, stopped_links, tol
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import LogModel, achieved
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND, replay
-from workbench.rules.vectors import newer
+from workbench.rules.vectors import last, newer
 from workbench.systems.ds389.native import (
     CREDENTIALS,
     ENABLED,
@@ -30,7 +30,9 @@ from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere
 
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
+    from workbench.rules.mending import Link as ModelLink
     from workbench.rules.mending import Model
+    from workbench.rules.sending import SortedLog
 
 MANAGER = "cn=replication manager,cn=config"
 """Who binds at a consumer in the name of its supplier, as the server's own tools call it."""
@@ -172,23 +174,65 @@ class Enable:
 
 
 class Wake:
-    """Make one harmless change where a supplier believes its consumer up to date and opens no session."""
+    """Make one harmless change where a supplier opens no session, or none that could begin: the next one begins elsewhere."""
 
     def propose(self, view: View, need: Need) -> Iterator[Draft]:
         """For a server that waits behind an agreement that is on."""
         if need.hidden or need.code == ROLLED_BACK or not need.lacks:
             return
-        waiting = [
-            link for link in view.model.links if link.consumer == need.server and link.runs and link.waits is not None
-        ]
-        for link in waiting:
-            step = waking(view, link.supplier, [link.consumer])
-            if step:
-                says = (
-                    f"make one change on {step.on}: {link.supplier} then connects and learns what {link.consumer} lacks"
-                )
-                yield Draft("wake", says, (step,), load="one change, and a session with what waits")
-                return
+        links = [link for link in view.model.links if link.consumer == need.server and link.runs]
+        silent = [link for link in links if link.waits is not None]
+        if silent or not _all_logged(view.model, need):
+            drafts = (self._draft(view, link, "connects and learns what {} lacks") for link in silent)
+        else:
+            then = "begins a session with {} at a record that it still has"
+            drafts = (
+                draft for link in links if (draft := self._draft(view, link, then)) and _brings(view, draft, need)
+            )
+        if draft := next(filter(None, drafts), None):
+            yield draft
+
+    @staticmethod
+    def _draft(view: View, link: ModelLink, then: str) -> Draft | None:
+        step = waking(view, link.supplier, [link.consumer])
+        if step is None:
+            return None
+        says = f"make one change on {step.on}: {link.supplier} then {then.format(link.consumer)}"
+        return Draft("wake", says, (step,), load="one change, and a session with what waits")
+
+
+def _brings(view: View, draft: Draft, need: Need) -> bool:
+    """True if all that the server waits for arrives by it."""
+    effects = [effect for step in draft.steps for effect in step.effects]
+    return need.lacks <= achieved(view.model, effects)[0].restored
+
+
+def _all_logged(model: Model, need: Need) -> bool:
+    """True if a log that goes back to what the server claims shows all that it waits for: a session passes over nothing unseen.
+
+    c waits for b's changes from 5 on; the log of a begins at 3 and ends at 9    -> True
+                                       every log begins at 8                     -> False: 6 and 7 may have been
+    """
+    waiting = model.servers[need.server or ""]
+    for origin in {model.lots[lack.lot].origin for lack in need.lacks}:
+        known = last(waiting.vector, origin) or ""
+        end = max(last(one.vector, origin) or "" for one in model.servers.values() if one.works)
+        others = (one for one in model.servers.values() if one.works and one.log is not None and one is not waiting)
+        if not any(
+            (last(one.vector, origin) or "") == end and _goes_back(model, one.log, origin, known) for one in others
+        ):
+            return False
+    return True
+
+
+def _goes_back(model: Model, log: SortedLog | None, origin: str, position: str) -> bool:
+    records = (one for one in (*log.marks, *log.positions) if model.origin_of(one) == origin) if log else ()
+    return any(one <= position for one in records)
+
+
+def comes_first(view: View, need: Need) -> bool:
+    """True if one harmless change brings all that a stuck server waits for: it is whole then, and may fill others."""
+    return need.code == "REINIT_REQUIRED" and any(_brings(view, draft, need) for draft in Wake().propose(view, need))
 
 
 class Rescue:
