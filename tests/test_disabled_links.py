@@ -136,3 +136,22 @@ def test_a_link_that_could_not_send_is_not_switched_on(begun_anew: bool, tmp_pat
     assert ("the record at which a session has to begin is not in its changelog" in enable.refused) is begun_anew
     first = made_plan.steps[0].repair if made_plan.steps else ""
     assert (first == "enable" and len(made_plan.steps) == 1) is not begun_anew, "else only with new data"
+
+
+@pytest.mark.parametrize("failing", [("a", "d"), ("a",)])
+def test_a_server_that_alone_feeds_another_is_not_filled(failing: Collection[str], tmp_path: Path) -> None:
+    """b lacks changes that its vector covers; filled now, its new log might have no record at which a session to c begins."""
+    files = mesh(seen="abcd")
+    files["b.changelog.ldif"] = changelog([*OLD, NEW[-1]], own_entries=True)
+    refused = "Problem connecting to replica - LDAP error: Invalid credentials (connection error)"
+    for name in failing:
+        links = files[f"{name}.agreements.ldif"].split("\n\n")
+        given = [
+            with_status(f"{one}\n\n", status(49, refused, "red", 20, 21)) if "to-c" in one else f"{one}\n\n"
+            for one in links
+        ]
+        files[f"{name}.agreements.ldif"] = "".join(given)
+    made = plan_for(case_of(tmp_path, files))
+    course = next(one for one in made.courses if one.way == "initialise-from-a" and " b" in one.need)
+    says = "b alone feeds c while a-to-c, d-to-c fail, and the log of a filled server is new"
+    assert (says in course.refused) is (len(failing) == 2), course.refused

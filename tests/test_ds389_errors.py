@@ -130,8 +130,10 @@ SERVER_LINES = [
         "clean_done",
         "info",
     ),
+    ("INFO - dbmdb_copyfile - Copying /bak/k1/data.mdb to /var/lib/dirsrv/slapd-b/db/data.mdb", "restore", "info"),
     ("CRIT - something - nobody knows this sentence", None, "critical"),
 ]
+IN_A_BACKUP = "INFO - dbmdb_copyfile - Copying /var/lib/dirsrv/slapd-b/db/INFO.mdb to /bak/k1/INFO.mdb"
 
 
 @pytest.mark.parametrize(("line", "code", "severity"), SERVER_LINES)
@@ -141,6 +143,10 @@ def test_lines_about_the_server_have_a_code_and_errors_are_kept_without_one(
     found = message(f"{STAMP} - {line}")
     assert (found["code"], found["severity"]) == (code, severity)
     assert found["origin"] == ("7" if "rid 7" in line or "rid(7)" in line else None)
+
+
+def test_files_that_a_backup_copies_are_no_restore() -> None:
+    assert not rows(ERRORS_LOG, f"{STAMP} - {IN_A_BACKUP}", table="messages")
 
 
 def test_lines_of_no_meaning_and_continuations_are_accepted_only() -> None:

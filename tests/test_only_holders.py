@@ -85,7 +85,7 @@ def test_a_harmless_change_where_a_log_reaches_further_makes_the_last_holder_who
     }
     told = diagnose(case)["findings"]
     for one in of("MISSED_CHANGE", told):
-        assert [fix["repair"] for fix in one["fix"]][0] == "first do what REINIT_REQUIRED says of s1"
+        assert one["fix"][0]["repair"] == "first do what REINIT_REQUIRED says of s1"
     (hidden,) = of("OWN_CHANGES_HIDDEN", told)
     assert hidden["fix"][0]["repair"].startswith("save 3 changes")
 

@@ -247,7 +247,7 @@ def _source_first(situation: Situation, source: str, suffix: str | None) -> Iter
     if stuck and "REINIT_REQUIRED" in {one.code for one in reinit_required(situation) if one.server == source}:
         yield step(
             f"first do what REINIT_REQUIRED says of {source}",
-            f"{source} itself waits for {counted(stuck)}: a server that is filled from it would lack {'it' if stuck == 1 else 'them'}",
+            f"{source} itself waits for {counted(stuck)}, and hands on only what it has",
         )
 
 

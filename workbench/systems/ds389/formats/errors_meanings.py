@@ -379,8 +379,9 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "restore": _meaning(
         "a restore from a backup begins, goes on or ends: the data is that of an earlier time",
-        ("Beginning restore to", "Restore finished", "Restoring file "),
-        r"(?P<step>Beginning restore to|Restore finished|Restoring file)(?: (?P<file>\d+))?",
+        ("Beginning restore to", "Restore finished", "Restoring file ", "/data.mdb to "),
+        # With LMDB the file of all data is copied by a restore alone: a backup has the database copy itself.
+        r"(?P<step>Beginning restore to|Restore finished|Restoring file|Copying (?=\S+/data\.mdb to ))(?: ?(?P<file>\d+))?",
     ),
     "starting": _meaning("the server starts", "starting up", r"(?P<version>\S+-Directory/\S+)(?: \S+)? starting up"),
     "started": _meaning("the server is ready", "slapd started.", r"slapd started\."),
