@@ -84,7 +84,7 @@ def test_a_wrong_password_is_the_first_line(tmp_path: Path) -> None:
     found = diagnose(case)
     (one,) = of("LINK_FAILING", found["findings"])
     assert (one["severity"], one["reason"], one["waiting"], one["server"]) == ("error", "bind_refused", 5, "s1")
-    assert one["since"] == "2024-03-24T10:27:16+00:00"
+    assert one["since"] == "2024-03-24T10:27:21+00:00"
     assert "49 (invalid credentials)" in one["summary"] and "3 failed attempts since then" in one["summary"]
     assert (
         "dsconf INSTANCE repl-agmt set --suffix dc=example,dc=com --bind-passwd PASSWORD to-s2"

@@ -370,6 +370,14 @@ def _logging_in(
     return None
 
 
+def _since(one: _Failing) -> tuple[datetime | None, str]:
+    """From when on it fails, and what tells so. After its last session it may have had nothing to send for long."""
+    if one.ended is None or (one.first and not one.shared and one.first > one.ended):
+        ended = f"; its last session ended at {one.ended:%Y-%m-%d %H:%M:%S}" if one.ended else ""
+        return one.first, f"its log first shows a failure{ended}"
+    return one.ended, "its last session ended"
+
+
 def _stopped(log: Any, quiet: Iterable[tuple[Link, Row]]) -> Iterator[_Failing]:
     """The agreements that have stopped for good by the log of their supplier, whatever their status says; no two of one name."""
     named = {link.name: (link, row) for link, row in quiet}
@@ -468,9 +476,7 @@ def _told(
     elif meant:
         who = f"; it probably means {means}: " if means else "; "
         cause = replace(cause, says=f"{cause.says}{who}the other files name {meant[1]} as the address of {meant[0]}")
-    since, since_is = (
-        (one.ended, "its last session ended") if one.ended else (one.first, "its log first shows a failure")
-    )
+    since, since_is = _since(one)
     agreement = Agreement(
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
