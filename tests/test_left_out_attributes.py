@@ -41,25 +41,10 @@ def test_the_spelling_of_a_name_is_no_difference(tmp_path: Path) -> None:
     assert differ["server"] == "s2" and "(mail)" in differ["summary"]
 
 
-@pytest.mark.parametrize(
-    ("lists", "named"),
-    [
-        ({"s1-to-s3": "mail memberOf", "s2-to-s3": "mail"}, ""),
-        ({"s1-to-s3": "mail", "s2-to-s3": ""}, "s1-to-s3 of s1 excludes mail, which another one sends"),
-        (
-            {"s1-to-s3": "mail", "s2-to-s3": "cn"},
-            "s1-to-s3 of s1 excludes mail and s2-to-s3 of s2 excludes cn, which another one sends",
-        ),
-        (
-            {"s1-to-s3": "mail", "s2-to-s3": "mail", "s1-to-s2": "mail"},
-            "s1-to-s2 of s1 excludes mail, which another one sends",
-        ),
-    ],
-)
-def test_lists_that_differ_are_told_before_anything_is_lost(lists: dict[str, str], named: str, tmp_path: Path) -> None:
-    """Each of three servers sends to both others; memberOf is computed by each of them."""
+def with_lists(lists: dict[str, str], *, last: bool = False) -> dict[str, Any]:
+    """Each of three servers sends to both others; link -> what it leaves out. `last`: s3 sends nothing."""
     files = mesh({"r1": (1, 1), "r2": (5, 5)}, {name: [entry("uid=anna", 1)] for name in ("s1", "s2", "s3")}, {})
-    for name in ("s1", "s2"):
+    for name in ("s1", "s2", "s3"):
         parts = [
             one.rstrip("\n")
             + "".join(
@@ -71,10 +56,59 @@ def test_lists_that_differ_are_told_before_anything_is_lost(lists: dict[str, str
             if one.strip()
         ]
         files[f"{name}.agreements.ldif"] = "\n\n".join(parts) + "\n\n"
-    case = case_of(tmp_path, files | listening("s3"))
+    if last:
+        del files["s3.agreements.ldif"]
+    return files | listening("s3")
+
+
+@pytest.mark.parametrize(
+    ("lists", "named"),
+    [
+        ({"s1-to-s3": "mail memberOf", "s2-to-s3": "mail"}, ""),
+        ({"s1-to-s3": "mail", "s2-to-s3": ""}, "s1-to-s3 of s1 excludes mail, which another one sends"),
+        (
+            {"s1-to-s3": "mail", "s2-to-s3": "cn"},
+            "s1-to-s3 of s1 excludes mail and s2-to-s3 of s2 excludes cn, which another one sends",
+        ),
+        (
+            {"s1-to-s3": "mail", "s2-to-s3": "mail", "s1-to-s2": "mail"},
+            "",
+        ),
+    ],
+)
+def test_lists_that_differ_are_told_before_anything_is_lost(lists: dict[str, str], named: str, tmp_path: Path) -> None:
+    """The servers send to each other, but for s3, which sends nothing; memberOf is computed by each of them."""
+    case = case_of(tmp_path, with_lists(lists, last=True))
     told = [one for one in diagnose(case)["findings"] if one["code"] == "LISTS_DIFFER"]
     assert [f"attributes: {named}. What a change does" in one["summary"] for one in told] == [True] * bool(named), told
     assert any(one.startswith("LISTS_DIFFER") for one in plan(case).left) is bool(named)
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_what_a_way_over_another_server_leaves_out_is_told_too(back: bool, tmp_path: Path) -> None:
+    """s2 gets no mail from s1, nor from s3: what it passes on comes without, and may come first."""
+    lists = {"s1-to-s2": "mail"} | ({"s3-to-s2": "mail"} if back else {})
+    case = case_of(tmp_path, with_lists(lists))
+    told = {one["server"]: one for one in diagnose(case)["findings"] if one["code"] == "LISTS_DIFFER"}
+    by = "s1-to-s2 of s1 excludes mail from what comes by s2-to-s3, which another way lets through"
+    if back:
+        assert set(told) == {"s1", "s3"}
+        assert told["s3"]["summary"].startswith(f"the agreements on the ways to s3 exclude different attributes: {by}")
+    else:
+        assert set(told) == {"s2"}, "s3 sends s2 all of it"
+
+
+def test_nothing_is_written_again_that_may_come_without_it_over_another_server(tmp_path: Path) -> None:
+    files = with_lists({"s1-to-s2": "mail", "s3-to-s2": "mail"})
+    right, wrong = entry("uid=anna", 1, f"mail;vucsn-{csn(2, 1)}: a@example.com"), entry("uid=anna", 1)
+    shown = mesh({"r1": (1, 9), "r2": (5, 5)}, {"s1": [right], "s2": [wrong], "s3": [wrong]}, {})
+    files |= {name: text for name, text in shown.items() if "agreements" not in name}
+    log = logged(csn(2, 1), 1, "uid=anna", "add: mail\nmail: a@example.com\n-\n")
+    last = logged(csn(9, 1), 9, "uid=end", "replace: sn\nsn: x\n-\n")
+    planned = plan(case_of(tmp_path, files | {"s1.changelog.ldif": log + last}))
+    ways = {one.way: one.refused for one in planned.courses if one.need.endswith("s3")}
+    assert "excludes mail from what comes by s2-to-s" in ways["rewrite"], ways
+    assert "s1-to-s2 of s1 excludes mail from what comes by s2-to-s3" in ways["initialise-from-s2"], ways
 
 
 @pytest.mark.parametrize(("position", "later"), [(csn(4, 1)[:16] + "0001", False), (csn(5, 1), True)])

@@ -2,6 +2,7 @@
 
 a-to-h leaves out mail, and is the only link to h                     h, and what h feeds, need not have it
 a-to-h leaves out mail, b-to-h sends it                               h should have it, and has what b sent first: `by_luck`
+a-to-b leaves out mail, b-to-h sends all, a-to-h sends all            the same: by way of b the changes of a come without it
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ _Ways = Mapping[str, Sequence[tuple[Link, frozenset[str]]]]
 
 
 class Unlike(NamedTuple):
-    """A link that leaves out what another link sends to the same server."""
+    """A link that leaves out what another link sends to the same server. `by`: it leads to the supplier of this one."""
 
     link: Link
     left_out: frozenset[str]
+    by: Link | None = None
 
 
 @dataclass
@@ -93,32 +95,73 @@ class Fractional:
         return False
 
     def by_luck(self, server: str, names: Collection[str] = ()) -> list[Unlike]:
-        """The links that lead to a server and leave out what another one sends there; `names`: only these attributes."""
+        """The links on the ways to a server that leave out what comes there on another way; `names`: only these attributes."""
         beside = self.need_not.get(server, frozenset()) | self.not_compared
         makers = {one.server for one in self.replicas}
         found = []
         for link, out in self._coming.get(server, ()):
             left_out = out - beside
             left_out = left_out.intersection(names) if names else left_out
-            if left_out and link.consumer == server and link.supplier in makers and link.enabled is not False:
+            if link.consumer != server or link.supplier not in makers or link.enabled is False:
+                continue
+            if left_out:
                 found.append(Unlike(link, left_out))
+            lacked = self.need_not.get(link.supplier, frozenset()) - beside - out
+            found += self._before(link, lacked.intersection(names) if names else lacked)
         return sorted(found, key=lambda one: (one.link.supplier, one.link.name))
+
+    def _before(self, by: Link, lacked: frozenset[str]) -> Iterator[Unlike]:
+        """The links that keep these attributes from the supplier of a link: it passes changes on as it got them."""
+        without: dict[tuple[str, str], tuple[Link, set[str]]] = {}
+        for name in lacked:
+            seen, ends = {by.supplier, by.consumer or ""}, [by.supplier]
+            while ends:
+                for link, out in self._coming.get(ends.pop(), ()):
+                    if link.supplier == by.consumer:
+                        continue  # what comes from the server itself it has
+                    if name in out:
+                        without.setdefault((link.supplier, link.name), (link, set()))[1].add(name)
+                    elif link.supplier not in seen:
+                        seen.add(link.supplier)
+                        ends.append(link.supplier)
+        yield from (Unlike(link, frozenset(names), by) for link, names in without.values())
 
 
 def alike_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, str | None]]:
     """The steps that go first where the links to a server, or to one that feeds it, do not leave out the same."""
     above = sorted(situation.linked.above(server, suffix))
     for contents in situation.verdicts.contents:
-        if contents.suffix == suffix and any(one.server == server for one in contents.alike.replicas):
-            for fed in above:
-                if unlike := contents.fractional.by_luck(fed):
-                    yield step(
-                        f"first let all agreements to {fed} exclude the same attributes: {unlike_lists(unlike)}",
-                        f"what {fed} gets depends on which of them comes first, also of what is written once more",
-                    )
+        if contents.suffix != suffix or all(one.server != server for one in contents.alike.replicas):
+            continue
+        unlike = {fed: contents.fractional.by_luck(fed) for fed in above}
+        for fed, some in unlike.items():
+            if direct := [one for one in some if not one.by]:
+                yield step(
+                    f"first let all agreements to {fed} exclude the same attributes: {unlike_lists(direct)}",
+                    f"what {fed} gets depends on which of them comes first, also of what is written once more",
+                )
+        before = [Unlike(one.link, one.left_out) for some in unlike.values() for one in some if one.by]
+        if before := [one for place, one in enumerate(before) if one not in before[:place]]:
+            yield step(
+                f"first let all agreements on the ways to {server} exclude the same attributes: {_excluding(before)}, "
+                "which another way lets through",
+                f"what {server} gets depends on which way comes first, also of what is written once more",
+            )
 
 
-def unlike_lists(some: Iterable[Unlike]) -> str:
+def unlike_lists(some: Sequence[Unlike]) -> str:
     """What links exclude and another one to the same server sends, in words."""
-    each = (f"{one.link.name} of {one.link.supplier} excludes {', '.join(sorted(one.left_out))}" for one in some)
-    return f"{' and '.join(each)}, which another one sends"
+    by = any(one.by for one in some)
+    return f"{_excluding(some)}, which another {'way lets through' if by else 'one sends'}"
+
+
+def _excluding(some: Iterable[Unlike]) -> str:
+    alike: dict[tuple[str, frozenset[str]], list[str]] = {}
+    for one in some:
+        about = one.by.name if one.by else "", one.left_out
+        alike.setdefault(about, []).append(f"{one.link.name} of {one.link.supplier}")
+    return " and ".join(
+        f"{' and '.join(names)} {'exclude' if len(names) > 1 else 'excludes'} {', '.join(sorted(left_out))}"
+        f"{f' from what comes by {by}' if by else ''}"
+        for (by, left_out), names in alike.items()
+    )

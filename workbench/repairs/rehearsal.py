@@ -94,7 +94,8 @@ class _Filling:
                 position = self.system.typed(row["position"]) or ""
                 rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
         for (position, _, _), mine in rows.items():
-            missed, lacking = mine[0], {one["server"] for one in mine}
+            missed = mine[0]
+            lacking = {one["server"] for one in mine} | self._not_judged(missed["origin"], position)
             target = (missed["target"] or "").lower() or None
             self.lots.append(Lot(missed["origin"], position, position, 1, target, missed["operation"] == "add"))
             self.holders.append(
@@ -106,6 +107,15 @@ class _Filling:
                     and not self.thrown_away(one, position)
                 }
             )
+
+    def _not_judged(self, origin: str, position: str) -> set[str]:
+        """The servers of which nothing tells whether they have this change: nothing is promised from their data."""
+        return {
+            row["server"]
+            for row in self.situation.verdicts.unknown
+            if (row["suffix"], row["origin"]) == (self.suffix, origin)
+            and (self.system.typed(row["from"]) or "") <= position <= (self.system.typed(row["to"]) or "")
+        }
 
     def has_seen(self, one: Replica, origin: str, position: str) -> bool:
         """True if the server is known to have come to this position."""

@@ -17,10 +17,11 @@ def lists_differ(situation: Situation) -> Iterator[Finding]:
     for contents in situation.verdicts.contents:
         for server in sorted(one.server for one in contents.alike.replicas):
             if unlike := contents.fractional.by_luck(server):
+                which = "on the ways to" if any(one.by for one in unlike) else "to"
                 yield Finding(
                     "LISTS_DIFFER",
                     "warning",
-                    f"the agreements to {server} exclude different attributes: {unlike_lists(unlike)}. What a change "
+                    f"the agreements {which} {server} exclude different attributes: {unlike_lists(unlike)}. What a change "
                     f"does to such an attribute does not reach {server} if it comes over that agreement first",
                     server=server,
                     suffix=contents.suffix,
@@ -30,8 +31,8 @@ def lists_differ(situation: Situation) -> Iterator[Finding]:
                     ),
                     fix=(
                         step(
-                            f"set one list of excluded attributes in all agreements to {server}: nsDS5ReplicatedAttributeList, "
-                            "and nsDS5ReplicatedAttributeListTotal where it is set",
+                            f"set one list of excluded attributes in all agreements {which} {server}: "
+                            "nsDS5ReplicatedAttributeList, and nsDS5ReplicatedAttributeListTotal where it is set",
                             f"else what {server} gets depends on which of them comes first",
                         ),
                     ),

@@ -17,7 +17,7 @@ def list_conflict(view: View, server: str, link: Link | None = None, names: Coll
     above = view.situation.linked.above(server, view.suffix)
     for contents in view.situation.verdicts.contents:
         for at in sorted(above) if contents.suffix == view.suffix else ():
-            unlike = [one for one in contents.fractional.by_luck(at, names) if link in (None, one.link)]
+            unlike = [one for one in contents.fractional.by_luck(at, names) if link in (None, one.link, one.by)]
             if unlike:
                 return f"{unlike_lists(unlike)} to {at}: they have to exclude the same first"
     return ""
