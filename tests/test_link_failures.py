@@ -126,6 +126,8 @@ def test_a_consumer_that_is_down(tmp_path: Path) -> None:
     one = failing(tmp_path, files)
     assert one["reason"] == "unreachable" and "s2 did not answer when it was collected" in one["summary"]
     assert "dsctl INSTANCE start" in one["fix"][0]["repair"]
+    broke = failing(tmp_path / "broke", mesh(OLD_CONNECTION) | {"s2.DOWN": ""})
+    assert broke["reason"] == "unreachable"
 
 
 def test_a_port_that_answers_without_encryption_coming_about(tmp_path: Path) -> None:

@@ -433,7 +433,7 @@ def _told(
         cause = Cause(BACKING_OFF, cause.code, says, "just switched on")
     elif cause.reason == BIND_REFUSED:
         cause = as_said(cause, one.login_refused, one.row.get("login") or "its login")
-    elif cause.reason == UNREACHABLE and cause.code in (-1, 81):
+    elif (cause.reason == UNREACHABLE and cause.code in (-1, 81)) or (down and cause.short == BROKEN):
         live = any(x.server == link.consumer for x in shown.readings)
         cause = _not_reached(one, silent or link.consumer if down else None, live, elsewhere)
         waits = cause.reason in (REFUSED, UNREACHABLE) and not down and not one.stopped
