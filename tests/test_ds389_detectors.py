@@ -9,6 +9,8 @@ import pytest
 from collected import SHARED, needs_collected_files
 from detector_samples import agreement_line, findings, of, plain_line, stamp, status, with_status
 from entry_samples import export, mesh
+from link_samples import NO_CONNECTION, not_connected
+from link_samples import mesh as failing_mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench.diagnosing.diagnosis import diagnose
@@ -265,6 +267,16 @@ def test_a_clean_task_for_the_replica_id_of_a_server_is_to_be_ended_first(tmp_pa
     (one,) = of("CLEAN_HANGING", found["findings"])
     assert headline(found).startswith("A task on s1 is to clean replica ID 2, which is that of s2; ")
     assert one["severity"] == "error" and "abort-cleanallruv" in one["fix"][0]["repair"]
+
+
+def test_nothing_that_lets_such_a_task_go_on_is_advised_before(tmp_path: Path) -> None:
+    """s2 is behind, and a link to it fails: once it is mended, the task goes on."""
+    logs = waits(0, 10, rid=2) + not_connected(9, "localhost:38902")
+    case = case_of(tmp_path, failing_mesh(NO_CONNECTION, logs))
+    told = diagnose(case)["findings"]
+    for code in ("LINK_FAILING", "PENDING_CHANGES"):
+        (one,) = of(code, told)
+        assert one["fix"][0]["repair"] == "do what CLEAN_HANGING says first"
 
 
 def test_a_clean_task_that_two_snapshots_show(tmp_path: Path) -> None:

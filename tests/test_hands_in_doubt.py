@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import memory_servers
@@ -314,6 +315,18 @@ def test_a_question_that_fails_is_unknown_and_no_error(tmp_path: Path) -> None:
     unknown = [one for one in rows if one["kept"] is None]
     assert {one["server"] for one in unknown} == {"s1", "s2", "s3", "c1"}
     assert all(one["says"] == "could not be asked: the search was refused" for one in unknown)
+
+
+@pytest.mark.parametrize(("before", "kept"), [(2, True), (1, False), (0, False)])
+def test_conflicts_that_were_there_before_are_no_fault_of_the_plan(before: int, kept: bool, tmp_path: Path) -> None:
+    repair, _ = promised()
+    servers = [{**row, "conflicts": before if row["server"] == "s1" else 0} for row in repair.plan.servers]
+    site = MemorySite(replace(repair.plan, servers=tuple(servers)), repair.fleet, tmp_path)
+    some = [SimpleNamespace(dn=f"nsuniqueid={number}+uid=ann") for number in range(2)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "conflicts", lambda suffix, name: some if name == "s2" else [])
+        rows = [row for row in site.kept() if row["server"] == "s2" and "conflict" in row["says"]]
+    assert [row["kept"] for row in rows] == [kept], rows
 
 
 def test_servers_that_are_level_at_no_moment_are_not_called_behind(tmp_path: Path) -> None:

@@ -492,7 +492,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
             continue
         # Data that lack changes themselves are no source.
         lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == one.suffix}
-        whole = [row for row in stuck if row["supplier"] not in lacking]
+        whole = [row for row in stuck if row["supplier"] not in lacking and _has(situation, row, waits)]
         best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
         source = f"{best['supplier']}, or from " if best else ""
         count = sum(row["count"] for row in waits)
@@ -517,6 +517,15 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 ),
             ),
         )
+
+
+def _has(situation: Situation, pair: Mapping[str, Any], waits: Iterable[Mapping[str, Any]]) -> bool:
+    """True if the supplier of the pair can fill others, and claims all that these rows wait for."""
+    by = situation.replica(pair["supplier"], pair["suffix"])
+    typed = situation.topology.system.typed
+    return (by is None or by.keeps_log) and all(
+        by is None or _last(by, row["origin"]) >= (typed(row["last"]) or "") for row in waits
+    )
 
 
 def replica_of(shown: Topology, one: Replica) -> Replica | None:

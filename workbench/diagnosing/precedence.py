@@ -148,6 +148,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _closed_at(root, one, ends)), None):
             first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
+        elif cause := next((root for _, root in roots if _lets_clean(root, one)), None):
+            why = f"the task on {cause.server} goes on as soon as the servers that it waits for answer"
+            one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
         elif cause := next((root for root in found if _refuses(root, one)), None):
             one = replace(one, fix=(step(f"do what {cause.code} says", "it is about that change"),))
         elif cause := next((root for _, root in roots if _sends_data_to(root, one, ends)), None):
@@ -216,6 +219,11 @@ def _clock_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bo
     if (root.code, one.code, one.severity) != ("CLOCK_AHEAD", "LINK_FAILING", "error"):
         return False
     return root.server is not None and root.server in (one.server, ends.get((one.server, one.suffix, one.link)))
+
+
+def _lets_clean(root: Finding, one: Finding) -> bool:
+    """True if mending the one finding would let a task go on that cleans a replica ID which a server makes changes with."""
+    return root.code == "CLEAN_HANGING" and one.code in ("LINK_FAILING", *_SENDS) and root.suffix in (None, one.suffix)
 
 
 def _cleans(root: Finding, one: Finding) -> bool:

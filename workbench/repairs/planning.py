@@ -55,7 +55,7 @@ from workbench.repairs.plans import (
     View,
 )
 from workbench.repairs.rehearsal import model_of
-from workbench.repairs.told_of_models import changes_by_origin, need_not_have, standing_of
+from workbench.repairs.told_of_models import changes_by_origin, servers_told, standing_of
 from workbench.repairs.unlike_entries import ENTRIES_DIFFER, still_unlike
 from workbench.rules.mending import Achieved, Lack, LogModel, Model, achieved
 from workbench.rules.verdicts import ENTRIES_LACK
@@ -495,19 +495,7 @@ class _Planned:
 
     def plan(self, case: Case) -> Plan:
         """All of it."""
-        servers = [
-            {
-                "server": one.server,
-                "suffix": one.suffix,
-                "origin": one.origin,
-                "generation": one.generation,
-                "left_out": need_not_have(self.situation, one.server, one.suffix),
-                "vector": {
-                    origin: self.system.show(span.max) for origin, span in sorted(one.seen().items()) if span.max
-                },
-            }
-            for one in self.replicas
-        ]
+        servers = servers_told(self.situation, self.findings, self.replicas)
         return Plan(
             case.name,
             self.system.name,

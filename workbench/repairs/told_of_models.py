@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from workbench.diagnosing.situation import Situation
-from workbench.model import System
+from workbench.fleet.topology import Replica
+from workbench.model import Finding, System
 from workbench.rules.mending import Lack, Lot, Model
 
 TARGETS_SHOWN = 100
@@ -43,7 +44,44 @@ def standing_of(model: Model, suffix: str | None, lost: Collection[int]) -> list
     ]
 
 
-def need_not_have(situation: Situation, server: str, suffix: str | None) -> list[str]:
+def servers_told(
+    situation: Situation, findings: Sequence[Finding], replicas: Iterable[Replica]
+) -> list[dict[str, Any]]:
+    """The servers of a plan, a row of each: see `Plan.servers`."""
+    return [
+        {
+            "server": one.server,
+            "suffix": one.suffix,
+            "origin": one.origin,
+            "generation": one.generation,
+            "left_out": _need_not_have(situation, one.server, one.suffix),
+            "conflicts": _conflicts(findings, one.server, one.suffix),
+            "vector": _claimed(one, situation.topology.system),
+        }
+        for one in replicas
+    ]
+
+
+def _claimed(replica: Replica, system: System) -> dict[str, str]:
+    """Origin -> the highest position that a server claims or shows; nothing of an origin that was cleaned from its vector."""
+    seen = replica.seen()
+    known = replica.vector or seen
+    return {origin: system.show(span.max) for origin, span in sorted(seen.items()) if span.max and origin in known}
+
+
+def _conflicts(findings: Iterable[Finding], server: str, suffix: str | None) -> int:
+    """How many entries of a server had a mark of conflict when its entries were collected."""
+    rows = [
+        row
+        for one in findings
+        if (one.code, one.server) == ("CONFLICT_ENTRIES", server)
+        if one.severity != "info" and one.suffix in (None, suffix)
+        for row in one.evidence
+    ]
+    return sum(int(row.get("more", 1)) for row in rows)
+
+
+def _need_not_have(situation: Situation, server: str, suffix: str | None) -> list[str]:
     """The attributes that no way to a server lets through; where no entries tell, whatever some link leaves out."""
     for contents in situation.verdicts.contents:
         if contents.suffix == suffix and server in contents.fractional.need_not:

@@ -356,7 +356,7 @@ class Initialise:
             load="; ".join(one.load for one in drafts),
             downtime="; ".join(one.downtime for one in drafts),
             costs="; ".join(one.costs for one in drafts if one.costs),
-            refused="; ".join(one.refused for one in drafts if one.refused),
+            refused="; ".join(dict.fromkeys(one.refused for one in drafts if one.refused)),
         )
 
     def backwards(self, view: View, link: Link) -> Draft:

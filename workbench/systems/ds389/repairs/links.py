@@ -162,7 +162,8 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
                 if (one.server, one.link) == (link.supplier, link.name)
             ]
             says = f"{link.supplier} can send nothing to {link.consumer}: the record at which a session has to begin is not in "
-            found[link.name] = f"{says}its changelog{f' ({codes[0]})' if codes else ''}"
+            new = ", which is new once the steps before have filled it" if supplier.source else ""
+            found[link.name] = f"{says}its changelog{f' ({codes[0]})' if codes else new}"
     return found
 
 
@@ -443,4 +444,6 @@ def not_now(view: View, source: str, server: str) -> str:
     ):
         if there := told_of(code, view.findings, view.suffix).intersection(names):
             return f"{min(there)} {why}: what {code} says comes first"
+    if tasks := told_of("CLEAN_HANGING", view.findings, view.suffix):
+        return f"a task on {min(tasks)} is to clean a replica ID that is in use: what CLEAN_HANGING says comes first"
     return ""
