@@ -75,6 +75,10 @@ def _from_tiers(tiers: Tiers) -> Model:
     )
 
 
+_OPEN = frozenset({"not_shown", "unclear"})
+"""Why a change is not judged on a server that may lack it. What has a twin there, or was replaced since, is there in effect."""
+
+
 class _Filling:
     """What both ways share: who replicates, and a lot for each change that some server misses."""
 
@@ -114,6 +118,7 @@ class _Filling:
             row["server"]
             for row in self.situation.verdicts.unknown
             if (row["suffix"], row["origin"]) == (self.suffix, origin)
+            and row["why"] in _OPEN
             and (self.system.typed(row["from"]) or "") <= position <= (self.system.typed(row["to"]) or "")
         }
 
