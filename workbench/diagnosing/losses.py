@@ -91,6 +91,7 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
                 for server, position in sorted({**others, one.server: own}.items())
             ),
             fix=(_given_back(situation, one),),
+            root=f"own changes are gone on {one.server}, which was restored from an older state",
         )
 
 
@@ -153,7 +154,11 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
             f"{server} lost {counted(len(rows), 'own change')} and wrote again: "
             f"its vector covers them, and no server sends them back{f'; only {alone} still holds them' if alone else ''}",
             **_of_changes(key, rows),
-            root=f"only {alone} still holds {counted(len(rows), 'own change')} that {server} lost" if alone else "",
+            root=(
+                f"only {alone} still holds {counted(len(rows), 'own change')} that {server} lost"
+                if alone
+                else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}, which wrote again"
+            ),
             fix=(
                 _back_from(situation, server, alone, suffix)
                 if alone
@@ -244,6 +249,8 @@ def _source_first(situation: Situation, source: str, suffix: str | None) -> Iter
     """What comes before a server fills others that waits itself for changes which no session brings."""
     waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
     stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
+    if write_again_first(situation, source, suffix):
+        return  # it waits for what only the server itself has
     if stuck and "REINIT_REQUIRED" in {one.code for one in reinit_required(situation) if one.server == source}:
         yield step(
             f"first do what REINIT_REQUIRED says of {source}",

@@ -68,6 +68,7 @@ PRECEDENCE = (
     Precedence("STOPPED_MEANWHILE", (), ("server",)),
     # What only one server still holds comes before whatever advises to fill a server.
     Precedence("OWN_CHANGES_HIDDEN", (), ("suffix", "server")),
+    Precedence("ROLLED_BACK", (), ("suffix", "server")),
 )
 """Gravest first: the order of the first line."""
 
@@ -148,6 +149,9 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _closed_at(root, one, ends)), None):
             first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
+        elif cause := next((root for _, root in roots if _wakes(root, one, ends)), None):
+            first = step(f"do what ROLLED_BACK says of {cause.server} first", "its own next change hides what it lost")
+            one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for _, root in roots if _lets_clean(root, one)), None):
             why = f"the task on {cause.server} goes on as soon as the servers that it waits for answer"
             one = replace(one, fix=(step(f"do what {cause.code} says first", why), *one.fix))
@@ -219,6 +223,15 @@ def _clock_at(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bo
     if (root.code, one.code, one.severity) != ("CLOCK_AHEAD", "LINK_FAILING", "error"):
         return False
     return root.server is not None and root.server in (one.server, ends.get((one.server, one.suffix, one.link)))
+
+
+def _wakes(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
+    """True if the one finding would have changes sent to the restored server that the root is about."""
+    if root.code != "ROLLED_BACK" or one.code not in ("LINK_DISABLED", "LINK_FAILING", "PENDING_CHANGES"):
+        return False
+    return root.suffix == one.suffix and root.server == (
+        ends.get((one.server, one.suffix, one.link)) if one.link else one.server
+    )
 
 
 def _lets_clean(root: Finding, one: Finding) -> bool:

@@ -146,7 +146,7 @@ class DirectorySite(PlannedServers):
         name, suffix, origin = row["server"], row["suffix"], row["origin"]
         what = f"{counted(row['count'])} of origin {origin}, {row['first']} to {row['last']}"
         done = state_of(self.folder, self.plan).done
-        mine = (one for one in self.plan.steps if one.suffix == suffix and one.key in done)
+        mine = [one for one in self.plan.steps if one.suffix == suffix and one.key in done]
         steps = {(one.repair, one.server, one.details.get("origin")) for one in mine}
         # No vector tells of an origin that the plan cleaned.
         cleaned = any(repair == "clean" and rid == origin for repair, _, rid in steps)
@@ -161,7 +161,9 @@ class DirectorySite(PlannedServers):
             return True, f"has got {what}, and its {compared} as on {partner}"
         # A vector that claimed them when they were missing proves nothing, unless all of its data came anew.
         filled = any((repair, server) == ("initialise", name) for repair, server, _ in steps)
-        if filled or (not cleaned and self.planned(suffix, name).get(origin, "") < row["last"]):
+        # Its own next change moves its vector over own changes that it lost, whether they came back or not.
+        moves = self.origin(suffix, name) == origin and not any(one.details.get("rescued") == name for one in mine)
+        if filled or (not cleaned and not moves and self.planned(suffix, name).get(origin, "") < row["last"]):
             return True, f"has got {what}"
         return None, f"may have got {what}: its vector does not tell, and there was nothing to compare its entries with"
 
