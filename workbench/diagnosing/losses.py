@@ -21,8 +21,13 @@ from workbench.diagnosing.failing_links import (
 )
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.only_holders import keep_only_holder, only_here, write_again_first
+from workbench.diagnosing.repair_sources import (
+    save_and_write,
+    sources_for_writing,
+    sources_that_fill,
+)
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
-from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, step, time_passed
+from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import ENTRIES_LACK
@@ -159,16 +164,34 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
                 if alone
                 else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}, which wrote again"
             ),
-            fix=(
-                _back_from(situation, server, alone, suffix)
-                if alone
-                else step(
-                    f"{_refill(situation)} {server} from the server with the most complete data",
-                    "others have what it lacks, but its vector says that it has it",
-                    _lost_with(situation, server, suffix),
-                ),
-            ),
+            fix=(_given_own_back(situation, rows, server, alone),),
         )
+
+
+def _given_own_back(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, alone: str | None
+) -> Mapping[str, Any]:
+    """How a server gets its own changes back; `alone`: the last one that holds them."""
+    suffix, holders = rows[0]["suffix"], _holders(rows)
+    whose = f"{'the log' if len(holders) == 1 else 'the logs'} of {listed(holders, 'and')}" if holders else ""
+    if holders and not sources_that_fill(situation, holders, server, suffix):
+        return step(
+            f"do what MISSED_CHANGE says of {server}",
+            f"only {whose} can give them back, and no link leads from there to {server}",
+            f"do not initialise {listed(holders, 'and')} before that",
+        )
+    if alone:
+        return _back_from(situation, server, alone, suffix)
+    return step(
+        f"{_refill(situation)} {server} from the server with the most complete data",
+        "others have what it lacks, but its vector says that it has it",
+        _lost_with(situation, server, suffix),
+    )
+
+
+def _holders(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The servers whose logs hold any of these changes."""
+    return sorted({name for row in rows for name in row["held_by"]})
 
 
 def _back_from(situation: Situation, server: str, alone: str, suffix: str | None) -> Mapping[str, Any]:
@@ -213,7 +236,7 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
     total = situation.verdicts.totals["missing"]
     for key, rows in _by_key(situation.verdicts.missing).items():
         server, _, origin = key
-        held = sorted({name for row in rows for name in row["held_by"]})
+        held = _holders(rows)
         causes = Counter(row["cause"] for row in rows if row["cause"])
         # Of some changes the cause may be open.
         named = [cause if count == len(rows) else f"{count:,} by {cause}" for cause, count in sorted(causes.items())]
@@ -221,7 +244,9 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
-        where = held[0] if held else "another server"
+        writers = sources_for_writing(situation, held, key[1])
+        fillers = sources_that_fill(situation, held, server, key[1])
+        where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = _by_nobody(situation, rows[0], gone, " of them") if gone else ""
         if situation.topology.system.tiering:
             what, mend, never, beware = _missed_of_copy(situation, server, where)
@@ -231,7 +256,10 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             what, mend, never, beware = _missed_by_all(situation, rows, server)
             by_hand = ""
         else:
-            what, mend, never, beware = _missed_of_vector(situation, rows, server, where)
+            what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers)
+            if held and not fillers and not writers:
+                last_way = save_and_write(situation, rows, server, held)
+                mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         yield Finding(
             "MISSED_CHANGE",
             "error",
@@ -283,16 +311,28 @@ def _by_entries(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _missed_of_vector(
-    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, where: str
+    situation: Situation,
+    rows: Sequence[Mapping[str, Any]],
+    server: str,
+    writers: Sequence[str],
+    fillers: Sequence[str],
 ) -> tuple[str, str, str, str]:
-    """Why changes that a vector covers do not come, what mends it, why, and what to beware of."""
-    refill = f"{_refill(situation)} {server} from"
-    mend = f"write the present values of the entries concerned once more on {where}, or {refill} there"
+    """Why changes that a vector covers do not come, what mends it, why, and what to beware of.
+
+    writers  the servers that hold them and take writes of clients
+    fillers  those that hold them and can initialise the server
+    """
+    nowhere = not writers and not fillers
+    filler = fillers[0] if fillers else "another server" if nowhere else ""
+    writer = filler if nowhere or filler in writers else writers[0] if writers else ""
+    refill = f"{_refill(situation)} {server} from {filler}" if filler else ""
+    or_refill = f", or {_refill(situation)} {server} from {'there' if writer == filler else filler}" if refill else ""
+    mend = f"write the present values of the entries concerned once more on {writer}{or_refill}" if writer else refill
     renamings = sum(1 for row in rows if row["operation"] == "modrdn")
-    if renamings and not situation.topology.pulling:
+    if renamings and writer and not situation.topology.pulling:
         others = "write the present values of the entries concerned once more" if renamings < len(rows) else ""
         moves = "give an entry that was renamed or moved another name or parent and then its right one again"
-        mend = f"{' and '.join(filter(None, (others, moves)))} on {where}, or {refill} there"
+        mend = f"{' and '.join(filter(None, (others, moves)))} on {writer}{or_refill}"
     if all(row["operation"] == "delete" for row in rows):
         replica = situation.replica(server, rows[0]["suffix"])
         on = (
@@ -300,11 +340,11 @@ def _missed_of_vector(
             if situation.topology.pulling or (replica and replica.origin)
             else "a supplier that has them"
         )
-        mend = f"delete the entries concerned on {on}, or {refill} {where}"
+        mend = f"delete the entries concerned on {on}{f', or {refill}' if refill else ''}"
     added = {row["target"] for row in rows if row["operation"] == "add"} - {None}
     whole = not situation.topology.pulling and {row["target"] for row in rows} <= added
     if whole:  # what is written of an entry that the server does not have is refused there
-        mend = f"{refill} {where}"
+        mend = refill or f"make an agreement from {writer} to {server}, and {_refill(situation)} {server} over it"
     them = "it" if len(rows) == 1 else "them"
     lacked = _by_entries(rows)
     return (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.repair_sources import can_fill
 from workbench.model import counted, step
 from workbench.rules.vectors import last
 
@@ -84,7 +85,7 @@ def keep_only_holder(situation: Situation, consumer: str, suffix: str | None) ->
     lacking = sorted({row["server"] for row in situation.verdicts.missing if row["position"] in positions})
     these = f"{counted(len(mine))}, {mine[0]['position']} to {mine[-1]['position']}"
     why = f"filled from another server, {consumer} would lose {them}, and no server would have {them} any more"
-    if len(lacking) == 1:
+    if len(lacking) == 1 and can_fill(situation, consumer, lacking[0], suffix):
         return step(
             f"do not initialise {consumer}: only {consumer} holds {these}; initialise {lacking[0]} from {consumer} instead",
             why,

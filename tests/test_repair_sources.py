@@ -1,0 +1,80 @@
+"""Where missing changes can come from: no advice to write on a hub, or to initialise a server over a link that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from detector_samples import Finding, findings, listening, of
+from entry_samples import logged
+from mesh_samples import agreement, claims, csn, elements, replica
+
+LOST, LATER = csn(10, 2), csn(20, 2)
+HUB = 65535
+
+
+def folder(holders: tuple[str, ...], hub_feeds: tuple[int, ...] = (), operation: str = "modify") -> dict[str, Any]:
+    """s1, s2 and s3 make changes and send to each other, but for s3 to s1; s4 is a hub. `holders` have the lost change of s2."""
+    ruv = elements(claims(r1=(1, 1), r2=(5, 20), r3=(1, 1)))
+    kept = [logged(csn(5, 2), 5, "uid=a", "replace: sn\nsn: a\n"), logged(LATER, 6, "uid=b", "replace: sn\nsn: b\n")]
+    body = "objectClass: person\nsn: x\n" if operation == "add" else "replace: sn\nsn: x\n"
+    lost = logged(LOST, 7, "uid=c", body if operation != "delete" else "", operation)
+    files = {f"s{number}.replica.ldif": replica(number if number < 4 else HUB, ruv) for number in (1, 2, 3, 4)}
+    for number in (1, 2, 3, 4):
+        mine = [kept[0], *([lost] if f"s{number}" in holders else []), kept[1]]
+        files[f"s{number}.changelog.ldif"] = "".join(mine)
+    leads = {1: (2, 3, 4), 2: (1, 3, 4), 3: (2,), 4: (5, *hub_feeds)}
+    for number, consumers in leads.items():
+        files[f"s{number}.agreements.ldif"] = "".join(agreement(f"s{number}-to-s{x}", 38900 + x) for x in consumers)
+    return files | listening("s4")
+
+
+def missed(tmp_path: Path, files: dict[str, Any]) -> dict[str, Finding]:
+    """Server -> its finding of missed changes."""
+    found = of("MISSED_CHANGE", findings(tmp_path, files))
+    return {name: one for one in found for name in one.get("servers") or [one["server"]]}
+
+
+def test_what_a_hub_alone_holds_is_saved_and_written_on_a_supplier(tmp_path: Path) -> None:
+    found = findings(tmp_path, folder(("s4",)))
+    for one in of("MISSED_CHANGE", found):
+        (fix,) = one["fix"]
+        assert (
+            fix["repair"]
+            == "save the present values of the entries concerned from s4 and write them again on s1, s2 or s3"
+        )
+        assert "no agreement leads from there" in fix["why"]
+        assert fix["caution"].startswith("do not initialise s4 before the values are saved")
+        assert "unique ID" not in fix["caution"]
+    (hidden,) = of("OWN_CHANGES_HIDDEN", found)
+    assert hidden["fix"][0]["repair"] == "do what MISSED_CHANGE says of s2"
+
+
+@pytest.mark.parametrize(
+    ("operation", "says"),
+    [("add", "initialise s4 from a supplier afterwards"), ("delete", "delete the entries concerned")],
+)
+def test_an_entry_that_a_hub_alone_has_makes_it_differ_when_it_is_added_again(
+    operation: str, says: str, tmp_path: Path
+) -> None:
+    fix = missed(tmp_path, folder(("s4",), operation=operation))["s1"]["fix"][0]
+    assert says in f"{fix['repair']} {fix['caution']}"
+
+
+def test_a_holder_without_a_link_initialises_no_server(tmp_path: Path) -> None:
+    """s3 may be written to, and only s4 has a link to s1 beside it."""
+    told = missed(tmp_path / "link", folder(("s3", "s4"), hub_feeds=(1,)))
+    assert told["s1"]["fix"][0]["repair"] == (
+        "write the present values of the entries concerned once more on s3, or initialise s1 from s4"
+    )
+    told = missed(tmp_path / "none", folder(("s3", "s4")))
+    assert told["s1"]["fix"][0]["repair"] == "write the present values of the entries concerned once more on s3"
+    assert told["s2"]["fix"][0]["repair"].endswith("once more on s3, or initialise s2 from there")
+    told = missed(tmp_path / "added", folder(("s3", "s4"), operation="add"))
+    assert told["s1"]["fix"][0]["repair"] == "make an agreement from s3 to s1, and initialise s1 over it"
+
+
+def test_a_hub_that_feeds_a_server_initialises_it(tmp_path: Path) -> None:
+    told = missed(tmp_path, folder(("s4",), hub_feeds=(1,)))
+    assert told["s1"]["fix"][0]["repair"] == "initialise s1 from s4"

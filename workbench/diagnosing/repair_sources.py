@@ -1,0 +1,92 @@
+"""Which of the servers that hold missing changes can give them back: by an initialisation, or because clients may write there.
+
+c made 4 changes that reached the hub h alone; a, b and c were filled with data that lack them:
+
+    h feeds only r            it has no agreement to a, b or c, so it can initialise none of them
+    h makes no changes        it answers a client that writes with a referral
+    a, b and c take writes    what was lost is saved from h and written again on one of them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def takes_writes(situation: Situation, server: str, suffix: str | None) -> bool:
+    """False if a collected file tells which replicas of the server make changes, and this one is not among them."""
+    replica = situation.replica(server, suffix)
+    if replica is None or replica.origin is not None:
+        return True
+    return not any(
+        one.server == server and "origins" in one.facts and (suffix or "") in one.facts.get("suffixes", {})
+        for one in situation.inputs
+    )
+
+
+def can_fill(situation: Situation, source: str, server: str, suffix: str | None) -> bool:
+    """True if a link leads from the source to the server, or if the files do not tell where the links of the source lead.
+
+    A link of which no file tells the consumer leads to no server that makes changes: their addresses stand in every vector.
+    """
+    if situation.topology.pulling:
+        return True
+    links = [link for link in situation.topology.links if (link.supplier, link.suffix) == (source, suffix)]
+    replica = situation.replica(server, suffix)
+    makes_changes = replica is not None and replica.origin is not None
+    return not links or any(
+        link.consumer == server or (link.consumer is None and not makes_changes and server not in link.unlike)
+        for link in links
+    )
+
+
+def sources_that_fill(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
+    """Those of some servers that can initialise this one, in their order."""
+    return [name for name in holders if can_fill(situation, name, server, suffix)]
+
+
+def sources_for_writing(situation: Situation, holders: Iterable[str], suffix: str | None) -> list[str]:
+    """Those of some servers on which a client may write, in their order."""
+    return [name for name in holders if takes_writes(situation, name, suffix)]
+
+
+def save_and_write(
+    situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str]
+) -> Mapping[str, Any]:
+    """What to do about changes that only servers hold which take no writes and have no link to the server."""
+    suffix, holder = rows[0]["suffix"], holders[0]
+    makers = sorted(
+        one.server
+        for one in situation.topology.replicas
+        if one.suffix == suffix and one.origin is not None and one.server not in situation.topology.down
+    )
+    on = listed(makers, "or") if makers else "a supplier"
+    what = {row["operation"] for row in rows}
+    steps = [f"save the present values of the entries concerned from {holder}", f"write them again on {on}"]
+    if "delete" in what:
+        steps = [*steps, f"delete there the entries that {holder} no longer has"]
+    if what == {"delete"}:
+        steps = [f"delete the entries concerned on {on}"]
+    elif "modrdn" in what:
+        steps = [*steps, f"give renamed or moved entries the names that they have on {holder}"]
+    them, they = ("it", "it is") if len(rows) == 1 else ("them", "they are")
+    have = f"{listed(holders, 'and')} {'has' if len(holders) == 1 else 'have'}"
+    added = (
+        f"; an entry that is added again gets another unique ID: initialise {listed(holders, 'and')} from a supplier "
+        "afterwards, and what is fed from there"
+        if "add" in what
+        else ""
+    )
+    return step(
+        listed(steps, "and"),
+        f"no session will ever send {them}: the vector says that {they} there; of the logs only that of {have} {them}, and "
+        f"{listed(holders, 'and')} can neither initialise {server}, to which no agreement leads from there, nor be written to "
+        "by clients",
+        f"do not initialise {listed(holders, 'and')} before the values are saved: {them if them == 'it' else 'they'} would be "
+        f"lost there, too{added}",
+    )
