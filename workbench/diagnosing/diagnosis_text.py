@@ -14,6 +14,7 @@ from workbench.diagnosing.findings_text import findings_text
 from workbench.diagnosing.floors_text import floors_text
 from workbench.diagnosing.matrix_text import matrix_text, outside_text
 from workbench.diagnosing.precedence import roots_of
+from workbench.diagnosing.refusals import refused_say
 from workbench.diagnosing.streams_text import streams_text
 from workbench.diagnosing.tiers_text import tiers_text
 from workbench.fleet.topology import IS_DOWN, NO_VECTOR, NOT_ALL, NOT_COLLECTED
@@ -70,7 +71,7 @@ def summed(found: Row) -> dict[str, Any]:
     counted["missing"]["exact"] = "missing" not in cut or len(counted["missing"]["on"]) == 1
     grave = {one["severity"] for one in found.get("findings", ()) if one["code"] == "STRANDED_CHANGE"}
     counted["stranded"]["unsure"] = grave == {"warning"}
-    arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": []}
+    arrives: dict[str, list[Row]] = {"waiting": [], "held": [], "stuck": [], "dropped": [], "refused": []}
     unapplied, stopped = _unapplied(found), _stopped(found)
     held = held_up({_wait(row): row["suppliers"] or row.get("through") or () for row in found["pending"]}, stopped)
     for number, row in enumerate(found["pending"]):
@@ -78,6 +79,12 @@ def summed(found: Row) -> dict[str, Any]:
         if row["count"] > unapplied[number] + lost:
             left = {"count": row["count"] - unapplied[number] - lost, "gone": max(in_no_log(row) - lost, 0)}
             how = how_it_arrives(row)
+            refused = min(len(row.get("refused") or ()), left["count"]) if how == "waiting" else 0
+            if refused:
+                arrives["refused"].append({**row, "count": refused, "gone": 0})
+                left["count"] -= refused
+            if not left["count"]:
+                continue
             arrives["held" if how == "waiting" and _wait(row) in held else how].append({**row, **left})
     for name, rows in arrives.items():
         lacks: dict[str, int] = {}
@@ -332,6 +339,8 @@ def verdict_line(told: Row) -> str:
     if told["waiting"]["count"]:
         count, on, least = _most(told["waiting"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} on the way to {on}")
+    if told["refused"]["count"]:
+        waits.append(refused_say(*_most(told["refused"], told["pending_cut"])))
     if told["held"]["count"]:
         count, on, least = _most(told["held"], told["pending_cut"])
         waits.append(f"{least}{count:,} {'is' if count == 1 else 'are'} waiting for {on}")

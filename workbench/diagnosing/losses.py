@@ -21,6 +21,7 @@ from workbench.diagnosing.failing_links import (
 )
 from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.only_holders import keep_only_holder, only_here, write_again_first
+from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
     save_and_write,
     sources_for_writing,
@@ -452,11 +453,16 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
         busy = busy_links(situation, row["server"], row["suffix"]) if coming else []
         if busy:
             who += f"; at the last attempt {row['server']} was busy and refused {', '.join(busy)}"
+        refused = row.get("refused") if coming else ()
+        if refused:
+            who += f"; {how_refused(row)}"
         who = f"no link leads to {row['server']}" if unfed else how_dropped(row) if dropped else who
         gone = f"; {_by_nobody(situation, row, lacking)}" if lacking else ""
         yield Finding(
             "PENDING_CHANGES",
-            "warning" if lacking or unfed or row.get("lost_by") or row.get("lost") else "info",
+            "warning"
+            if lacking or unfed or row.get("lost_by") or row.get("lost") or (refused and lacked_entries(situation, row))
+            else "info",
             f"{row['server']} waits for {_waiting(row)} of origin {row['origin']}{age}: {who}{gone}",
             server=row["server"],
             origin=row["origin"],
@@ -472,6 +478,8 @@ def pending_changes(situation: Situation) -> Iterator[Finding]:
             if dropped
             else mend_first(situation, row, failing)
             if not coming
+            else (entry_first(situation, row),)
+            if refused
             else (busy_step(situation, row["server"], row["suffix"]),)
             if busy
             else (_NEXT_LOOK,)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from workbench.diagnosing.dropping import dropping, told_of_dropping
 from workbench.diagnosing.proofs import Proofs
+from workbench.diagnosing.refusals import refused_of
 from workbench.engine.known import HIGHEST, LOWEST, Known, Pair, Span
 from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import rows_at
@@ -163,10 +164,16 @@ class Waiting:
         return ((some.hi > hi) | ((some.hi == hi) & (some.lo > lo))) & (some.hi < below)
 
     def how_it_comes(self, server: Holder, row: Row, pairs: Sequence[Row]) -> dict[str, Any]:
-        """Who would send what the server waits for by this row, and since when the server drops what it is sent of the origin."""
+        """Who would send what the server waits for by this row, what of it it refused, and since when it drops the origin."""
         origin = row["origin"]
         suppliers = who_would_send(pairs, row["server"], origin, row["first"], self.moved(origin))
-        return {"suppliers": suppliers, **told_of_dropping(dropping(server.proofs, row["last"], origin))}
+        logs = [one.replica.log for one in self.holders if one.replica.log is not None]
+        refused = refused_of(server.proofs, row, logs)
+        return {
+            "suppliers": suppliers,
+            "refused": refused,
+            **told_of_dropping(dropping(server.proofs, row["last"], origin)),
+        }
 
     def moved(self, origin: str) -> dict[str, str]:
         """Server -> up to where it claimed the origin when it was read once more, of those that had more by then."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, SENDS_NOTHING, STOPPED_BECAUSE
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
-from workbench.diagnosing.failing_links import LINK_FAILING
+from workbench.diagnosing.failing_links import LINK_FAILING, busy_links
+from workbench.diagnosing.refusals import refused_at
 from workbench.fleet.topology import Link, Topology
-from workbench.model import Finding, System
+from workbench.model import Finding, System, listed
 from workbench.rules.mending import Lack, Model
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
 
 OFF, EMPTY, UNLOGGED = "REPLICATION_OFF", "INITIALISATION_ABORTED", "CHANGELOG_CLOSED"
 """Codes of a server that takes part in no replication, of one whose data are gone, and of one that holds what is in no log."""
@@ -47,8 +51,26 @@ def stopped_servers(findings: Sequence[Finding], suffix: str | None) -> dict[str
     return {server: code for code in STOPPED_BECAUSE for server in told_of(code, findings, suffix)}
 
 
-def arrival_note(count: int, server: str, busy: Sequence[str]) -> str:
-    """What comes to a server over links that run; `busy`: those over which the server turned every supplier away at last."""
+def arrival_notes(situation: Situation, count: int, server: str, suffix: str | None) -> list[str]:
+    """What comes to a server over links that run, and what of it the server refuses."""
+    refused = refused_at(situation.verdicts.pending, server, suffix)[:count]
+    said = []
+    if coming := count - len(refused):
+        said.append(_on_its_way(coming, server, busy_links(situation, server, suffix)))
+    if refused:
+        was, they, them = (
+            ("change was", "it arrives", "it") if len(refused) == 1 else ("changes were", "they arrive", "them")
+        )
+        results = listed(sorted({one["result"] for one in refused}), "or")
+        said.append(
+            f"{len(refused):,} {was} refused by {server} with {results}: {they} only if {server} can take {them} before a later "
+            "change of the same origin arrives (PENDING_CHANGES); collect again when the steps are done"
+        )
+    return said
+
+
+def _on_its_way(count: int, server: str, busy: Sequence[str]) -> str:
+    """What is sent to a server; `busy`: the links over which the server turned every supplier away at last."""
     are, they = ("change is on its", "it does") if count == 1 else ("changes are on their", "they do")
     again = f"if {they} not arrive in some minutes, collect again, load both snapshots and plan anew"
     if not busy:

@@ -18,7 +18,6 @@ from workbench.boundary import printable
 from workbench.cases.case import Case
 from workbench.diagnosing.diagnosis import case_at, situation_of
 from workbench.diagnosing.dropping import perhaps_restarted
-from workbench.diagnosing.failing_links import busy_links
 from workbench.diagnosing.situation import Situation
 from workbench.fleet.topology import not_collected
 from workbench.model import Finding, Problem, System, counted
@@ -28,7 +27,7 @@ from workbench.repairs.obstacles import (
     EMPTY,
     OFF,
     Obstacle,
-    arrival_note,
+    arrival_notes,
     blocked_notes,
     dropped_of,
     dropped_said,
@@ -294,7 +293,7 @@ class _Planned:
                 known = found.known and not found.cut()
                 count -= sum(one["count"] for one in self._stuck((name, suffix))) if known else 0
             if count:
-                self.open.append(arrival_note(count, name, busy_links(self.situation, name, suffix)))
+                self.open += arrival_notes(self.situation, count, name, suffix)
 
         self.behind = frozenset((model.pending() & later.held()) - running.held() if failing else ())
         self.dropped = dropped_of(model)

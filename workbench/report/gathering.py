@@ -246,6 +246,7 @@ def _open(incident: Incident) -> dict[str, Any]:
             {
                 **{key: row[key] for key in ("server", "suffix", "origin", "count", "first", "last", "suppliers")},
                 "dropped": bool(row.get("dropped_since")),
+                "refused": len(row.get("refused") or ()),
                 "perhaps_restarted": bool(row.get("restart_unknown_after")),
                 "first_at": incident.when(row["first"]),
                 "last_at": incident.when(row["last"]),

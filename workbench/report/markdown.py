@@ -239,13 +239,19 @@ def _dropped(row: Row) -> str:
     return "dropped unless restarted since" if row["perhaps_restarted"] else "dropped until a restart"
 
 
+def _senders(row: Row) -> str:
+    """Who would send what waits, and how many of it the server refused."""
+    refused = f"; {row['refused']:,} refused" if row["refused"] else ""
+    return (_listed(row["suppliers"]) or "nobody now") + refused
+
+
 def _open(found: Row) -> Iterator[str]:
     pending = [
         (
             *_cells(one["server"], one["origin"], one["count"]),
             _at(one["first"], one["first_at"]),
             _at(one["last"], one["last_at"]),
-            _dropped(one) if one["dropped"] else _listed(one["suppliers"]) or "nobody now",
+            _dropped(one) if one["dropped"] else _senders(one),
         )
         for one in found["pending"]
     ]

@@ -119,7 +119,8 @@ def _plain(told: Row, says: Mapping[str, str], several: bool, system: System) ->
         yield f"Of {what} of changes the collected files do not tell whether they arrived; more logs or exports would."
     counts = told["summary"]
     if not any(
-        counts[name]["count"] for name in ("missing", "stranded", "waiting", "held", "dropped", "stuck", "unknown")
+        counts[name]["count"]
+        for name in ("missing", "stranded", "waiting", "refused", "held", "dropped", "stuck", "unknown")
     ):
         if counts["nothing_to_compare"]["why"]:
             yield "With so little nothing can be compared: collect the same files of the other servers."
@@ -270,6 +271,7 @@ def _coming(counts: Row) -> Iterator[str]:
     """What has not arrived yet. Several servers may wait for the same changes, so these are counted for each of them."""
     for name, one_does, many_do, then in (
         ("waiting", "is on its way to", "are on their way to", ""),
+        ("refused", "was refused at every attempt by", "were refused at every attempt by", ""),
         ("held", "waits for", "wait for", ""),
         (
             "dropped",

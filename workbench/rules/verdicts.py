@@ -276,6 +276,7 @@ class Proving:
     conflict      the attribute, in small letters, that marks an entry as one of two of one name
     own_notes     those of them that no client writes: a change of nothing else is of no effect elsewhere
     notes_refused the code of the message by which a server says that it refuses such changes; empty: none does
+    in_words      a result with which a change was refused -> its number and its words
     touched       the body of a modification -> the attributes that it names, in small letters
     renamed       target and rename of a change -> the name of the entry afterwards; empty: it does not tell
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
@@ -304,6 +305,7 @@ class Proving:
     conflict: str = ""
     own_notes: frozenset[str] = frozenset()
     notes_refused: str = ""
+    in_words: Callable[[int], str] = str
     touched: Callable[[str], frozenset[str]] = lambda body: frozenset()
     renamed: Callable[[str, str], str] = lambda target, rename: ""
     marks: Mapping[str, str] = field(default_factory=dict)

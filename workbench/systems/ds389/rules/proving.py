@@ -14,6 +14,7 @@ from workbench.rules.spelling import parent_of
 from workbench.rules.verdicts import LOG_REPLACED, REPLACED, TOTAL, Modification, Proving, Reset
 from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
+from workbench.systems.ds389.rules.ldap_results import in_words
 from workbench.systems.ds389.rules.own_attributes import NOT_COMPARED, OWN_NOTES
 
 
@@ -260,6 +261,7 @@ PROVING = Proving(
     conflict="nsds5replconflict",
     own_notes=OWN_NOTES,
     notes_refused="login_notes_refused",
+    in_words=in_words,
     touched=touched,
     renamed=renamed,
     marks={
