@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import has_some, in_no_log, names_of
+from workbench.diagnosing.restart_order import links_off_first
 from workbench.model import Finding, counted, listed, step, time_passed
 from workbench.rules.assumptions import CONSUMER_GUESSED
 from workbench.rules.link_failures import BUSY, SCHEDULE_CLOSED, TRANSIENT
@@ -64,12 +65,19 @@ def link_failing(situation: Situation) -> Iterator[Finding]:
             items=tuple(sorted(one["first"] for one in pair["to_send"].values())) if pair else (),
             evidence=failure.evidence,
             quotes=failure.quotes,
-            fix=failure.fix,
+            fix=(*_off_first(situation, link), *failure.fix),
             reason=failure.reason,
             since=failure.since.isoformat() if failure.since else None,
             waiting=waiting,
             assumes=(*failure.assumes, *([CONSUMER_GUESSED] if waiting and not link.consumer else [])),
         )
+
+
+def _off_first(situation: Situation, link: Link) -> tuple[Mapping[str, Any], ...]:
+    """What to switch off before the consumer of a link is started, where it is down."""
+    down = link.consumer is not None and link.consumer in situation.topology.down
+    first = links_off_first(situation, link.consumer or "", link.suffix) if down else None
+    return (first,) if first else ()
 
 
 def _kept(situation: Situation, link: Link, pair: Row | None) -> str:
@@ -468,8 +476,10 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
         return step("do what UNRELATED_DATA says", "servers with unrelated data exchange nothing")
     if unread := situation.not_collected(suffix):
         down = situation.topology.down.intersection(unread)
+        before = [one for name in sorted(down) if (one := links_off_first(situation, name, suffix))]
+        first = f"{before[0]['repair']}; then " if before else ""
         return step(
-            f"start {_listed(sorted(down), 'and')} (restart it, if it runs and does not answer)"
+            f"{first}start {_listed(sorted(down), 'and')} (restart it, if it runs and does not answer)"
             if down
             else f"collect from {_listed(unread, 'and')}, too",
             f"{_listed(sorted(down) or unread, 'and')} may have them, or a link over which they come: nothing tells what was not "

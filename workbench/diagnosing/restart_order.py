@@ -1,0 +1,68 @@
+"""Which links have to be off before a server that is down is started: those whose supplier would make it pass over changes.
+
+c made 5 changes that reached a alone, was initialised from b, which lacks them, and made more since; b is down:
+
+    b starts, a-to-b begins first     b gets the 5 from a, then the later ones from c
+    b starts, c-to-b begins first     b gets the later ones alone: its vector covers the 5, and no session sends them again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import counted, listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def links_off_first(situation: Situation, server: str, suffix: str | None) -> Mapping[str, Any] | None:
+    """What to do before a server is started of which no vector was collected; None: nothing is known to be in the way.
+
+    In the way is a link whose supplier lacks changes that another supplier has, and has later ones of their origin.
+    """
+    shown = situation.topology
+    replica = situation.replica(server, suffix)
+    if shown.pulling or (replica is not None and replica.claims):
+        return None
+    links = [
+        link for link in shown.links if (link.consumer, link.suffix) == (server, suffix) and link.enabled is not False
+    ]
+    suppliers = {link.supplier for link in links}
+    hidden = [
+        row
+        for row in situation.verdicts.missing
+        if row["suffix"] == suffix
+        and row["server"] in suppliers
+        and suppliers.intersection(row["held_by"])
+        and _has_later(situation, row)
+    ]
+    if not hidden:
+        return None
+    lacking = sorted({row["server"] for row in hidden})
+    names = sorted(link.name for link in links if link.supplier in lacking)
+    changes = {(row["origin"], row["position"]) for row in hidden}
+    origins = sorted({origin for origin, _ in changes})
+    least = "at least " if "missing" in situation.verdicts.cut() else ""
+    holders = sorted(suppliers.intersection(name for row in hidden for name in row["held_by"]))
+    them, lacks = "it" if len(changes) == 1 else "them", f"{listed(lacking)} {'lacks' if len(lacking) == 1 else 'lack'}"
+    these = f"{least}{counted(len(changes))} of origin {listed(origins)} that {lacks} and {listed(holders)} "
+    these += "has" if len(holders) == 1 else "have"
+    off = f"switch off {listed(names)} before {server} is started, and leave {'it' if len(names) == 1 else 'them'} off until "
+    off += f"{server} has the {these}; or first do what MISSED_CHANGE says of {listed(lacking)}"
+    return step(
+        off if suppliers - {*lacking} else f"first do what MISSED_CHANGE says of {listed(lacking)}: there are {these}",
+        f"if {server} lacks {them}, too, later changes of the same origin may come from {listed(lacking, 'or')} first: "
+        f"the vector of {server} then covers {them}, and no session sends {them} there any more",
+        f"whether {server} has {them} is not known, for its vector was not collected: collect again when it runs",
+    )
+
+
+def _has_later(situation: Situation, row: Mapping[str, Any]) -> bool:
+    """True if the log of the server that lacks a change shows a later one of the same origin."""
+    replica, system = situation.replica(row["server"], row["suffix"]), situation.topology.system
+    if replica is None or replica.log is None:
+        return False
+    newest = replica.log.facts.get("by_origin", {}).get(row["origin"], {}).get("max")
+    return bool(newest and newest > (system.typed(row["position"]) or ""))
