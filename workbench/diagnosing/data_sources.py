@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from workbench.diagnosing.proofs import Proofs
 from workbench.engine.positions import Positions, union
+from workbench.fleet.told import Evidence
 from workbench.fleet.topology import Replica
-from workbench.rules.verdicts import Reset
+from workbench.rules.verdicts import Proving, Reset
 from workbench.tables import Numbers
 
 
 @dataclass
 class JudgedServer:
-    """What is known of one server of a suffix before its changes are judged; `missing` is what was found to be missing."""
+    """What is known of one server of a suffix before its changes are judged; `missing` is what was found to be missing.
+
+    trims  its log may have lost what is older than its first changes, whatever its marks say
+    """
 
     replica: Replica
     source: int | None
@@ -25,7 +29,23 @@ class JudgedServer:
     first: dict[str, str]
     last: dict[str, str]
     resets: list[Reset]
+    trims: bool = False
     missing: dict[str, Positions] = field(default_factory=dict)
+
+    @property
+    def reach(self) -> dict[str, str]:
+        """By origin, from where on its log shows every change, as its marks tell; nothing, if it may have been trimmed since."""
+        return {} if self.trims else self.marks
+
+
+def may_be_trimmed(evidence: Evidence, replica: Replica, proving: Proving, marks: Iterable[str]) -> bool:
+    """True if changes may have been trimmed from a log that was made anew, behind its marks."""
+    made = min(filter(None, map(evidence.system.moment, marks)), default=None)
+    read = evidence.began.get(replica.server)
+    facts = [one.facts for one in evidence.case.inputs if one.server == replica.server]
+    several = len({one.suffix for one in evidence.shown.replicas if one.server == replica.server}) > 1
+    records = sum(one["count"] for one in replica.log.facts.get("by_origin", {}).values()) if replica.log else 0
+    return proving.trimmed(facts, replica.suffix, several, records, read - made if read and made else None)
 
 
 def sources_of(

@@ -23,6 +23,7 @@ from workbench.diagnosing.dropping import dropped_rows
 from workbench.diagnosing.failing_links import leave_off, link_failing, waiting_behind
 from workbench.diagnosing.shared_origin import compared_logs
 from workbench.diagnosing.situation import Situation, replica_in
+from workbench.diagnosing.stuck_servers import reinit_required
 from workbench.diagnosing.thrown_away import changes_thrown_away
 from workbench.fleet.topology import Replica, Row, Topology
 from workbench.model import (
@@ -575,6 +576,6 @@ DETECTORS: Detectors = {
         vector_ahead_of_log,
         unreadable_input,
     ),
-    LAG: (losses.reinit_required, losses.pending_changes, link_disabled, link_failing, stalled_but_green),
+    LAG: (reinit_required, losses.pending_changes, link_disabled, link_failing, stalled_but_green),
 }
 """The detectors of every system, by stage. What is not listed here is not asked."""

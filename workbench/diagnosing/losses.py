@@ -27,9 +27,9 @@ from workbench.diagnosing.repair_sources import (
     sources_for_writing,
     sources_that_fill,
 )
+from workbench.diagnosing.stuck_servers import reinit_required
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
-from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import ENTRIES_LACK
 
@@ -530,57 +530,6 @@ _NEXT_LOOK = step(
     "see that the server still fetches from one of them, and applies what it fetched",
     "they arrive as soon as it does: no transaction before them has to be waited for",
 )
-
-
-def reinit_required(situation: Situation) -> Iterator[Finding]:
-    """A server waits for changes, and of no other server's log could a session with it begin."""
-    waiting: dict[tuple[str, str | None], list[Any]] = {}
-    given: dict[tuple[str, str | None], list[Any]] = {}
-    for row in situation.verdicts.pending:
-        waiting.setdefault((row["server"], row["suffix"]), []).append(row)
-    for pair in situation.pairs:
-        given.setdefault((pair["consumer"], pair["suffix"]), []).append(pair)
-    for one in situation.topology.replicas:
-        waits, rows = waiting.get((one.server, one.suffix), []), given.get((one.server, one.suffix), [])
-        stuck = [row for row in rows if row["decision"] == ANCHOR_NOT_FOUND]
-        if not waits or not stuck or any(row["decision"] in (SEND, "unknown") for row in rows):
-            continue
-        # Data that lack changes themselves are no source.
-        lacking = {row["server"] for row in situation.verdicts.missing if row["suffix"] == one.suffix}
-        whole = [row for row in stuck if row["supplier"] not in lacking and _has(situation, row, waits)]
-        best = max(whole, key=lambda row: (bool(row["link"]), row["supplier"]), default=None)
-        source = f"{best['supplier']}, or from " if best else ""
-        count = sum(row["count"] for row in waits)
-        yield Finding(
-            "REINIT_REQUIRED",
-            "error",
-            f"{one.server} waits for {counted(count)}, and no server's log has the record that a session would begin at",
-            server=one.server,
-            suffix=one.suffix,
-            items=tuple(row["first"] for row in waits),
-            evidence=first_few(
-                {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
-            ),
-            fix=(
-                write_again_first(situation, one.server, one.suffix)
-                or keep_only_holder(situation, one.server, one.suffix)
-                or step(
-                    f"initialise {one.server} from {source}the server with the most complete data",
-                    "as the logs are, no session with it can begin",
-                    f"an initialisation throws away everything that only {one.server} holds; first see that no other server, "
-                    "collected or not, still has the record that a session would begin at",
-                ),
-            ),
-        )
-
-
-def _has(situation: Situation, pair: Mapping[str, Any], waits: Iterable[Mapping[str, Any]]) -> bool:
-    """True if the supplier of the pair can fill others, and claims all that these rows wait for."""
-    by = situation.replica(pair["supplier"], pair["suffix"])
-    typed = situation.topology.system.typed
-    return (by is None or by.keeps_log) and all(
-        by is None or _last(by, row["origin"]) >= (typed(row["last"]) or "") for row in waits
-    )
 
 
 def replica_of(shown: Topology, one: Replica) -> Replica | None:

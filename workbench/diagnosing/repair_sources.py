@@ -13,9 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import listed, step
+from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+
+
+OPEN = frozenset({"not_shown", "unclear"})
+"""Why a change is not judged on a server that may lack it. What has a twin there, or was replaced since, is there in effect."""
 
 
 def takes_writes(situation: Situation, server: str, suffix: str | None) -> bool:
@@ -53,6 +58,33 @@ def sources_that_fill(situation: Situation, holders: Iterable[str], server: str,
 def sources_for_writing(situation: Situation, holders: Iterable[str], suffix: str | None) -> list[str]:
     """Those of some servers on which a client may write, in their order."""
     return [name for name in holders if takes_writes(situation, name, suffix)]
+
+
+def not_judged_on(situation: Situation, source: str, server: str, suffix: str | None) -> dict[str, int]:
+    """Origin -> how many changes the server has and nothing tells whether the source has them: filled, it might lose them.
+
+    c was filled from b, which lacked 3 changes of c that a has     a is not filled from c before it is known that c has them
+    """
+    typed, replica = situation.topology.system.typed, situation.replica(server, suffix)
+    seen = replica.seen() if replica else {}
+    rows = [one for one in situation.verdicts.unknown if one["suffix"] == suffix and one["why"] in OPEN]
+    mine = [one for one in rows if one["server"] == server]
+    lacking = [one for one in situation.verdicts.missing if (one["server"], one["suffix"]) == (server, suffix)]
+
+    def has(row: Mapping[str, Any]) -> bool:
+        origin, low, high = row["origin"], typed(row["from"]) or "", typed(row["to"]) or ""
+        if (last(seen, origin) or "") < low:
+            return False
+        if any(one["origin"] == origin and one["from"] <= row["from"] and row["to"] <= one["to"] for one in mine):
+            return False
+        missed = sum(one["origin"] == origin and low <= (typed(one["position"]) or "") <= high for one in lacking)
+        return bool(missed < row["count"])
+
+    found: dict[str, int] = {}
+    for row in rows:
+        if row["server"] == source and has(row):
+            found[row["origin"]] = found.get(row["origin"], 0) + row["count"]
+    return found
 
 
 def save_and_write(

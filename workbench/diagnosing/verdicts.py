@@ -19,7 +19,7 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_arrival
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
-from workbench.diagnosing.data_sources import JudgedServer, came_without, not_seen, sources_of
+from workbench.diagnosing.data_sources import JudgedServer, came_without, may_be_trimmed, not_seen, sources_of
 from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
@@ -120,8 +120,7 @@ class _Suffix:
         self.proving: Proving = shown.proving
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
         replicas = [one for one in alike.replicas if one.claims or one.log]
-        labels = list(case.snapshots)
-        until = labels[: labels.index(shown.snapshot) + 1]
+        until = [*case.snapshots][: [*case.snapshots].index(shown.snapshot) + 1]
         inputs = [one for one in case.inputs if one.kind and (servers is None or one.server in servers)]
         books = [one for one in inputs if one.snapshot in until and one.suffix == suffix]
         books = [one for one in books if format_with(one.kind).is_log]
@@ -168,14 +167,15 @@ class _Suffix:
             for mark in source.log.marks if isinstance(source, Source) else ():
                 origin = self.system.origin_of(mark)
                 marks[origin] = max(mark, marks.get(origin, ""))
-        claimed = replica.log_claims.get(own := replica.origin or "")
-        end = max(last.values(), default="")
+        own, end = replica.origin or "", max(last.values(), default="")
+        claimed = replica.log_claims.get(own)
         if end and claimed and claimed.max and (own in last or own in marks):
             last[own] = shown_up_to(last.get(own, marks.get(own, "")), claimed.max, end, self.system.moment)
-        resets = resets_of(self.evidence, replica, self.proving, marks)
-        self.found.resets[replica.server, replica.suffix] = resets
-        self.found.marks[replica.server, replica.suffix] = marks
-        return JudgedServer(replica, number, seen, marks, first, last, resets)
+        about = replica.server, replica.suffix
+        self.found.resets[about] = resets = resets_of(self.evidence, replica, self.proving, marks)
+        self.found.marks[about] = marks
+        trims = may_be_trimmed(self.evidence, replica, self.proving, marks.values())
+        return JudgedServer(replica, number, seen, marks, first, last, resets, trims)
 
     def _spans(self, server: JudgedServer, origin: str, own_kept: bool = False) -> tuple[Span, Span, Span]:
         """Of what the server has seen: before what its log shows, what it shows, and behind that.
@@ -185,7 +185,7 @@ class _Suffix:
         seen = self.pair(server.seen.get(origin))
         if seen is None:
             return Span(LOWEST, LOWEST), Span(LOWEST, LOWEST), Span(LOWEST, LOWEST)
-        mark, first, last = (self.pair(kind.get(origin)) for kind in (server.marks, server.first, server.last))
+        mark, first, last = (self.pair(kind.get(origin)) for kind in (server.reach, server.first, server.last))
         low = mark if mark is not None else (first[0], first[1] - 1) if first is not None else None
         if server.source is None or low is None:
             return Span(LOWEST, seen), Span(seen, seen), Span(seen, seen)

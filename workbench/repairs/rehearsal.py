@@ -14,6 +14,7 @@ from workbench.diagnosing.by_entry import counted_between, now_at, states_of
 from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.dropping import dropped_rows
+from workbench.diagnosing.repair_sources import OPEN
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import trees
 from workbench.engine.known import LOWEST, Known, Pair, Span
@@ -75,10 +76,6 @@ def _from_tiers(tiers: Tiers) -> Model:
     )
 
 
-_OPEN = frozenset({"not_shown", "unclear"})
-"""Why a change is not judged on a server that may lack it. What has a twin there, or was replaced since, is there in effect."""
-
-
 class _Filling:
     """What both ways share: who replicates, and a lot for each change that some server misses."""
 
@@ -118,7 +115,7 @@ class _Filling:
             row["server"]
             for row in self.situation.verdicts.unknown
             if (row["suffix"], row["origin"]) == (self.suffix, origin)
-            and row["why"] in _OPEN
+            and row["why"] in OPEN
             and (self.system.typed(row["from"]) or "") <= position <= (self.system.typed(row["to"]) or "")
         }
 

@@ -281,6 +281,8 @@ class Proving:
     renamed       target and rename of a change -> the name of the entry afterwards; empty: it does not tell
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
     grave         attribute and value, in small letters, that a deleted entry has
+    trimmed       what the files of a server tell of their own, a suffix, whether the server holds several, how many records its
+                  log has and how old that may be -> may changes have been trimmed from it that it once had?
     traces_kept   how long entries keep a trace of what was removed, where the server does not say it itself
     """
 
@@ -310,4 +312,5 @@ class Proving:
     renamed: Callable[[str, str], str] = lambda target, rename: ""
     marks: Mapping[str, str] = field(default_factory=dict)
     grave: tuple[str, str] = ("", "")
+    trimmed: Callable[[Iterable[Mapping[str, Any]], str | None, bool, int, timedelta | None], bool] = lambda *_: False
     traces_kept: timedelta = timedelta(0)

@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
+from workbench.fleet.topology import not_collected
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
+from workbench.rules.vectors import last
 from workbench.systems.ds389.csn import origin_of
 from workbench.systems.ds389.detectors.shown import Row, only_suffix, suffix_of_link
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
@@ -169,11 +171,12 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
     consumer, suffix = row["consumer"], row["suffix"]
     if first := write_again_first(situation, consumer, suffix) or keep_only_holder(situation, consumer, suffix):
         return (first,)
+    another = step(
+        f"look for a supplier that has the record {row['anchor']} and what waits, and make a temporary agreement from it",
+        "one that has both can bring the consumer up to date without a loss",
+    )
     return (
-        step(
-            f"look for a supplier that has the record {row['anchor']}, and make a temporary agreement from it",
-            "any supplier that has it can bring the consumer up to date without a loss",
-        ),
+        *([another] if _waits_elsewhere(situation, row) else []),
         step(
             f"initialise {row['consumer']} from the server with the most complete data",
             "without the record no session starts, whatever else the changelog has",
@@ -181,6 +184,20 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
             "too. Do not set nsds5ReplicaIgnoreMissingChange before you have listed what that loses, and do not import a "
             "changelog",
         ),
+    )
+
+
+def _waits_elsewhere(situation: Situation, row: Row) -> bool:
+    """False if all servers were collected, and what the consumer of the pair waits for is on the supplier alone."""
+    if not_collected(situation.topology):
+        return True
+    ends = [situation.replica(row[end], row["suffix"]) for end in ("supplier", "consumer")]
+    supplier, consumer = (one.seen() if one else {} for one in ends)
+    return any(
+        (last(consumer, origin) or "") < (last(one.seen(), origin) or "")
+        for one in situation.topology.replicas
+        for origin in supplier
+        if one.suffix == row["suffix"] and one not in ends
     )
 
 

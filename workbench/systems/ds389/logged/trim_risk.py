@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.rules.vectors import last
-from workbench.systems.ds389.rules.trim_settings import TrimSettings, trim_settings
+from workbench.systems.ds389.rules.trim_settings import TrimSettings, settings_in
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -64,18 +64,8 @@ def kept_behind(
 
 def settings_of(situation: Situation, server: str, suffix: str | None) -> TrimSettings | None:
     """The settings of the changelog of a replica; None: they were not collected, or nothing tells whose they are."""
-    found: dict[str, Mapping[str, str | None]] = {}
-    backends: dict[str, str] = {}
-    for one in situation.inputs:
-        if one.server == server:
-            found |= one.facts.get("trimming", {})
-            backends |= one.facts.get("backends", {})
-    mine = [about for name, about in found.items() if backends.get(name) == suffix]
-    if not mine and "" in found:
-        mine = [found[""]]
-    elif not (mine or backends or situation.of_several(server)):
-        mine = [*found.values()]
-    return trim_settings(mine[0]) if len(mine) == 1 else None
+    facts = (one.facts for one in situation.inputs if one.server == server)
+    return settings_in(facts, suffix, situation.of_several(server))
 
 
 def _from(situation: Situation, settings: TrimSettings, positions: Iterable[str]) -> str:

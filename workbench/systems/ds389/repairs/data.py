@@ -35,7 +35,8 @@ from workbench.systems.ds389.repairs.evidence import (
     renamed_alike,
     stranded_ldif,
 )
-from workbench.systems.ds389.repairs.links import enabling, feeds_alone, links_to, not_now, off
+from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
+from workbench.systems.ds389.repairs.sources import feeds_alone, not_judged
 from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere, list_conflict
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
@@ -435,7 +436,10 @@ class Initialise:
             costs=costs,
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
-            else not_now(view, source, server) or list_conflict(view, server, link=link) or feeds_alone(view, server),
+            else not_now(view, source, server)
+            or list_conflict(view, server, link=link)
+            or feeds_alone(view, server)
+            or not_judged(view, source, server),
         )
 
 

@@ -53,25 +53,6 @@ def off(view: View, link: Link) -> bool:
     )
 
 
-def feeds_alone(view: View, server: str) -> str:
-    """Why a server is not to be filled yet that alone feeds another one, which all other links fail to reach; empty: it may be.
-
-    Its log is new once it is filled: whoever is not level with it at that moment gets nothing more from it.
-    """
-    failing = stopped_links(view.situation.topology, view.findings, view.suffix)
-    links = [one for one in view.situation.topology.links if one.suffix == view.suffix and one.consumer]
-    for link in links:
-        others = [one for one in links if one.consumer == link.consumer and one.supplier not in (server, link.consumer)]
-        failed = [one.name for one in others if (one.supplier, one.consumer) in failing]
-        if link.supplier == server and link.runs and failed and len(failed) == len(others):
-            fail = "fails" if len(failed) == 1 else "fail"
-            return (
-                f"{server} alone feeds {link.consumer} while {', '.join(failed)} {fail}, and the log of a filled server is new: "
-                f"{link.consumer} might get nothing more; what LINK_FAILING says comes first"
-            )
-    return ""
-
-
 def enabling(view: View, link: Link, arrives: bool) -> Step:
     """Switch an agreement on. `arrives`: what waits is delivered at once, and is waited for."""
     suffix = view.suffix or ""

@@ -16,6 +16,7 @@ from workbench.systems.ds389.rules.applying import skipped_for_good
 from workbench.systems.ds389.rules.causes import causes
 from workbench.systems.ds389.rules.ldap_results import in_words
 from workbench.systems.ds389.rules.own_attributes import NOT_COMPARED, OWN_NOTES
+from workbench.systems.ds389.rules.trim_settings import may_be_trimmed, settings_in
 
 
 def resets(
@@ -253,6 +254,9 @@ PROVING = Proving(
     started="starting",
     idle=lambda target: bool(_KEEP_ALIVE.match(target)),
     log_written="changelog_task",
+    trimmed=lambda facts, suffix, several, records, age: may_be_trimmed(
+        settings_in(facts, suffix, several), records, age
+    ),
     beginning=beginning,
     beginnings=beginnings,
     usual=tuple(f"{verb}: " for verb in _VERBS),

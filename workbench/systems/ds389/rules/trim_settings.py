@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _DURATION = re.compile(r"([0-9]{1,9}) ?([smhdw]?)", re.IGNORECASE)
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -46,6 +46,39 @@ def trim_settings(written: Mapping[str, str | None]) -> TrimSettings | None:
         return None
     seconds = int(found[1]) * _UNITS[found[2].lower()]
     return TrimSettings(timedelta(seconds=seconds) if seconds else None, max(int(entries), 0) or None)
+
+
+def settings_in(
+    facts: Iterable[Mapping[str, Mapping[str, Any]]], suffix: str | None, several: bool
+) -> TrimSettings | None:
+    """The settings of the changelog of a suffix out of what the files of a server tell; None: they do not, or not whose they are.
+
+    several  the server holds several suffixes
+    """
+    found: dict[str, Mapping[str, str | None]] = {}
+    backends: dict[str, str] = {}
+    for one in facts:
+        found |= one.get("trimming", {})
+        backends |= one.get("backends", {})
+    mine = [about for name, about in found.items() if backends.get(name) == suffix]
+    if not mine and "" in found:
+        mine = [found[""]]
+    elif not (mine or backends or several):
+        mine = [*found.values()]
+    return trim_settings(mine[0]) if len(mine) == 1 else None
+
+
+def may_be_trimmed(settings: TrimSettings | None, records: int, age: timedelta | None) -> bool:
+    """True if changes that a changelog once had may have been trimmed, by its settings; `age`: how old it may be.
+
+    >>> may_be_trimmed(TrimSettings(timedelta(days=7), None), 10, timedelta(hours=2))
+    False
+    >>> may_be_trimmed(TrimSettings(timedelta(days=7), 10), 10, timedelta(hours=2))
+    True
+    """
+    if settings is None:
+        return False
+    return bool((settings.entries and records >= settings.entries) or (settings.age and age and age > settings.age))
 
 
 def spelt_out(span: timedelta) -> str:

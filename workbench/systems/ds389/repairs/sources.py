@@ -1,0 +1,42 @@
+"""From which server another one may be filled: what is not known of it, and whom it feeds alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.diagnosing.repair_sources import not_judged_on
+from workbench.model import counted, listed
+from workbench.repairs.obstacles import stopped_links
+
+if TYPE_CHECKING:
+    from workbench.repairs.plans import View
+
+
+def not_judged(view: View, source: str, server: str) -> str:
+    """Why a server is not to be filled from one of which nothing tells whether it has what the server has; empty: it may be."""
+    found = not_judged_on(view.situation, source, server, view.suffix)
+    return (
+        f"nothing tells whether {source} has {counted(sum(found.values()))} of origin {listed(sorted(found))} that {server} "
+        "has and would lose: collect with the entries (`workbench collect --entries`), and plan anew"
+        if found
+        else ""
+    )
+
+
+def feeds_alone(view: View, server: str) -> str:
+    """Why a server is not to be filled yet that alone feeds another one, which all other links fail to reach; empty: it may be.
+
+    Its log is new once it is filled: whoever is not level with it at that moment gets nothing more from it.
+    """
+    failing = stopped_links(view.situation.topology, view.findings, view.suffix)
+    links = [one for one in view.situation.topology.links if one.suffix == view.suffix and one.consumer]
+    for link in links:
+        others = [one for one in links if one.consumer == link.consumer and one.supplier not in (server, link.consumer)]
+        failed = [one.name for one in others if (one.supplier, one.consumer) in failing]
+        if link.supplier == server and link.runs and failed and len(failed) == len(others):
+            fail = "fails" if len(failed) == 1 else "fail"
+            return (
+                f"{server} alone feeds {link.consumer} while {', '.join(failed)} {fail}, and the log of a filled server is new: "
+                f"{link.consumer} might get nothing more; what LINK_FAILING says comes first"
+            )
+    return ""
