@@ -23,6 +23,7 @@ from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.only_holders import keep_only_holder, only_here, write_again_first
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
+    on_no_server,
     save_and_write,
     sources_for_writing,
     sources_that_fill,
@@ -258,6 +259,9 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             by_hand = ""
         else:
             what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers)
+            if gone == len(rows) and on_no_server(situation, rows):
+                mend = "make what they did again on a supplier, as an older backup or whoever made them tells it"
+                never = "no server is known to have them: no session and no initialisation brings them"
             if held and not fillers and not writers:
                 last_way = save_and_write(situation, rows, server, held)
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]

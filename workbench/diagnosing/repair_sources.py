@@ -87,6 +87,25 @@ def not_judged_on(situation: Situation, source: str, server: str, suffix: str | 
     return found
 
 
+def on_no_server(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """True if no server is known to have any of these missing changes, by its log or otherwise."""
+    typed = situation.topology.system.typed
+    for row in rows:
+        position = typed(row["position"]) or ""
+        about = row["suffix"], row["origin"]
+        lacking = {one["server"] for one in situation.verdicts.missing if one["position"] == row["position"]}
+        lacking |= {
+            one["server"]
+            for one in situation.verdicts.unknown
+            if (one["suffix"], one["origin"]) == about
+            and (typed(one["from"]) or "") <= position <= (typed(one["to"]) or "")
+        }
+        mine = [one for one in situation.topology.replicas if one.suffix == row["suffix"] and one.server not in lacking]
+        if row["held_by"] or any((last(one.seen(), row["origin"]) or "") >= position for one in mine):
+            return False
+    return True
+
+
 def save_and_write(
     situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, holders: Sequence[str]
 ) -> Mapping[str, Any]:
