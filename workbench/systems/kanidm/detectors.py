@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.by_entry import now_at, ranges_of, states_of
-from workbench.diagnosing.detectors import odd_ones
+from workbench.diagnosing.unrelated import odd_ones
 from workbench.model import (
     GENERATION,
     HOLES,

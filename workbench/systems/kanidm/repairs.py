@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name, printable
-from workbench.diagnosing.detectors import odd_ones
+from workbench.diagnosing.unrelated import odd_ones
 from workbench.repairs.plans import ALL, ROLLED_BACK, Draft, Need, Repairs, Step, View
 from workbench.rules.pulled import PullModel
 from workbench.systems.kanidm.rules.ranges import CRITICAL, NO_OVERLAP, UNWILLING

@@ -1,0 +1,122 @@
+"""The finding UNRELATED_DATA: servers of one suffix whose data have no common beginning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.model import Finding, first_few, listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
+
+
+def unrelated_data(situation: Situation) -> Iterator[Finding]:
+    """Servers of one suffix that may exchange nothing: a finding for each that has to be taken away to end it."""
+    refused: dict[str | None, set[frozenset[str]]] = {}
+    for row in situation.pairs:
+        if row["unrelated"]:
+            refused.setdefault(row["suffix"], set()).add(frozenset((row["supplier"], row["consumer"])))
+    refill = situation.topology.system.refill
+    for suffix, pairs in refused.items():
+        names = {name for pair in pairs for name in pair}
+        empty = {name for name in names if situation.has_no_entries(name, suffix)}
+        for server, others in odd_ones(pairs, empty):
+            generations = {
+                name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
+            }
+            if _filled_meanwhile(situation.replica(server, suffix)):
+                yield _other_data_by_now(server, suffix, generations)
+                continue
+            if server in empty:
+                yield _not_filled(situation, server, suffix, generations)
+                continue
+            yield Finding(
+                "UNRELATED_DATA",
+                "error",
+                f"{server} has unrelated data: its data have another beginning ({shown_as(generations[server])}) than those of "
+                f"{listed(others)}; neither side accepts changes of the other, and their positions cannot be compared",
+                server=server,
+                suffix=suffix,
+                evidence=_beginnings(server, generations),
+                root=f"server {server} has data of another beginning than {listed(others)}: nothing is exchanged between them",
+                fix=(
+                    step(
+                        f"find out which data is the right one, then {refill} the other side from it ({server} or the rest)",
+                        "positions of one side mean nothing to the other: only entries can be compared",
+                        f"to {refill} a server throws away everything that only it holds",
+                    ),
+                ),
+            )
+
+
+def _filled_meanwhile(replica: Replica | None) -> bool:
+    """True if a server that had no changes of others when it was read claimed some when all had been read."""
+    return replica is not None and bool(set(replica.later) - {replica.origin, *replica.vector})
+
+
+def _other_data_by_now(server: str, suffix: str | None, generations: Mapping[str, str | None]) -> Finding:
+    others = [name for name in generations if name != server]
+    return Finding(
+        "UNRELATED_DATA",
+        "warning",
+        f"{server} got other data while the servers were read: first its data had another beginning "
+        f"({shown_as(generations[server])}) than those of {listed(others)}, and at the end it claimed their changes",
+        server=server,
+        suffix=suffix,
+        evidence=_beginnings(server, generations),
+        fix=(
+            step(
+                "collect once more when it has all", f"what was read of {server} first is of data that it has no more"
+            ),
+        ),
+    )
+
+
+def _not_filled(
+    situation: Situation, server: str, suffix: str | None, generations: Mapping[str, str | None]
+) -> Finding:
+    """A server without entries has no data of its own to lose, whatever beginning it claims."""
+    refill = situation.topology.system.refill
+    links = [link for link in situation.topology.links if (link.consumer, link.suffix) == (server, suffix)]
+    source = " or ".join(sorted({link.supplier for link in links})) or "the server with the most complete data"
+    others = [name for name in generations if name != server]
+    return Finding(
+        "UNRELATED_DATA",
+        "error",
+        f"{server} has no entries below its suffix, and its data have another beginning ({shown_as(generations[server])}) than "
+        f"those of {listed(others)}: it was never filled, or an initialisation ended before it was whole; no session fills it",
+        server=server,
+        suffix=suffix,
+        evidence=_beginnings(server, generations),
+        root=f"server {server} has no entries: it has to be filled",
+        fix=(step(f"{refill} {server} from {source}", "nothing is lost by it: the collected entries show none there"),),
+    )
+
+
+def _beginnings(server: str, generations: Mapping[str, str | None]) -> tuple[Mapping[str, Any], ...]:
+    """A row for each server whose data have another beginning than those of this one."""
+    mine = {"server": server, "generation": generations[server]}
+    others = (name for name in generations if name != server)
+    return first_few({**mine, "other": other, "other_generation": generations[other]} for other in others)
+
+
+def shown_as(generation: str | None) -> str:
+    """A generation as a sentence names it."""
+    return generation or "unknown"
+
+
+def odd_ones(pairs: set[frozenset[str]], empty: Container[str] = frozenset()) -> Iterator[tuple[str, list[str]]]:
+    """Pairs that do not fit, by the server that most others do not fit with: one finding for it, not one for each pair.
+
+    Those without data (`empty`) come first: nobody is odd for not fitting with them.
+    """
+    pairs = set(pairs)
+    while pairs:
+        counts = Counter(server for pair in pairs for server in pair)
+        server = max(sorted(counts), key=lambda name: (name in empty, counts[name]))
+        others = sorted(other for pair in pairs if server in pair for other in pair - {server})
+        pairs -= {frozenset((server, other)) for other in others}
+        yield server, others
