@@ -22,6 +22,7 @@ from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without, may_be_trimmed, not_seen, sources_of
 from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.lost_on_the_way import note_lost
+from workbench.diagnosing.made_again import note_made_again, softened
 from workbench.diagnosing.proofs import Proofs, evidence_kinds
 from workbench.diagnosing.resets import resets_of
 from workbench.diagnosing.verdict_rows import Verdicts
@@ -94,7 +95,7 @@ def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], posi
         whole = _Suffix(case, shown, alike, logs, [], 0, Verdicts())
         if whole.names_it(position):
             told = {server.replica.server: whole.verdict_on(server, position) for server in whole.by_filling}
-            found += [told[server.replica.server] for server in whole.servers]
+            found += softened(whole.evidence, position, [told[server.replica.server] for server in whole.servers])
     return found
 
 
@@ -122,16 +123,16 @@ class _Suffix:
         replicas = [one for one in alike.replicas if one.claims or one.log]
         until = [*case.snapshots][: [*case.snapshots].index(shown.snapshot) + 1]
         inputs = [one for one in case.inputs if one.kind and (servers is None or one.server in servers)]
-        books = [one for one in inputs if one.snapshot in until and one.suffix == suffix]
-        books = [one for one in books if format_with(one.kind).is_log]
+        books = [
+            one for one in inputs if one.snapshot in until and one.suffix == suffix and format_with(one.kind).is_log
+        ]
         present = {one.log.file: one.server for one in replicas if one.log}
         self.inputs = [one for one in books if (one.snapshot, one.file) in {(shown.snapshot, file) for file in present}]
         self.earlier = [one for one in books if one not in self.inputs]
         stored = [logs.get(one.file) or case.log(one) for one in self.inputs] + [case.log(one) for one in self.earlier]
-        claimed = {origin for one in replicas for origin in one.vector}
         named = [part for one in inputs for part in one.parts if part["table"] == "named"]
-        origins = {origin for log in stored for origin in log.origins()} | claimed
-        origins |= {origin for part in named for origin in part["origins"]}
+        origins = {origin for log in stored for origin in log.origins()}
+        origins.update(*(one.vector for one in replicas), *(part["origins"] for part in named))
         self.names = sorted(origins)
         self.judged = [origin for origin in self.names if origin not in alike.doubtful]
         self.evidence = Evidence(case, shown, suffix, self.names, servers)
@@ -239,6 +240,7 @@ class _Suffix:
             self._pending(waiting, holders[server.replica.server])
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
+        note_made_again(self.found, self.evidence)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:
@@ -433,8 +435,8 @@ class _Suffix:
         asked = some[which]
         twins, about = proofs.twins(asked, [*self.inputs, *self.earlier])
         keys = asked.keys(self.system, self.names)
-        told = {key: (about[key]["operation"], about[key]["target"]) for key in keys if key in about}
-        told = {key: (what, target) for key, (what, target) in told.items() if what and target}
+        named = ((key, about[key]["operation"], about[key]["target"]) for key in keys if key in about)
+        told = {key: (what, target) for key, what, target in named if what and target}
         nothing = self.contents.no_effect(server.replica.server, about)
         nothing |= self.contents.notes_by_marks(server.replica.server, [key for key in keys if key not in about])
         dropped = proofs.dropped(told, self._acknowledged(some, grounds)) if told else set()
