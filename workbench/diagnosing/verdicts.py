@@ -33,7 +33,6 @@ from workbench.engine.positions import NONE, Positions, of_keys, union
 from workbench.engine.rows import named_in
 from workbench.fleet.told import Evidence, newest_times
 from workbench.fleet.topology import Replica, Topology
-from workbench.model import System
 from workbench.rules.sending import SEND, Bound
 from workbench.rules.verdicts import (
     ENTRIES_LACK,
@@ -47,7 +46,6 @@ from workbench.rules.verdicts import (
     TOTAL,
     UNKNOWN,
     Ground,
-    Proving,
     Rule,
     shown_up_to,
 )
@@ -117,15 +115,13 @@ class _Suffix:
         servers = None if alike.whole else frozenset(one.server for one in alike.replicas)
         # Of each suffix so many: what one of them lacks must not keep what the next one lacks from being found.
         self.limits = {name: limit + len(getattr(found, name)) for name in ("missing", "unknown", "stranded")}
-        self.system: System = shown.system
-        self.proving: Proving = shown.proving
+        self.system, self.proving = shown.system, shown.proving
         self.pairs = [row for row in pairs if row["suffix"] == suffix]
         replicas = [one for one in alike.replicas if one.claims or one.log]
         until = [*case.snapshots][: [*case.snapshots].index(shown.snapshot) + 1]
         inputs = [one for one in case.inputs if one.kind and (servers is None or one.server in servers)]
-        books = [
-            one for one in inputs if one.snapshot in until and one.suffix == suffix and format_with(one.kind).is_log
-        ]
+        books = [one for one in inputs if one.snapshot in until and one.suffix == suffix]
+        books = [one for one in books if format_with(one.kind).is_log]
         present = {one.log.file: one.server for one in replicas if one.log}
         self.inputs = [one for one in books if (one.snapshot, one.file) in {(shown.snapshot, file) for file in present}]
         self.earlier = [one for one in books if one not in self.inputs]
