@@ -53,6 +53,17 @@ def read(files: Files, times: dict[str, tuple[float, float]], moved: dict[str, d
 # --- servers go on working while they are read
 
 
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_server_that_was_filled_while_servers_were_read_has_no_unrelated_data(moved: bool, tmp_path: Path) -> None:
+    files = pair_of_servers(4, 4)
+    empty = ["{replicageneration} 6600aaaa0000ffff0000"]
+    files |= {"s3.replica.ldif": replica(65535, empty, flags=0)}
+    times = {"s1": (60.0, 61.0), "s2": (61.0, 62.0), "s3": (60.0, 61.0)}
+    ends = {"s3": {"1": csn(4, 1), "2": csn(2, 2)}} if moved else {}
+    (one,) = of("UNRELATED_DATA", findings(tmp_path, read(files, times, ends)))
+    assert (one["severity"], bool(one["root"])) == (("warning", False) if moved else ("error", True)), one
+
+
 def behind_itself() -> Files:
     """s1 was read first, at second 4; s2 has five changes of it that were made after that."""
     files = pair_of_servers(4, 4)

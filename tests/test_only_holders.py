@@ -164,3 +164,15 @@ def test_entries_tell_of_own_changes_up_to_the_newest_that_they_carry(tmp_path: 
     found = diagnose(case_of(tmp_path, files))
     told = {row["position"]: row["held_by"] for row in found["missing"] if row["server"] == "s3"}
     assert told == {position: ["s1"] for position in LOST}
+
+
+def test_no_server_is_filled_from_one_that_may_lack_what_others_have(tmp_path: Path) -> None:
+    """Without entries nothing tells whether s2 had passed the three changes on to s3 when it filled it."""
+    case = case_of(tmp_path, folder(arrived=3))
+    made = plan(case)
+    refused = {course.way: course.refused for course in made.courses if course.need.startswith("REINIT_REQUIRED s1")}
+    says = "nothing tells whether s3 has 3 changes of origin 3 that s1 has and would lose: collect with the entries"
+    assert refused["initialise-from-s3"].startswith(says), refused
+    assert not [step.key for step in made.steps if "initialise-s1" in step.key]
+    (stuck,) = [one for one in diagnose(case)["findings"] if (one["code"], one["server"]) == ("REINIT_REQUIRED", "s1")]
+    assert stuck["fix"][0]["repair"].startswith("first collect with the entries"), stuck["fix"]

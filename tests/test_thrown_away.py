@@ -267,3 +267,25 @@ def test_what_another_server_claimed_when_it_was_read_once_more_is_not_said_to_b
         about = {"system": "ds389", "servers": servers, "collected": collected}
         found = diagnose(case_of(tmp_path / str(len(moved)), files | {"case.yaml": to_yaml(about)}))
         assert bool(of("CHANGES_THROWN_AWAY", found["findings"])) == (not moved)
+
+
+@pytest.mark.parametrize("added", [True, False])
+def test_what_was_made_again_is_not_said_to_be_missing(added: bool, tmp_path: Path) -> None:
+    """Somebody wrote on s2 what was saved of s1; without the addition it may be any later change of an entry that was there."""
+    files = folder(20)
+    name = "uid=v,ou=people"
+    files["s1.access.log"] = answered(5, "uid=u,ou=people", csn(5, 1)) + "".join(
+        answered(second, name, csn(second, 1), operation=what) for second, what in ((10, "ADD"), (11, "MOD"))
+    )
+    files["s1.access.log"] += answered(40, "uid=u,ou=people", LATER)
+    again = ((50, "ADD"), (51, "MOD")) if added else ((51, "MOD"),)
+    files["s2.access.log"] += "".join(answered(second, name, csn(second, 2), operation=what) for second, what in again)
+    ruv = elements(claims(r1=(1, 40), r2=(1, 51)))
+    files |= {f"{one}.replica.ldif": replica(number, ruv) for number, one in ((1, "s1"), (2, "s2"))}
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    assert bool(found["missing"]) is not added
+    assert any(row["why"] == "made_again" for row in found["unknown"]) is added
+    shown = topology(case)
+    told = {one.verdict for one in verdicts_on(case, shown, logs_of(case, shown), LOST[0])}
+    assert ("missing" in told) is not added

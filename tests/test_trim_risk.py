@@ -10,8 +10,9 @@ import pytest
 from detector_samples import findings, of, with_status
 from link_samples import REFUSED_LOGIN
 from link_samples import told as session_told
-from mesh_samples import SUFFIX, agreement, claims, elements, pair_of_servers
+from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
+from workbench import diagnose
 from workbench.collected.collecting import Access, Address, Wanted
 from workbench.model import Problem
 from workbench.systems.ds389.formats.ldif import Entry
@@ -166,3 +167,20 @@ def test_the_collection_names_them(tmp_path: Path) -> None:
     gathered = mesh_of.gather("s1", tmp_path, "s1", Wanted())
     mesh_of.close()
     assert any("settings of changelog and replication: no answer within" in one for one in gathered.without)
+
+
+@pytest.mark.parametrize(
+    ("limits", "missing"), [("nsslapd-changelogmaxentries: 3", 0), ("nsslapd-changelogmaxage: 7d", 1)]
+)
+def test_marks_of_a_log_that_may_be_trimmed_prove_nothing(limits: str, missing: int, tmp_path: Path) -> None:
+    """The log of s2 was made anew at second 4, and shows the change of second 5 no more: it was never there, or trimmed."""
+    vector = elements(claims(r1=(0, 9), r2=(1, 2)))
+    made = [*(csn(second, 1) for second in range(10)), csn(1, 2), csn(2, 2)]
+    files = {
+        "s1.replica.ldif": replica(1, vector),
+        "s1.changelog.ldif": changelog(made),
+        "s2.replica.ldif": replica(2, vector) + MAPPING + changelog_of("userroot", limits),
+        "s2.changelog.ldif": changelog([csn(second, 1) for second in (6, 7, 8, 9)], marks=[csn(4, 1), csn(2, 2)]),
+    }
+    found = diagnose(case_of(tmp_path, files))
+    assert [row["position"] for row in found["missing"]] == [csn(5, 1)] * missing

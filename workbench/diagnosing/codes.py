@@ -14,7 +14,10 @@ from workbench.systems import systems
 INFO, WARNING, ERROR = "info", "warning", "error"
 
 GENERAL: Mapping[str, Code] = {
-    "UNRELATED_DATA": Code("generation or domain differs: nothing may be exchanged", (ERROR,)),
+    "UNRELATED_DATA": Code(
+        "generation or domain differs: nothing may be exchanged; a warning where new data came while servers were read",
+        (WARNING, ERROR),
+    ),
     "DUPLICATE_ORIGIN": Code("two servers use one origin", (WARNING, ERROR)),
     "DEAD_ORIGIN": Code(
         "an origin has no server and no link leads to one in the last snapshot, although every linked server was collected",

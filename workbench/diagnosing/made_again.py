@@ -64,7 +64,7 @@ def softened(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list
 
 
 def _again(evidence: Evidence, lost: Mapping[str, tuple[str, str]]) -> set[str]:
-    """Those of some lost changes, position -> (operation, target), after which the same was done again under another position."""
+    """Those of some lost changes, position -> (operation, target), of entries that were added again under another position."""
     system = evidence.system
     targets = pa.array(sorted({target for _, target in lost.values()}), pa.string())
     done = pc.field("target").isin(targets) & pc.field("position").is_valid() & (pc.field("outcome") == "applied")
@@ -73,4 +73,9 @@ def _again(evidence: Evidence, lost: Mapping[str, tuple[str, str]]) -> set[str]:
         if system.show(row["position"]) not in lost:
             about = row["operation"], row["target"]
             latest[about] = max(latest.get(about, ""), row["position"])
-    return {position for position, about in lost.items() if latest.get(about, "") > (system.typed(position) or "")}
+    # A later change of an entry that was there all the time may be any other one.
+    return {
+        position
+        for position, (what, target) in lost.items()
+        if min(latest.get((what, target), ""), latest.get(("add", target), "")) > (system.typed(position) or "")
+    }
