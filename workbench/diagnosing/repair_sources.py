@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.model import listed, step
 from workbench.rules.vectors import last
+from workbench.rules.verdicts import REPLACED, TOTAL
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -60,16 +61,33 @@ def sources_for_writing(situation: Situation, holders: Iterable[str], suffix: st
     return [name for name in holders if takes_writes(situation, name, suffix)]
 
 
-def not_judged_on(situation: Situation, source: str, server: str, suffix: str | None) -> dict[str, int]:
-    """Origin -> how many changes the server has and nothing tells whether the source has them: filled, it might lose them.
+def doubted_on(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
+    """Stretches of changes of which nothing tells whether the new data of a server came with them.
 
-    c was filled from b, which lacked 3 changes of c that a has     a is not filled from c before it is known that c has them
+    c was filled from b, which lacked 3 changes that were made before     these
+    c trimmed its changelog                                               none: a change is not lost with its record
     """
+    resets = situation.verdicts.resets.get((server, suffix), ())
+    ends = [one.ended for one in resets if one.kind in (TOTAL, REPLACED)]
+    moment = situation.topology.system.moment
+    return [
+        row
+        for row in situation.verdicts.unknown
+        if (row["server"], row["suffix"]) == (server, suffix)
+        and row["why"] in OPEN
+        and (made := moment(row["from"]))
+        and any(made <= ended for ended in ends)
+    ]
+
+
+def not_judged_on(situation: Situation, source: str, server: str, suffix: str | None) -> dict[str, int]:
+    """Origin -> how many changes the server has, and nothing tells whether the source has them: filled, it might lose them."""
     typed, replica = situation.topology.system.typed, situation.replica(server, suffix)
     seen = replica.seen() if replica else {}
-    rows = [one for one in situation.verdicts.unknown if one["suffix"] == suffix and one["why"] in OPEN]
-    mine = [one for one in rows if one["server"] == server]
-    lacking = [one for one in situation.verdicts.missing if (one["server"], one["suffix"]) == (server, suffix)]
+    rows = doubted_on(situation, source, suffix)
+    about = server, suffix
+    mine = [one for one in situation.verdicts.unknown if (one["server"], one["suffix"]) == about and one["why"] in OPEN]
+    lacking = [one for one in situation.verdicts.missing if (one["server"], one["suffix"]) == about]
 
     def has(row: Mapping[str, Any]) -> bool:
         origin, low, high = row["origin"], typed(row["from"]) or "", typed(row["to"]) or ""
@@ -81,9 +99,8 @@ def not_judged_on(situation: Situation, source: str, server: str, suffix: str | 
         return bool(missed < row["count"])
 
     found: dict[str, int] = {}
-    for row in rows:
-        if row["server"] == source and has(row):
-            found[row["origin"]] = found.get(row["origin"], 0) + row["count"]
+    for row in filter(has, rows):
+        found[row["origin"]] = found.get(row["origin"], 0) + row["count"]
     return found
 
 

@@ -14,7 +14,7 @@ from workbench.diagnosing.by_entry import counted_between, now_at, states_of
 from workbench.diagnosing.by_stream import Streams
 from workbench.diagnosing.by_tier import Tiers
 from workbench.diagnosing.dropping import dropped_rows
-from workbench.diagnosing.repair_sources import OPEN
+from workbench.diagnosing.repair_sources import doubted_on
 from workbench.diagnosing.situation import Situation
 from workbench.diagnosing.tier_rows import trees
 from workbench.engine.known import LOWEST, Known, Pair, Span
@@ -86,6 +86,7 @@ class _Filling:
         self.names = {one.server for one in self.replicas}
         self.lots: list[Lot] = []
         self.holders: list[set[str]] = []
+        self._doubted = {name: doubted_on(situation, name, suffix) for name in self.names}
 
     def missed(self) -> None:
         """One lot for each change that some server misses, and for each part of a change where parts are told apart."""
@@ -111,12 +112,14 @@ class _Filling:
 
     def _not_judged(self, origin: str, position: str) -> set[str]:
         """The servers of which nothing tells whether they have this change: nothing is promised from their data."""
+        typed = self.system.typed
         return {
-            row["server"]
-            for row in self.situation.verdicts.unknown
-            if (row["suffix"], row["origin"]) == (self.suffix, origin)
-            and row["why"] in OPEN
-            and (self.system.typed(row["from"]) or "") <= position <= (self.system.typed(row["to"]) or "")
+            name
+            for name, rows in self._doubted.items()
+            if any(
+                row["origin"] == origin and (typed(row["from"]) or "") <= position <= (typed(row["to"]) or "")
+                for row in rows
+            )
         }
 
     def has_seen(self, one: Replica, origin: str, position: str) -> bool:

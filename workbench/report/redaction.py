@@ -123,12 +123,11 @@ _PORT = re.compile(r"(?:(?:host|server|address)-[0-9]+|localhost|\])(?<!\w://):(
 _PASSWORDS = (
     re.compile(r"(?<=://)[^/\s:@]{0,256}:\S{0,256}(?=@)"),  # a password may have a slash or a further @ in it
     re.compile(
-        r"(?<![\w-])(?:-w|--?[\w-]*(?:password|passwd|secret|token|credentials?|pw))(?:=| +)(?!-|PASSWORD(?!\S))"
-        r"('[^']*'|\"[^\"]*\"|\S+)"  # PASSWORD is what our own commands have in its place
+        r"(?<![\w-])(?:-w|--?[\w-]*(?:password|passwd|secret|token|credentials?|pw))(?:=| +)"
+        r"(?!-|PASSWORD(?!\S))('[^']*'|\"[^\"]*\"|\S+)"  # PASSWORD is what our own commands have in its place
     ),
     re.compile(
-        r"(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|credentials?)[\"']?\s*[:=]\s*"
-        r"('[^']*'|\"[^\"]*\"|[^\s,;]+)"
+        r"(?i)(?:pass(?:word|wd|phrase)|secret|token|api[_-]?key|credentials?)[\"']?\s*[:=]\s*('[^']*'|\"[^\"]*\"|[^\s,;]+)"
     ),
     re.compile(r"(?i)\b(?:bearer|basic)\s+([\w.~+/=-]{6,})"),
 )
