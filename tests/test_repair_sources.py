@@ -69,12 +69,27 @@ def test_a_holder_without_a_link_initialises_no_server(tmp_path: Path) -> None:
         "write the present values of the entries concerned once more on s3, or initialise s1 from s4"
     )
     told = missed(tmp_path / "none", folder(("s3", "s4")))
-    assert told["s1"]["fix"][0]["repair"] == "write the present values of the entries concerned once more on s3"
+    assert told["s1"]["fix"][0]["repair"] == (
+        "write the present values of the entries concerned once more on s3, or initialise s1 from s2 as soon as s2 has it"
+    )
     assert told["s2"]["fix"][0]["repair"].endswith("once more on s3, or initialise s2 from there")
     told = missed(tmp_path / "added", folder(("s3", "s4"), operation="add"))
-    assert told["s1"]["fix"][0]["repair"] == "make an agreement from s3 to s1, and initialise s1 over it"
+    assert told["s1"]["fix"][0]["repair"] == "initialise s1 from s2 as soon as s2 has it"
 
 
 def test_a_hub_that_feeds_a_server_initialises_it(tmp_path: Path) -> None:
     told = missed(tmp_path, folder(("s4",), hub_feeds=(1,)))
     assert told["s1"]["fix"][0]["repair"] == "initialise s1 from s4"
+
+
+def test_a_server_behind_a_hub_is_filled_after_the_hub(tmp_path: Path) -> None:
+    """s5 is behind s4, which lacks the change, too, and no holder has a link to s5."""
+    files = folder(("s1", "s3"))
+    files["s5.replica.ldif"] = files["s4.replica.ldif"]
+    files["s5.changelog.ldif"] = files["s4.changelog.ldif"]
+    files["s5.agreements.ldif"] = ""
+    told = missed(tmp_path, files | listening("s5"))
+    assert told["s5"]["fix"][0]["repair"] == (
+        "write the present values of the entries concerned once more on s1, or initialise s5 from s4 as soon as s4 has it"
+    )
+    assert told["s4"]["fix"][0]["repair"].endswith("once more on s1, or initialise s4 from there")

@@ -23,10 +23,12 @@ from workbench.diagnosing.fractional import alike_first
 from workbench.diagnosing.only_holders import keep_only_holder, only_here, write_again_first
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
+    fed_later,
     on_no_server,
     save_and_write,
     sources_for_writing,
     sources_that_fill,
+    whole_of,
 )
 from workbench.diagnosing.stuck_servers import reinit_required
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
@@ -174,7 +176,8 @@ def _given_own_back(
     situation: Situation, rows: Sequence[Mapping[str, Any]], server: str, alone: str | None
 ) -> Mapping[str, Any]:
     """How a server gets its own changes back; `alone`: the last one that holds them."""
-    suffix, holders = rows[0]["suffix"], _holders(rows)
+    suffix, held = rows[0]["suffix"], _holders(rows)
+    holders = whole_of(situation, rows, held) or held
     whose = f"{'the log' if len(holders) == 1 else 'the logs'} of {listed(holders, 'and')}" if holders else ""
     if holders and not sources_that_fill(situation, holders, server, suffix):
         return step(
@@ -246,8 +249,9 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
-        writers = sources_for_writing(situation, held, key[1])
-        fillers = sources_that_fill(situation, held, server, key[1])
+        whole = whole_of(situation, rows, held) or held
+        writers = sources_for_writing(situation, whole, key[1])
+        fillers = sources_that_fill(situation, whole, server, key[1])
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = _by_nobody(situation, rows[0], gone, " of them") if gone else ""
         if situation.topology.system.tiering:
@@ -262,8 +266,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             if gone == len(rows) and on_no_server(situation, rows):
                 mend = "make what they did again on a supplier, as an older backup or whoever made them tells it"
                 never = "no server is known to have them: no session and no initialisation brings them"
-            if held and not fillers and not writers:
-                last_way = save_and_write(situation, rows, server, held)
+            if whole and not fillers and not writers:
+                last_way = save_and_write(situation, rows, server, whole)
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
         yield Finding(
             "MISSED_CHANGE",
@@ -330,8 +334,11 @@ def _missed_of_vector(
     nowhere = not writers and not fillers
     filler = fillers[0] if fillers else "another server" if nowhere else ""
     writer = filler if nowhere or filler in writers else writers[0] if writers else ""
-    refill = f"{_refill(situation)} {server} from {filler}" if filler else ""
-    or_refill = f", or {_refill(situation)} {server} from {'there' if writer == filler else filler}" if refill else ""
+    later = "" if filler else fed_later(situation, server, rows[0]["suffix"], len(rows))
+    refill = f"{_refill(situation)} {server} from {filler or later}" if filler or later else ""
+    or_refill = (
+        f", or {_refill(situation)} {server} from {'there' if writer == filler else filler or later}" if refill else ""
+    )
     mend = f"write the present values of the entries concerned once more on {writer}{or_refill}" if writer else refill
     renamings = sum(1 for row in rows if row["operation"] == "modrdn")
     if renamings and writer and not situation.topology.pulling:

@@ -51,6 +51,24 @@ def can_fill(situation: Situation, source: str, server: str, suffix: str | None)
     )
 
 
+def whole_of(situation: Situation, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> list[str]:
+    """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it."""
+    positions = {(row["suffix"], row["position"]) for row in rows}
+    lacking = {row["server"] for row in situation.verdicts.missing if (row["suffix"], row["position"]) in positions}
+    return [name for name in holders if name not in lacking]
+
+
+def fed_later(situation: Situation, server: str, suffix: str | None, count: int) -> str:
+    """A server that feeds another one, for an initialisation as soon as it has the changes; empty: no link leads there."""
+    shown = situation.topology
+    feeding = sorted(
+        link.supplier
+        for link in shown.links
+        if (link.consumer, link.suffix) == (server, suffix) and link.supplier not in shown.down
+    )
+    return f"{feeding[0]} as soon as {feeding[0]} has {'it' if count == 1 else 'them'}" if feeding else ""
+
+
 def sources_that_fill(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
     """Those of some servers that can initialise this one, in their order."""
     return [name for name in holders if can_fill(situation, name, server, suffix)]
