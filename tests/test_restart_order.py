@@ -54,3 +54,16 @@ def test_the_link_that_would_hide_changes_is_switched_off_first(tmp_path: Path) 
 def test_where_nothing_would_be_hidden_it_is_just_started(other: str, tmp_path: Path) -> None:
     found = findings(tmp_path, folder(**{other: False}))
     assert not any("switch off" in str(one["fix"]) for one in of("LINK_FAILING", found))
+
+
+def test_who_waits_for_what_only_that_server_may_pass_on_says_it_too(tmp_path: Path) -> None:
+    """s3 made a change that reaches s1 through s2 alone."""
+    files = folder()
+    ruv = elements(claims(r1=(1, 20), r2=(1, 1), r3=(1, 30)))
+    files["s3.replica.ldif"] = replica(3, ruv)
+    files["s3.changelog.ldif"] += changelog([csn(30, 3)], own_entries=True)
+    files["s3.agreements.ldif"] = files["s3.agreements.ldif"].partition("dn: cn=s3-to-s1")[0]
+    (one,) = of("PENDING_CHANGES", findings(tmp_path, files))
+    assert one["server"] == "s1"
+    assert one["fix"][0]["repair"].startswith("switch off s3-to-s2 before s2 is started")
+    assert "; then start s2 (restart it" in one["fix"][0]["repair"]
