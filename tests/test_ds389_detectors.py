@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from collected import SHARED, needs_collected_files
 from detector_samples import agreement_line, findings, of, plain_line, stamp, status, with_status
-from entry_samples import export, mesh
-from link_samples import NO_CONNECTION, not_connected
+from entry_samples import answered, export, mesh
+from link_samples import NO_CONNECTION, not_connected, refused_change
 from link_samples import mesh as failing_mesh
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
@@ -349,6 +349,21 @@ def test_a_loop_ends_with_a_start_of_the_consumer_until_it_is_tried_again(tmp_pa
     assert told["started"]["fix"][0]["repair"].startswith(
         "collect again in some minutes; if it goes on, free room on the disk"
     )
+
+
+@pytest.mark.parametrize(("second", "severity"), [(8, "error"), (20, "warning")])
+def test_a_server_that_took_a_change_since_does_not_refuse_all_any_more(
+    second: int, severity: str, tmp_path: Path
+) -> None:
+    """s2 was read-only in the seconds 10 to 12; before and afterwards it took what clients wrote."""
+    refused = "".join(refused_change(moment, csn(5, 1)) for moment in (10, 11, 12))
+    files = pair_of_servers(9, 4) | {
+        "s1.errors.log": refused,
+        "s2.access.log": answered(second, "uid=x", csn(second, 2)),
+    }
+    (one,) = of("APPLY_RETRY_LOOP", findings(tmp_path, files))
+    assert one["severity"] == severity
+    assert one["summary"].endswith("took other changes since, and no log shows an attempt after that") is (second == 20)
 
 
 def test_a_loop_on_a_change_of_a_replica_that_was_cleaned_is_over(tmp_path: Path) -> None:

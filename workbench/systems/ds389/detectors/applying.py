@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, counted, first_few, step
 from workbench.rules.vectors import covers
 from workbench.systems.ds389.csn import origin_of
+from workbench.systems.ds389.detectors.database import wrote_after
 from workbench.systems.ds389.detectors.schema import Unknown, unknown_to
 from workbench.systems.ds389.detectors.shown import Row, only_suffix
 from workbench.systems.ds389.logged.lines import WITH_TEXT, last_start, line_shown, session_logs
@@ -108,7 +109,10 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         full = no_room(said)
         again = last_start(session_logs(situation.case), server)
         tried = max((one.lasts[key] for one in sources for key in keys if key in one.lasts), default=None)
-        over = again and tried and again > tried
+        began_anew = bool(again and tried and again > tried)
+        # Where it refuses all, one change that it took since shows that it does not any more.
+        refuses_all = result == REFUSES_ALL and not situation.of_several(server)
+        over = began_anew or bool(refuses_all and tried and wrote_after(situation, server, tried))
         schema = any(
             link.failure and link.failure.short == SCHEMA_REFUSED for link in _links_to(situation, server, suffix)
         )
@@ -123,7 +127,10 @@ def apply_retry_loop(situation: Situation) -> Iterator[Finding]:
         )
         if over:
             refuses = f"{server} refused" if answered else f"sessions with {server} broke off at"
-            then = f"it started again at {again:%Y-%m-%d %H:%M:%S} UTC, and no log shows an attempt since"
+            since = (
+                f"it started again at {again:%Y-%m-%d %H:%M:%S} UTC" if began_anew else "it took other changes since"
+            )
+            then = f"{since}, and no log shows an attempt {'since' if began_anew else 'after that'}"
             then += f"; {full.replace(' is ', ' was ')} before" if full else ""
             ends = step(
                 f"collect again in some minutes; if it goes on, {ends['repair']}",

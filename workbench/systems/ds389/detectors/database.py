@@ -37,7 +37,7 @@ def database_failing(situation: Situation) -> Iterator[Finding]:
         first, last = min(moments), max(moments)
         if _filled_after(situation, log.server, last):
             continue
-        over = _wrote_after(situation, log.server, last)
+        over = wrote_after(situation, log.server, last)
         said = said_at(case, log.server, moments)
         why = f" ({said[-1]['text']})" if said else ""
         times = f"{len(moments):,} times, from {first:%Y-%m-%d %H:%M:%S} to" if len(moments) > 1 else "at"
@@ -74,7 +74,7 @@ def _filled_after(situation: Situation, server: str, moment: datetime) -> bool:
     )
 
 
-def _wrote_after(situation: Situation, server: str, moment: datetime) -> bool:
+def wrote_after(situation: Situation, server: str, moment: datetime) -> bool:
     """True if its access log shows a change that succeeded later; its vector goes on without one."""
     where = (pc.field("outcome") == "applied") & (pc.field("at") > moment)
     rows = situation.rows("applied", ["at"], where, snapshot=situation.topology.snapshot, server=server)
