@@ -100,7 +100,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     topology = SimpleNamespace(
         links=links,
         snapshot="1",
-        system=SimpleNamespace(typed=lambda position: position),
+        system=SimpleNamespace(typed=lambda position: position, moment=lambda position: None),
         replicas=[SimpleNamespace(suffix=SUFFIX)],
     )
     verdicts = SimpleNamespace(stranded=list(stranded), contents=[], unknown=[], missing=[], resets={})

@@ -46,6 +46,7 @@ from memory_servers import (
 
 from workbench.journal import OWNER
 from workbench.model import REMOVED, Problem
+from workbench.repairs import repairing
 from workbench.repairs.plans import DEAD, HIDDEN, READ_THERE, Need, Plan, as_json
 from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, apply
 from workbench.repairs.standing import state_of
@@ -259,6 +260,34 @@ def test_an_initialisation_that_failed_is_begun_again_by_a_resume(
     assert repair.fleet.inits == 2
     del repair.fleet._initialise
     assert [what for _, what, _ in repair.fleet.writes] == ["modify", "modify", "modify", "add"]
+
+
+@pytest.mark.parametrize(("times", "state"), [(2, FINISHED), (3, FAILED)])
+def test_an_initialisation_that_a_busy_server_refused_is_asked_for_again(
+    times: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another supplier was in a session with it; at the third time it is given up, and a resume asks again."""
+    monkeypatch.setattr(repairing, "_AGAIN_AFTER", (0.01, 0.01))
+    repair = initialise()
+    left = [times]
+    begin = repair.fleet._initialise
+
+    def busy(server: Any, consumer: Any, entry: Stored, link: Any) -> None:
+        kept = consumer.entries, consumer.vector
+        begin(server, consumer, entry, link)
+        if link.refresh == -1 and left[0]:
+            left[0] -= 1
+            said = "Error (1) Replication error acquiring replica: replica busy (Unable to acquire replica)"
+            entry.values["nsds5replicaLastInitStatus"] = encoded([said])
+            consumer.entries, consumer.vector = kept
+
+    monkeypatch.setattr(repair.fleet, "_initialise", busy)
+    said: list[str] = []
+    outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path, told=said.append)
+    assert outcome.state == state
+    assert repair.fleet.inits == 3
+    assert sum("replica busy" in one and "asked again in" in one for one in said) == 2
+    del repair.fleet._initialise
 
 
 def test_what_a_person_has_to_put_in_is_whole_once_it_is_there() -> None:

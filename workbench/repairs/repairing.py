@@ -53,6 +53,9 @@ PATIENCE = 600.0
 
 LONGEST_PAUSE = 5.0
 
+_AGAIN_AFTER = (2, 5, 10, 20, 30)
+"""Seconds after which a server that turned a step away is asked again: it is busy for the time of a session."""
+
 GOES_ON = ("flows", "compared", "finishes")
 """Details of a step before which positions may have gone forward, whoever wrote: what was set free just now flows on; all that
 it touches is compared on all servers by itself; or it finishes what the step before it began."""
@@ -60,6 +63,10 @@ it touches is compared on all servers by itself; or it finishes what the step be
 
 class EndedBadly(Problem):
     """A step took effect and not the one that was to come: there is nothing to wait for."""
+
+
+class TurnedAway(EndedBadly):
+    """A server was busy and refused what was asked of it, so that nothing happened: it may be asked again some seconds later."""
 
 
 class PlanFailed(EndedBadly):
@@ -288,9 +295,26 @@ class _Run:
             self._write(APPLYING, step=step.key)
             self.brakes.count(step)
             self._apply(step, memo)
-        vectors = as_rows(self._verify(step, memo))
+        for pause in (*_AGAIN_AFTER, None):
+            try:
+                vectors = as_rows(self._verify(step, memo))
+                break
+            except TurnedAway as busy:
+                if pause is None:
+                    raise
+                self.told(f"{step.key}: {busy.what}; asked again in {pause} seconds")
+                self._wait(pause)
+                self._check(step)
+                self._apply(step, memo)
         self._write(DONE, step=step.key, already=step.key not in self.so_far.touched, vectors=vectors)
         self.told(f"{step.key} is done")
+
+    def _wait(self, seconds: float) -> None:
+        """So long, unless the run is told to stop."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.brakes.look_for_stop()
+            time.sleep(min(1, left))
 
     def _suffixes(self, step: Step) -> list[str | None]:
         """What a step of no suffix concerns is the server with all that it holds."""

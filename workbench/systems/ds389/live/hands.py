@@ -20,7 +20,7 @@ from workbench.boundary import printable
 from workbench.journal import write_whole
 from workbench.model import Problem
 from workbench.repairs.plans import Step
-from workbench.repairs.repairing import EndedBadly, PlanFailed
+from workbench.repairs.repairing import EndedBadly, PlanFailed, TurnedAway
 from workbench.systems.ds389.live.entries import entry_of
 from workbench.systems.ds389.live.entry_hands import ARRIVES, POLL, Add, Delete, Rewrite, last_own
 from workbench.systems.ds389.native import CREDENTIALS, ENABLED, REFRESH, delete
@@ -237,7 +237,9 @@ class Initialise(_Plain):
         elif not self._ended_well(servers, step):
             said = printable(servers.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
             do = "see the errors logs of both; resume begins it again"
-            raise EndedBadly(f"the initialisation failed: {said}", "", do)
+            # Another supplier is in a session with it, and nothing was sent.
+            kind = TurnedAway if "replica busy" in said.lower() else EndedBadly
+            raise kind(f"the initialisation failed: {said}", "", do)
         else:
             yield from super().shortfall(servers, step, memo)
 
