@@ -199,6 +199,8 @@ def check_achieved(house: Any, random: Random, seen: Counter[str] | None = None)
 
         saved = world.saved
         unsaid = (world.missing(name) & known) - without.missing(name) - saved
+        # What it had and waits for now is taken from it, as long as life goes on.
+        unsaid |= ((before.servers[name].has & known) - one.has) & world.pending(name) - saved
         assert told(result.restored) == before.lacking(name) & known & done.servers[name].has, "restored"
         assert told(result.lost) == (before.servers[name].has & known) - one.has, "lost"
         assert told(result.unsaid) == unsaid, "unsaid"

@@ -320,7 +320,7 @@ def test_a_question_that_fails_is_unknown_and_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("before", "kept"), [(2, True), (1, False), (0, False)])
 def test_conflicts_that_were_there_before_are_no_fault_of_the_plan(before: int, kept: bool, tmp_path: Path) -> None:
     repair, _ = promised()
-    servers = [{**row, "conflicts": before if row["server"] == "s1" else 0} for row in repair.plan.servers]
+    servers = [{**row, "conflicts": before if row["server"] == "s2" else 2} for row in repair.plan.servers]
     site = MemorySite(replace(repair.plan, servers=tuple(servers)), repair.fleet, tmp_path)
     some = [SimpleNamespace(dn=f"nsuniqueid={number}+uid=ann") for number in range(2)]
     with pytest.MonkeyPatch.context() as patch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from workbench.tables import Numbers
 class JudgedServer:
     """What is known of one server of a suffix before its changes are judged; `missing` is what was found to be missing.
 
-    trims  its log may have lost what is older than its first changes, whatever its marks say
+    reach  by origin, from where on its log shows every change, as marks tell behind which nothing can have been trimmed
     """
 
     replica: Replica
@@ -29,23 +29,22 @@ class JudgedServer:
     first: dict[str, str]
     last: dict[str, str]
     resets: list[Reset]
-    trims: bool = False
+    reach: dict[str, str] = field(default_factory=dict)
     missing: dict[str, Positions] = field(default_factory=dict)
 
-    @property
-    def reach(self) -> dict[str, str]:
-        """By origin, from where on its log shows every change, as its marks tell; nothing, if it may have been trimmed since."""
-        return {} if self.trims else self.marks
 
-
-def may_be_trimmed(evidence: Evidence, replica: Replica, proving: Proving, marks: Iterable[str]) -> bool:
-    """True if changes may have been trimmed from a log that was made anew, behind its marks."""
-    made = min(filter(None, map(evidence.system.moment, marks)), default=None)
+def untrimmed(evidence: Evidence, replica: Replica, proving: Proving, marks: Mapping[str, str]) -> dict[str, str]:
+    """Those marks of a log that was made anew, by origin, behind which no change can have been trimmed since."""
     read = evidence.began.get(replica.server)
     facts = [one.facts for one in evidence.case.inputs if one.server == replica.server]
     several = len({one.suffix for one in evidence.shown.replicas if one.server == replica.server}) > 1
     records = sum(one["count"] for one in replica.log.facts.get("by_origin", {}).values()) if replica.log else 0
-    return proving.trimmed(facts, replica.suffix, several, records, read - made if read and made else None)
+
+    def trims(mark: str) -> bool:
+        made = evidence.system.moment(mark)
+        return proving.trimmed(facts, replica.suffix, several, records, read - made if read and made else None)
+
+    return {origin: mark for origin, mark in marks.items() if not trims(mark)}
 
 
 def sources_of(

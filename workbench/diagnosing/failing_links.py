@@ -477,7 +477,7 @@ def _way(situation: Situation, row: Row, failing: Sequence[str], arrives: str) -
     if unread := situation.not_collected(suffix):
         down = situation.topology.down.intersection(unread)
         before = [one for name in sorted(down) if (one := links_off_first(situation, name, suffix))]
-        first = f"{before[0]['repair']}; then " if before else ""
+        first = "".join(f"{one['repair']}; " for one in before) + ("then " if before else "")
         return step(
             f"{first}start {_listed(sorted(down), 'and')} (restart it, if it runs and does not answer)"
             if down

@@ -100,7 +100,9 @@ def rolled_back(situation: Situation) -> Iterator[Finding]:
                 for server, position in sorted({**others, one.server: own}.items())
             ),
             fix=(_given_back(situation, one),),
-            root=f"own changes are gone on {one.server}, which was restored from an older state",
+            root=""
+            if situation.topology.pulling
+            else f"own changes are gone on {one.server}, which was restored from an older state",
         )
 
 
@@ -166,6 +168,8 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
             root=(
                 f"only {alone} still holds {counted(len(rows), 'own change')} that {server} lost"
                 if alone
+                else ""
+                if situation.topology.pulling
                 else f"{counted(len(rows), 'own change')} {'is' if len(rows) == 1 else 'are'} gone on {server}, which wrote again"
             ),
             fix=(_given_own_back(situation, rows, server, alone),),
@@ -249,8 +253,8 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
         first, end = rows[0]["position"], rows[-1]["position"]
         cut = f"; {total:,} in all were missed, the list is cut" if total > len(situation.verdicts.missing) else ""
         gone = sum(1 for row in rows if not row["held_by"])
-        whole = whole_of(situation, rows, held) or held
-        writers = sources_for_writing(situation, whole, key[1])
+        whole = whole_of(situation, rows, held) or (held if situation.topology.pulling else [])
+        writers = sources_for_writing(situation, whole, server, key[1])
         fillers = sources_that_fill(situation, whole, server, key[1])
         where = next(iter([*fillers, *writers, *held]), "another server")
         by_hand = _by_nobody(situation, rows[0], gone, " of them") if gone else ""
@@ -262,10 +266,13 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             what, mend, never, beware = _missed_by_all(situation, rows, server)
             by_hand = ""
         else:
-            what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers)
+            what, mend, never, beware = _missed_of_vector(situation, rows, server, writers, fillers, whole)
             if gone == len(rows) and on_no_server(situation, rows):
                 mend = "make what they did again on a supplier, as an older backup or whoever made them tells it"
                 never = "no server is known to have them: no session and no initialisation brings them"
+            if held and not whole:
+                mend = "write the present values of each entry concerned once more on a server that has its change (HELD BY)"
+                beware = "no server has all of them: filled from one, it would lack the others; an older value undoes a newer one"
             if whole and not fillers and not writers:
                 last_way = save_and_write(situation, rows, server, whole)
                 mend, never, beware = last_way["repair"], last_way["why"], last_way["caution"]
@@ -325,16 +332,18 @@ def _missed_of_vector(
     server: str,
     writers: Sequence[str],
     fillers: Sequence[str],
+    holders: Sequence[str],
 ) -> tuple[str, str, str, str]:
     """Why changes that a vector covers do not come, what mends it, why, and what to beware of.
 
     writers  the servers that hold them and take writes of clients
     fillers  those that hold them and can initialise the server
+    holders  all that hold them
     """
     nowhere = not writers and not fillers
     filler = fillers[0] if fillers else "another server" if nowhere else ""
     writer = filler if nowhere or filler in writers else writers[0] if writers else ""
-    later = "" if filler else fed_later(situation, server, rows[0]["suffix"], len(rows))
+    later = "" if filler else fed_later(situation, server, rows[0]["suffix"], len(rows), holders)
     refill = f"{_refill(situation)} {server} from {filler or later}" if filler or later else ""
     or_refill = (
         f", or {_refill(situation)} {server} from {'there' if writer == filler else filler or later}" if refill else ""

@@ -6,8 +6,8 @@ b made 79 changes that no other server has, and was initialised; somebody writes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,17 +26,30 @@ MADE_AGAIN = "made_again"
 _COLUMNS = ("position", "operation", "target")
 
 
-def note_made_again(found: Verdicts, evidence: Evidence) -> None:
-    """Move such changes from what is missing to what is unknown; where the list was cut, it stays as it is."""
+def note_made_again(found: Verdicts, evidence: Evidence, servers: Collection[str]) -> None:
+    """Move such changes of these servers from what is missing to what is unknown; where the list was cut, it stays as it is."""
     if "missing" in found.cut():
         return
-    mine = [row for row in found.missing if row["suffix"] == evidence.suffix and not row["held_by"] and row["target"]]
-    again = _again(evidence, {row["position"]: (row["operation"], row["target"]) for row in mine}) if mine else set()
-    stretches: dict[tuple[str, str], list[str]] = {}
+    mine = [
+        row for row in found.missing if row["suffix"] == evidence.suffix and row["server"] in servers and row["target"]
+    ]
+    lacking: dict[str, set[str]] = {}
     for row in mine:
+        lacking.setdefault(row["position"], set()).add(row["server"])
+    for row in found.unknown:  # of such a server nothing is known, whatever it took once
+        if row["suffix"] == evidence.suffix:
+            for position, some in lacking.items():
+                if row["from"] <= position <= row["to"]:
+                    some.add(row["server"])
+    gone = [
+        row for row in mine if not row["held_by"] and not _on_another(evidence, row, lacking[row["position"]], servers)
+    ]
+    again = _again(evidence, {row["position"]: (row["operation"], row["target"]) for row in gone}) if gone else set()
+    stretches: dict[tuple[str, str], list[str]] = {}
+    for row in gone:
         if row["position"] in again:
             stretches.setdefault((row["server"], row["origin"]), []).append(row["position"])
-    moved = {id(row) for row in mine if row["position"] in again}
+    moved = {id(row) for row in gone if row["position"] in again}
     found.missing[:] = [row for row in found.missing if id(row) not in moved]
     found.totals["missing"] -= len(moved)
     found.totals["unknown"] += len(stretches)
@@ -63,19 +76,30 @@ def softened(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list
     ]
 
 
+def _on_another(evidence: Evidence, row: Mapping[str, Any], lacking: Collection[str], servers: Collection[str]) -> bool:
+    """True if the access log of a server that does not lack the change shows that it took it."""
+    others = [one for one in servers if one not in lacking]
+    position = evidence.system.typed(row["position"]) or ""
+    where = (pc.field("position") == position) & (pc.field("outcome") == "applied")
+    return any(len(evidence.told("applied", ["position"], where, one)) for one in others)
+
+
 def _again(evidence: Evidence, lost: Mapping[str, tuple[str, str]]) -> set[str]:
     """Those of some lost changes, position -> (operation, target), of entries that were added again under another position."""
     system = evidence.system
-    targets = pa.array(sorted({target for _, target in lost.values()}), pa.string())
-    done = pc.field("target").isin(targets) & pc.field("position").is_valid() & (pc.field("outcome") == "applied")
+    targets = pa.array(sorted({target.lower() for _, target in lost.values()}), pa.string())
+    keys = pa.array(sorted(filter(None, map(system.typed, lost))), pa.string())
+    done = pc.utf8_lower(pc.field("target")).isin(targets) & (pc.field("outcome") == "applied")
+    done &= pc.field("position").is_valid() & ~pc.field("position").isin(keys)
+    rows = evidence.told("applied", _COLUMNS, done).group_by(["operation", "target"]).aggregate([("position", "max")])
     latest: dict[tuple[str, str], str] = {}
-    for row in evidence.told("applied", _COLUMNS, done).to_pylist():
-        if system.show(row["position"]) not in lost:
-            about = row["operation"], row["target"]
-            latest[about] = max(latest.get(about, ""), row["position"])
+    for row in rows.to_pylist():
+        about = row["operation"], row["target"].lower()
+        latest[about] = max(latest.get(about, ""), row["position_max"])
     # A later change of an entry that was there all the time may be any other one.
     return {
         position
         for position, (what, target) in lost.items()
-        if min(latest.get((what, target), ""), latest.get(("add", target), "")) > (system.typed(position) or "")
+        if min(latest.get((what, target.lower()), ""), latest.get(("add", target.lower()), ""))
+        > (system.typed(position) or "")
     }

@@ -150,7 +150,11 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             first = step("do what CHANGELOG_CLOSED says first", f"{cause.server} may hold what is in no log")
             one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for _, root in roots if _wakes(root, one, ends)), None):
-            first = step(f"do what ROLLED_BACK says of {cause.server} first", "its own next change hides what it lost")
+            first = step(
+                f"first let nobody write on {cause.server}, and be quick (ROLLED_BACK): what it lost has to come back before its "
+                "own next change",
+                "that change hides what it lost, and the server makes one by itself soon after its start",
+            )
             one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for _, root in roots if _lets_clean(root, one)), None):
             why = f"the task on {cause.server} goes on as soon as the servers that it waits for answer"
@@ -236,7 +240,8 @@ def _wakes(root: Finding, one: Finding, ends: Mapping[Any, str | None]) -> bool:
 
 def _lets_clean(root: Finding, one: Finding) -> bool:
     """True if mending the one finding would let a task go on that cleans a replica ID which a server makes changes with."""
-    return root.code == "CLEAN_HANGING" and one.code in ("LINK_FAILING", *_SENDS) and root.suffix in (None, one.suffix)
+    lets = one.code in ("LINK_FAILING", *_SENDS) and one.code != "UNRELATED_DATA"
+    return root.code == "CLEAN_HANGING" and lets and root.suffix in (None, one.suffix)
 
 
 def _cleans(root: Finding, one: Finding) -> bool:

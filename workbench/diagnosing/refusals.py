@@ -29,12 +29,10 @@ Row = Mapping[str, Any]
 
 NO_ENTRY = 32
 """The result for a change of an entry that the server does not have."""
-_KEPT = 100
-"""Refused changes of one row that are named."""
 
 
 def refused_of(proofs: Proofs, row: Row, logs: Iterable[Input]) -> list[dict[str, Any]]:
-    """The changes of a row of what waits that the server refused at every attempt, in their order, of many the first.
+    """The changes of a row of what waits that the server refused at every attempt, in their order.
 
     Each with its result, how often the access log shows it, operation and target. A result after which the supplier sends the
     change again before anything else does not count: APPLY_RETRY_LOOP says so.
@@ -46,39 +44,37 @@ def refused_of(proofs: Proofs, row: Row, logs: Iterable[Input]) -> list[dict[str
     since = max(filter(None, (proofs.since, proofs.perhaps)), default=None)
     if since is not None:
         where &= pc.field("at") >= pa.scalar(since, pa.timestamp("us", "UTC"))
-    columns = ["position", "outcome", "code", "at"]
-    told = evidence.told("applied", columns, where & pc.field("outcome").isin(["applied", "refused"]), row["server"])
-    answers: dict[str, list[Row]] = {}
-    for one in told.to_pylist():
-        answers.setdefault(one["position"], []).append(one)
+    outcomes = pc.field("outcome").isin(["applied", "refused"])
+    told = evidence.told("applied", ["position", "outcome", "code"], where & outcomes, row["server"])
+    ends = [("outcome", "max"), ("outcome", "min"), ("code", "max"), ("code", "min"), ("position", "count")]
     found = []
-    for position, rows in sorted(answers.items()):
-        code = rows[0]["code"]
-        alike = all(one["outcome"] == "refused" and one["code"] == code for one in rows)
+    for one in told.group_by("position").aggregate(ends).sort_by("position").to_pylist():
+        code = one["code_max"]
+        alike = one["outcome_min"] == one["outcome_max"] == "refused" and code == one["code_min"]
         if alike and code is not None and proofs.proving.goes_on(code):
-            found.append({"position": system.show(position), "code": code, "result": proofs.proving.in_words(code)})
-            found[-1]["times"] = len(rows)
-    about = (
-        evidence.described(of_keys(system, [one["position"] for one in found], evidence.numbers), logs) if found else {}
-    )
+            found.append({"position": one["position"], "code": code, "result": proofs.proving.in_words(code)})
+            found[-1]["times"] = one["position_count"]
+    positions = of_keys(system, [one["position"] for one in found], evidence.numbers)
+    about = evidence.described(positions, logs) if found else {}
     for one in found:
         one |= {key: about.get(one["position"], {}).get(key) for key in ("operation", "target")}
-    return found[:_KEPT]
+        one["position"] = system.show(one["position"])
+    return found
 
 
 def lacked_entries(situation: Situation, row: Row) -> list[Row]:
-    """The missing changes of the server that the refused ones need: those that made an entry of the same name, or named it so."""
-    names = {(one["target"] or "").lower() for one in row["refused"] if one["code"] == NO_ENTRY and not _harmless(one)}
+    """The missing changes of the server that the refused ones need: those that made an entry of the same name."""
+    names = {(one["target"] or "").lower() for one in row["refused"] if one["code"] == NO_ENTRY and not harmless(one)}
     return [
         one
         for one in situation.verdicts.missing
         if (one["server"], one["suffix"]) == (row["server"], row["suffix"])
-        and one["operation"] in ("add", "modrdn")
+        and one["operation"] == "add"
         and (one["target"] or "").lower() in names - {""}
     ]
 
 
-def _harmless(one: Row) -> bool:
+def harmless(one: Row) -> bool:
     """True for the refused delete of an entry that is not there."""
     return bool(one["code"] == NO_ENTRY and one["operation"] == "delete")
 
@@ -95,8 +91,7 @@ def how_refused(row: Row) -> str:
 
 def entry_first(situation: Situation, row: Row) -> Mapping[str, Any]:
     """What to do about changes that a server refuses."""
-    refused = [one for one in row["refused"] if not _harmless(one)]
-    server = row["server"]
+    refused, server = [one for one in row["refused"] if not harmless(one)], row["server"]
     if not refused:
         return step(
             "leave it: a delete of an entry that is not there changes nothing",

@@ -9,10 +9,11 @@ c made 4 changes that reached the hub h alone; a, b and c were filled with data 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.model import listed, step
+from workbench.model import counted, listed, step
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
 
@@ -58,13 +59,16 @@ def whole_of(situation: Situation, rows: Sequence[Mapping[str, Any]], holders: S
     return [name for name in holders if name not in lacking]
 
 
-def fed_later(situation: Situation, server: str, suffix: str | None, count: int) -> str:
-    """A server that feeds another one, for an initialisation as soon as it has the changes; empty: no link leads there."""
+def fed_later(situation: Situation, server: str, suffix: str | None, count: int, holders: Sequence[str]) -> str:
+    """A server that feeds another one and that a holder can fill, for an initialisation after that; empty: there is none."""
     shown = situation.topology
     feeding = sorted(
         link.supplier
         for link in shown.links
-        if (link.consumer, link.suffix) == (server, suffix) and link.supplier not in shown.down
+        if (link.consumer, link.suffix) == (server, suffix)
+        and link.supplier not in shown.down
+        and link.enabled is not False
+        if any(can_fill(situation, name, link.supplier, suffix) for name in holders if name != link.supplier)
     )
     return f"{feeding[0]} as soon as {feeding[0]} has {'it' if count == 1 else 'them'}" if feeding else ""
 
@@ -74,9 +78,16 @@ def sources_that_fill(situation: Situation, holders: Iterable[str], server: str,
     return [name for name in holders if can_fill(situation, name, server, suffix)]
 
 
-def sources_for_writing(situation: Situation, holders: Iterable[str], suffix: str | None) -> list[str]:
-    """Those of some servers on which a client may write, in their order."""
-    return [name for name in holders if takes_writes(situation, name, suffix)]
+def sources_for_writing(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
+    """Those of some servers on which a client may write, and from which links lead to the server, in their order."""
+    sending = {link.supplier for link in situation.topology.links if link.suffix == suffix}
+    above = situation.linked.above(server, suffix, only_running=False)
+    pulling = situation.topology.pulling
+    return [
+        name
+        for name in holders
+        if takes_writes(situation, name, suffix) and (pulling or name in above or name not in sending)
+    ]
 
 
 def doubted_on(situation: Situation, server: str, suffix: str | None) -> list[Mapping[str, Any]]:
@@ -99,44 +110,56 @@ def doubted_on(situation: Situation, server: str, suffix: str | None) -> list[Ma
 
 
 def not_judged_on(situation: Situation, source: str, server: str, suffix: str | None) -> dict[str, int]:
-    """Origin -> how many changes the server has, and nothing tells whether the source has them: filled, it might lose them."""
+    """Origin -> up to how many changes the server has, and nothing tells whether the source has them: it might lose them."""
+    rows = doubted_on(situation, source, suffix)
+    if not rows:
+        return {}
     typed, replica = situation.topology.system.typed, situation.replica(server, suffix)
     seen = replica.seen() if replica else {}
-    rows = doubted_on(situation, source, suffix)
     about = server, suffix
-    mine = [one for one in situation.verdicts.unknown if (one["server"], one["suffix"]) == about and one["why"] in OPEN]
-    lacking = [one for one in situation.verdicts.missing if (one["server"], one["suffix"]) == about]
-
-    def has(row: Mapping[str, Any]) -> bool:
-        origin, low, high = row["origin"], typed(row["from"]) or "", typed(row["to"]) or ""
-        if (last(seen, origin) or "") < low:
-            return False
-        if any(one["origin"] == origin and one["from"] <= row["from"] and row["to"] <= one["to"] for one in mine):
-            return False
-        missed = sum(one["origin"] == origin and low <= (typed(one["position"]) or "") <= high for one in lacking)
-        return bool(missed < row["count"])
-
+    open_: dict[str, list[tuple[str, str]]] = {}
+    for one in situation.verdicts.unknown:
+        if (one["server"], one["suffix"]) == about and one["why"] in OPEN:
+            open_.setdefault(one["origin"], []).append((one["from"], one["to"]))
+    lacking: dict[str, list[str]] = {}
+    for one in situation.verdicts.missing:
+        if (one["server"], one["suffix"]) == about:
+            lacking.setdefault(one["origin"], []).append(typed(one["position"]) or "")
+    for positions in lacking.values():
+        positions.sort()
     found: dict[str, int] = {}
-    for row in filter(has, rows):
-        found[row["origin"]] = found.get(row["origin"], 0) + row["count"]
+    for row in rows:
+        origin, low, high = row["origin"], typed(row["from"]) or "", typed(row["to"]) or ""
+        mine, missed = open_.get(origin, []), lacking.get(origin, [])
+        if (last(seen, origin) or "") < low or any(begin <= row["from"] and row["to"] <= end for begin, end in mine):
+            continue
+        if (count := row["count"] - (bisect_right(missed, high) - bisect_left(missed, low))) > 0:
+            found[origin] = found.get(origin, 0) + count
     return found
+
+
+def up_to(count: int) -> str:
+    """So many changes at most, in words."""
+    return counted(count) if count == 1 else f"up to {counted(count)}"
 
 
 def on_no_server(situation: Situation, rows: Iterable[Mapping[str, Any]]) -> bool:
     """True if no server is known to have any of these missing changes, by its log or otherwise."""
     typed = situation.topology.system.typed
+    lacking: dict[tuple[str | None, str], set[str]] = {}
+    for one in situation.verdicts.missing:
+        lacking.setdefault((one["suffix"], one["position"]), set()).add(one["server"])
+    open_: dict[tuple[str | None, str], list[tuple[str, str, str]]] = {}
+    for one in situation.verdicts.unknown:
+        ends = one["server"], typed(one["from"]) or "", typed(one["to"]) or ""
+        open_.setdefault((one["suffix"], one["origin"]), []).append(ends)
     for row in rows:
-        position = typed(row["position"]) or ""
-        about = row["suffix"], row["origin"]
-        lacking = {one["server"] for one in situation.verdicts.missing if one["position"] == row["position"]}
-        lacking |= {
-            one["server"]
-            for one in situation.verdicts.unknown
-            if (one["suffix"], one["origin"]) == about
-            and (typed(one["from"]) or "") <= position <= (typed(one["to"]) or "")
+        position, suffix = typed(row["position"]) or "", row["suffix"]
+        without = lacking.get((suffix, row["position"]), set()) | {
+            server for server, low, high in open_.get((suffix, row["origin"]), ()) if low <= position <= high
         }
-        mine = [one for one in situation.topology.replicas if one.suffix == row["suffix"] and one.server not in lacking]
-        if row["held_by"] or any((last(one.seen(), row["origin"]) or "") >= position for one in mine):
+        others = [one for one in situation.topology.replicas if one.suffix == suffix and one.server not in without]
+        if row["held_by"] or any((last(one.seen(), row["origin"]) or "") >= position for one in others):
             return False
     return True
 

@@ -51,8 +51,9 @@ def links_off_first(situation: Situation, server: str, suffix: str | None) -> Ma
     these += "has" if len(holders) == 1 else "have"
     off = f"switch off {listed(names)} before {server} is started, and leave {'it' if len(names) == 1 else 'them'} off until "
     off += f"{server} has the {these}; or first do what MISSED_CHANGE says of {listed(lacking)}"
+    given = all((suppliers - {*lacking}).intersection(row["held_by"]) for row in hidden)
     return step(
-        off if suppliers - {*lacking} else f"first do what MISSED_CHANGE says of {listed(lacking)}: there are {these}",
+        off if given else f"first do what MISSED_CHANGE says of {listed(lacking)}: there are {these}",
         f"if {server} lacks {them}, too, later changes of the same origin may come from {listed(lacking, 'or')} first: "
         f"the vector of {server} then covers {them}, and no session sends {them} there any more",
         f"whether {server} has {them} is not known, for its vector was not collected: collect again when it runs",

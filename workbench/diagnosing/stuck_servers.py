@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
-from workbench.diagnosing.repair_sources import not_judged_on
+from workbench.diagnosing.repair_sources import not_judged_on, up_to
 from workbench.model import Finding, counted, first_few, step
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND
 from workbench.rules.vectors import last
@@ -65,7 +65,7 @@ def _entries_first(server: str, source: str, open_: Mapping[str, int]) -> Mappin
     count = sum(open_.values())
     return step(
         "first collect with the entries: `workbench collect --entries`",
-        f"nothing tells whether {source} has {counted(count)} that {server} has: filled from there it might lose "
+        f"nothing tells whether {source} has {up_to(count)} that {server} has: filled from there it might lose "
         f"{'it' if count == 1 else 'them'}",
     )
 

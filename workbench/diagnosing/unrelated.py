@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import Finding, first_few, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
-    from workbench.fleet.topology import Replica
 
 
 def unrelated_data(situation: Situation) -> Iterator[Finding]:
@@ -27,7 +26,7 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
             generations = {
                 name: getattr(situation.replica(name, suffix), "generation", None) for name in (server, *others)
             }
-            if _filled_meanwhile(situation.replica(server, suffix)):
+            if _filled_meanwhile(situation, server, others, suffix):
                 yield _other_data_by_now(server, suffix, generations)
                 continue
             if server in empty:
@@ -52,9 +51,11 @@ def unrelated_data(situation: Situation) -> Iterator[Finding]:
             )
 
 
-def _filled_meanwhile(replica: Replica | None) -> bool:
-    """True if a server that had no changes of others when it was read claimed some when all had been read."""
-    return replica is not None and bool(set(replica.later) - {replica.origin, *replica.vector})
+def _filled_meanwhile(situation: Situation, server: str, others: Sequence[str], suffix: str | None) -> bool:
+    """True if a server that had no changes of these others when it was read claimed some when all had been read."""
+    replica = situation.replica(server, suffix)
+    makers = {one.origin for name in others if (one := situation.replica(name, suffix)) and one.origin}
+    return replica is not None and bool(makers & set(replica.later) - {replica.origin, *replica.vector})
 
 
 def _other_data_by_now(server: str, suffix: str | None, generations: Mapping[str, str | None]) -> Finding:

@@ -19,7 +19,7 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_arrival
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
-from workbench.diagnosing.data_sources import JudgedServer, came_without, may_be_trimmed, not_seen, sources_of
+from workbench.diagnosing.data_sources import JudgedServer, came_without, not_seen, sources_of, untrimmed
 from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
@@ -171,8 +171,8 @@ class _Suffix:
         about = replica.server, replica.suffix
         self.found.resets[about] = resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.marks[about] = marks
-        trims = may_be_trimmed(self.evidence, replica, self.proving, marks.values())
-        return JudgedServer(replica, number, seen, marks, first, last, resets, trims)
+        reach = untrimmed(self.evidence, replica, self.proving, marks)
+        return JudgedServer(replica, number, seen, marks, first, last, resets, reach)
 
     def _spans(self, server: JudgedServer, origin: str, own_kept: bool = False) -> tuple[Span, Span, Span]:
         """Of what the server has seen: before what its log shows, what it shows, and behind that.
@@ -236,7 +236,7 @@ class _Suffix:
             self._pending(waiting, holders[server.replica.server])
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
-        note_made_again(self.found, self.evidence)
+        note_made_again(self.found, self.evidence, {one.replica.server for one in self.servers})
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:

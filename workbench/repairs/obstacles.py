@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from workbench.diagnosing.arriving import ANSWERED_NOT_APPLIED, SENDS_NOTHING, STOPPED_BECAUSE
 from workbench.diagnosing.dropping import CLEANED_ORIGIN_BACK
 from workbench.diagnosing.failing_links import LINK_FAILING, busy_links
-from workbench.diagnosing.refusals import refused_at
+from workbench.diagnosing.refusals import harmless, refused_at
 from workbench.fleet.topology import Link, Topology
 from workbench.model import Finding, System, listed
 from workbench.rules.mending import Lack, Model
@@ -57,6 +57,7 @@ def arrival_notes(situation: Situation, count: int, server: str, suffix: str | N
     said = []
     if coming := count - len(refused):
         said.append(_on_its_way(coming, server, busy_links(situation, server, suffix)))
+    refused = [one for one in refused if not harmless(one)]
     if refused:
         was, they, them = (
             ("change was", "it arrives", "it") if len(refused) == 1 else ("changes were", "they arrive", "them")

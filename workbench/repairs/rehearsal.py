@@ -97,7 +97,9 @@ class _Filling:
                 rows.setdefault((position, row.get("entry"), row.get("attribute")), []).append(row)
         for (position, _, _), mine in rows.items():
             missed = mine[0]
-            lacking = {one["server"] for one in mine} | self._not_judged(missed["origin"], position)
+            lacking = {one["server"] for one in mine}
+            if not missed["held_by"]:
+                lacking |= self._not_judged(missed["origin"], position)
             target = (missed["target"] or "").lower() or None
             self.lots.append(Lot(missed["origin"], position, position, 1, target, missed["operation"] == "add"))
             self.holders.append(
@@ -111,7 +113,7 @@ class _Filling:
             )
 
     def _not_judged(self, origin: str, position: str) -> set[str]:
-        """The servers of which nothing tells whether they have this change: nothing is promised from their data."""
+        """The servers of which nothing tells whether they have a change that no log has: nothing is promised from their data."""
         typed = self.system.typed
         return {
             name

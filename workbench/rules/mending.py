@@ -469,7 +469,7 @@ class Achieved:
 
     restored   lots that a server lacked and holds when the repair is done
     lost       lots that a server held and now does not
-    unsaid     lots that are missing now, were not before, and were not saved
+    unsaid     lots that are missing now, were not before, and were not saved; and those that a server held, and waits for now
     left       what is missing still
     pending    what waits still
     cut        servers that get the changes of a supplier now, and would not once another server was filled
@@ -504,12 +504,14 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
     missing = {lack for lack in after.missing() if lack.lot in known}
     now = after.held()
     doomed = without.missing()
+    # What a server had and does not get back while life goes on is taken from it, whoever else may send it some day.
+    taken = after.pending() & (held - now)
     filling = any(effect["do"] == "initialise" for effect in effects)
     return (
         Achieved(
             frozenset(lack for lack in lacking & there if lack.lot in known),
             frozenset(lack for lack in held - now if lack.lot in known),
-            frozenset(lack for lack in missing - doomed if lack.lot not in after.saved),
+            frozenset(lack for lack in (missing - doomed) | taken if lack.lot in known and lack.lot not in after.saved),
             frozenset(missing),
             frozenset(lack for lack in after.pending() if lack.lot in known),
             frozenset(server for server, writer in _fed(without) - _fed(after) if server != writer)

@@ -283,7 +283,7 @@ class Proving:
     marks         mark of a value's state -> what its position did (`workbench.rules.contents`); empty: entries tell no states
     grave         attribute and value, in small letters, that a deleted entry has
     trimmed       what the files of a server tell of their own, a suffix, whether the server holds several, how many records its
-                  log has and how old that may be -> may changes have been trimmed from it that it once had?
+                  log has and how old a mark is -> may changes behind the mark have been trimmed?
     traces_kept   how long entries keep a trace of what was removed, where the server does not say it itself
     """
 

@@ -136,7 +136,12 @@ class DirectorySite(PlannedServers):
         if not found:
             return True, "no conflict entries"
         # What a source has comes along when it fills another server.
-        before = max(row.get("conflicts", 0) for row in self.plan.servers if row["suffix"] == suffix)
+        done = state_of(self.folder, self.plan).done
+        fills = [one for one in self.plan.steps if (one.repair, one.server, one.suffix) == ("initialise", name, suffix)]
+        known = {name, *(one.on for one in fills if one.key in done)}
+        before = max(
+            row.get("conflicts", 0) for row in self.plan.servers if row["suffix"] == suffix and row["server"] in known
+        )
         if len(found) <= before:
             return True, f"no more conflict entries than before ({len(found)}): CONFLICT_ENTRIES says what to do"
         return False, f"{len(found)} conflict entries: {', '.join(entry.dn for entry in found[:_SHOWN])}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.repair_sources import not_judged_on
-from workbench.model import counted, listed
+from workbench.diagnosing.repair_sources import not_judged_on, up_to
+from workbench.model import listed
 from workbench.repairs.obstacles import stopped_links
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def not_judged(view: View, source: str, server: str) -> str:
     """Why a server is not to be filled from one of which nothing tells whether it has what the server has; empty: it may be."""
     found = not_judged_on(view.situation, source, server, view.suffix)
     return (
-        f"nothing tells whether {source} has {counted(sum(found.values()))} of origin {listed(sorted(found))} that {server} "
+        f"nothing tells whether {source} has {up_to(sum(found.values()))} of origin {listed(sorted(found))} that {server} "
         "has and would lose: collect with the entries (`workbench collect --entries`), and plan anew"
         if found
         else ""
@@ -29,7 +29,11 @@ def feeds_alone(view: View, server: str) -> str:
     Its log is new once it is filled: whoever is not level with it at that moment gets nothing more from it.
     """
     failing = stopped_links(view.situation.topology, view.findings, view.suffix)
-    links = [one for one in view.situation.topology.links if one.suffix == view.suffix and one.consumer]
+    links = [
+        one
+        for one in view.situation.topology.links
+        if one.suffix == view.suffix and one.consumer and one.enabled is not False
+    ]
     for link in links:
         others = [one for one in links if one.consumer == link.consumer and one.supplier not in (server, link.consumer)]
         failed = [one.name for one in others if (one.supplier, one.consumer) in failing]
