@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.before_filling import fed_alone_first, source_first
 from workbench.diagnosing.by_entry import clock_of
 from workbench.diagnosing.causes import UNTOLD
 from workbench.diagnosing.closed_ways import in_no_log
@@ -20,7 +21,7 @@ from workbench.diagnosing.failing_links import (
     waits_behind,
 )
 from workbench.diagnosing.fractional import alike_first
-from workbench.diagnosing.only_holders import keep_only_holder, only_here, write_again_first
+from workbench.diagnosing.only_holders import keep_only_holder, only_here
 from workbench.diagnosing.refusals import entry_first, how_refused, lacked_entries
 from workbench.diagnosing.repair_sources import (
     fed_later,
@@ -30,11 +31,10 @@ from workbench.diagnosing.repair_sources import (
     sources_that_fill,
     whole_of,
 )
-from workbench.diagnosing.stuck_servers import reinit_required
 from workbench.diagnosing.thrown_away import is_thrown_away, named_in
 from workbench.model import ITEMS_SHOWN, Finding, counted, first_few, listed, step, time_passed
 from workbench.rules.vectors import last
-from workbench.rules.verdicts import ENTRIES_LACK
+from workbench.rules.verdicts import ENTRIES_LACK, REPLACED, TOTAL
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -162,7 +162,7 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "OWN_CHANGES_HIDDEN",
             "error",
-            f"{server} lost {counted(len(rows), 'own change')} and wrote again: "
+            f"{server} lost {counted(len(rows), 'own change')} and wrote again: {_replaced_since(situation, server, rows)}"
             f"its vector covers them, and no server sends them back{f'; only {alone} still holds them' if alone else ''}",
             **_of_changes(key, rows),
             root=(
@@ -174,6 +174,17 @@ def own_changes_hidden(situation: Situation) -> Iterator[Finding]:
             ),
             fix=(_given_own_back(situation, rows, server, alone),),
         )
+
+
+def _replaced_since(situation: Situation, server: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """What put other data in the place of those that had these own changes, in words; empty: nothing tells."""
+    made = moment_of(situation, rows[-1]["position"])
+    resets = situation.verdicts.resets.get((server, rows[0]["suffix"]), ())
+    later = [one for one in resets if one.sure and one.kind in (TOTAL, REPLACED) and made and one.ended > made]
+    if not later:
+        return ""
+    what = "it was initialised" if later[0].kind == TOTAL else "its data came from a backup or a file"
+    return f"{what} at {later[0].ended:%Y-%m-%d %H:%M:%S} UTC, without them; "
 
 
 def _given_own_back(
@@ -283,22 +294,10 @@ def missed_change(situation: Situation) -> Iterator[Finding]:
             **_of_changes(key, rows),
             fix=(
                 *alike_first(situation, server, key[1]),
-                *_source_first(situation, where, key[1]),
+                *source_first(situation, where, key[1]),
+                *fed_alone_first(situation, server, key[1]),
                 step(mend, never, by_hand or beware),
             ),
-        )
-
-
-def _source_first(situation: Situation, source: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
-    """What comes before a server fills others that waits itself for changes which no session brings."""
-    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
-    stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
-    if write_again_first(situation, source, suffix):
-        return  # it waits for what only the server itself has
-    if stuck and "REINIT_REQUIRED" in {one.code for one in reinit_required(situation) if one.server == source}:
-        yield step(
-            f"first do what REINIT_REQUIRED says of {source}",
-            f"{source} itself waits for {counted(stuck)}, and hands on only what it has",
         )
 
 
@@ -415,14 +414,32 @@ def stranded_change(situation: Situation) -> Iterator[Finding]:
             f"{among}only {server} holds {counted(len(rows))} of origin {origin}, {rows[0]['position']} to "
             f"{rows[-1]['position']}, and no session {'with another collected one ' if elsewhere else ''}will deliver them",
             **_of_changes(key, rows),
-            fix=(
-                step(
-                    f"save them before anything else is done to {server}, and write the values again where they can spread from",
-                    "whatever brings the servers together again starts from the others' data",
-                    f"to {_refill(situation)} {server} throws them away for good",
-                ),
-            ),
+            fix=(_kept_by_others(situation, server, rows) or _saved_first(situation, server),),
         )
+
+
+def _saved_first(situation: Situation, server: str) -> Mapping[str, Any]:
+    return step(
+        f"save them before anything else is done to {server}, and write the values again where they can spread from",
+        "whatever brings the servers together again starts from the others' data",
+        f"to {_refill(situation)} {server} throws them away for good",
+    )
+
+
+def _kept_by_others(situation: Situation, server: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Where the others lack all of these: what MISSED_CHANGE says of them gives them back; None elsewhere."""
+    lacking: dict[str, set[str]] = {}
+    for row in situation.verdicts.missing:
+        if row["suffix"] == rows[0]["suffix"] and row["server"] != server:
+            lacking.setdefault(row["position"], set()).add(row["server"])
+    names = {name for row in rows for name in lacking.get(row["position"], ())}
+    if situation.topology.pulling or not all(row["position"] in lacking for row in rows):
+        return None
+    return step(
+        f"do what MISSED_CHANGE says of {listed(sorted(names))}",
+        f"{server} is the last server that holds them, and can give them back",
+        f"do not {_refill(situation)} {server} before that: it throws them away for good",
+    )
 
 
 def _not_collected(situation: Situation, suffix: str | None) -> list[str]:

@@ -10,7 +10,7 @@ c made 4 changes that reached the hub h alone; a, b and c were filled with data 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
@@ -19,6 +19,7 @@ from workbench.rules.verdicts import REPLACED, TOTAL
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Link
 
 
 OPEN = frozenset({"not_shown", "unclear"})
@@ -54,7 +55,7 @@ def can_fill(situation: Situation, source: str, server: str, suffix: str | None)
 
 def whole_of(situation: Situation, rows: Sequence[Mapping[str, Any]], holders: Sequence[str]) -> list[str]:
     """Those of some holders that lack none of these changes themselves: a log may have what the entries lost, or a part of it."""
-    positions = {(row["suffix"], row["position"]) for row in rows}
+    positions = {(row["suffix"], row["position"]) for row in rows if row["held_by"]}
     lacking = {row["server"] for row in situation.verdicts.missing if (row["suffix"], row["position"]) in positions}
     return [name for name in holders if name not in lacking]
 
@@ -71,6 +72,19 @@ def fed_later(situation: Situation, server: str, suffix: str | None, count: int,
         if any(can_fill(situation, name, link.supplier, suffix) for name in holders if name != link.supplier)
     )
     return f"{feeding[0]} as soon as {feeding[0]} has {'it' if count == 1 else 'them'}" if feeding else ""
+
+
+def fed_by_it_alone(
+    links: Iterable[Link], server: str, failing: Container[tuple[str, str | None]]
+) -> tuple[str, list[str]] | None:
+    """A server that gets changes from this one alone, for all other links to it fail, and these; None: there is none."""
+    on = [one for one in links if one.enabled is not False and one.consumer]
+    for link in on:
+        others = [one for one in on if one.consumer == link.consumer and one.supplier not in (server, link.consumer)]
+        failed = [one.name for one in others if (one.supplier, one.consumer) in failing]
+        if link.supplier == server and link.runs and link.consumer and failed and len(failed) == len(others):
+            return link.consumer, failed
+    return None
 
 
 def sources_that_fill(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:

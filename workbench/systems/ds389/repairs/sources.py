@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.diagnosing.repair_sources import not_judged_on, up_to
+from workbench.diagnosing.repair_sources import fed_by_it_alone, not_judged_on, up_to
 from workbench.model import listed
 from workbench.repairs.obstacles import stopped_links
 
@@ -28,19 +28,12 @@ def feeds_alone(view: View, server: str) -> str:
 
     Its log is new once it is filled: whoever is not level with it at that moment gets nothing more from it.
     """
-    failing = stopped_links(view.situation.topology, view.findings, view.suffix)
-    links = [
-        one
-        for one in view.situation.topology.links
-        if one.suffix == view.suffix and one.consumer and one.enabled is not False
-    ]
-    for link in links:
-        others = [one for one in links if one.consumer == link.consumer and one.supplier not in (server, link.consumer)]
-        failed = [one.name for one in others if (one.supplier, one.consumer) in failing]
-        if link.supplier == server and link.runs and failed and len(failed) == len(others):
-            fail = "fails" if len(failed) == 1 else "fail"
-            return (
-                f"{server} alone feeds {link.consumer} while {', '.join(failed)} {fail}, and the log of a filled server is new: "
-                f"{link.consumer} might get nothing more; what LINK_FAILING says comes first"
-            )
-    return ""
+    links = [one for one in view.situation.topology.links if one.suffix == view.suffix]
+    found = fed_by_it_alone(links, server, stopped_links(view.situation.topology, view.findings, view.suffix))
+    if found is None:
+        return ""
+    fed, failed = found
+    return (
+        f"{server} alone feeds {fed} while {', '.join(failed)} {'fails' if len(failed) == 1 else 'fail'}, and the log of a "
+        f"filled server is new: {fed} might get nothing more; what LINK_FAILING says comes first"
+    )

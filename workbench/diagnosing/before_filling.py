@@ -1,0 +1,38 @@
+"""What comes before a server is filled: its source has to be whole, and no other server may depend on its log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.diagnosing.only_holders import write_again_first
+from workbench.diagnosing.repair_sources import fed_by_it_alone
+from workbench.diagnosing.stuck_servers import reinit_required
+from workbench.model import counted, listed, step
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.situation import Situation
+
+
+def source_first(situation: Situation, source: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
+    """What comes before a server fills others that waits itself for changes which no session brings."""
+    waits = [row for row in situation.verdicts.pending if (row["server"], row["suffix"]) == (source, suffix)]
+    stuck = sum(row["count"] for row in waits if not (row["suppliers"] or row.get("through")))
+    if write_again_first(situation, source, suffix):
+        return  # it waits for what only the server itself has
+    if stuck and "REINIT_REQUIRED" in {one.code for one in reinit_required(situation) if one.server == source}:
+        yield step(
+            f"first do what REINIT_REQUIRED says of {source}",
+            f"{source} itself waits for {counted(stuck)}, and hands on only what it has",
+        )
+
+
+def fed_alone_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
+    """What comes before a server is filled that alone feeds another one: its log is new then."""
+    links = [one for one in situation.topology.links if one.suffix == suffix]
+    if found := fed_by_it_alone(links, server, {(one.supplier, one.consumer) for one in links if one.blocked}):
+        fed, failed = found
+        yield step(
+            f"before {server} is initialised, do what LINK_FAILING says on {listed(failed)}",
+            f"{server} alone feeds {fed} now, and the log of a filled server is new: {fed} might get nothing more",
+        )
