@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from link_samples import told as session_told
 from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, elements, pair_of_servers, replica
 
 from workbench import diagnose
+from workbench.boundary import to_yaml
 from workbench.collected.collecting import Access, Address, Wanted
 from workbench.model import Problem
 from workbench.systems.ds389.formats.ldif import Entry
@@ -170,17 +171,30 @@ def test_the_collection_names_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "missing"), [("nsslapd-changelogmaxentries: 3", 0), ("nsslapd-changelogmaxage: 7d", 1)]
+    ("limits", "days", "missing"),
+    [
+        ("nsslapd-changelogmaxentries: 3", 0, 0),
+        ("nsslapd-changelogmaxage: 7d", 0, 1),
+        ("nsslapd-changelogmaxage: 7d", 8, 0),  # it was read so many days later
+    ],
 )
-def test_marks_of_a_log_that_may_be_trimmed_prove_nothing(limits: str, missing: int, tmp_path: Path) -> None:
-    """The log of s2 was made anew at second 4, and shows the change of second 5 no more: it was never there, or trimmed."""
+def test_marks_of_a_log_that_may_be_trimmed_prove_nothing(limits: str, days: int, missing: int, tmp_path: Path) -> None:
+    """The log of s2 was made anew at second 4, and shows the change of second 5 no more: it was never there, or trimmed.
+
+    The origin 7 made its last change 30 days before: that its mark is old says nothing of the others.
+    """
     vector = elements(claims(r1=(0, 9), r2=(1, 2)))
     made = [*(csn(second, 1) for second in range(10)), csn(1, 2), csn(2, 2)]
+    begun = f"{datetime(2024, 3, 24, 10, 28, tzinfo=UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%S+00:00}"
+    servers = [{"name": name, "files": [f"{name}.*"]} for name in ("s1", "s2")]
+    read = [{"server": one["name"], "role": "supplier", "from": begun, "until": begun} for one in servers]
+    marks = [csn(4, 1), csn(2, 2), csn(-30 * 86_400, 7)]
     files = {
         "s1.replica.ldif": replica(1, vector),
         "s1.changelog.ldif": changelog(made),
         "s2.replica.ldif": replica(2, vector) + MAPPING + changelog_of("userroot", limits),
-        "s2.changelog.ldif": changelog([csn(second, 1) for second in (6, 7, 8, 9)], marks=[csn(4, 1), csn(2, 2)]),
+        "s2.changelog.ldif": changelog([csn(second, 1) for second in (6, 7, 8, 9)], marks=marks),
+        "case.yaml": to_yaml({"system": "ds389", "servers": servers, "collected": read}),
     }
     found = diagnose(case_of(tmp_path, files))
     assert [row["position"] for row in found["missing"]] == [csn(5, 1)] * missing
