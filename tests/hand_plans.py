@@ -103,7 +103,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
         system=SimpleNamespace(typed=lambda position: position, moment=lambda position: None),
         replicas=[SimpleNamespace(suffix=SUFFIX)],
     )
-    verdicts = SimpleNamespace(stranded=list(stranded), contents=[], unknown=[], missing=[], resets={})
+    verdicts = SimpleNamespace(stranded=list(stranded), contents=[], unknown=[], missing=[], resets={}, reach={})
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
     situation.linked = LinkedPairs(())
     situation.replica = lambda server, suffix: None

@@ -28,6 +28,7 @@ class Verdicts:
     own_near (server, suffix, origin) of missing changes of its own -> what it has from the first of them on, what of it no other
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
+    reach    (server, suffix) -> those marks behind which nothing can have been trimmed since
     streams  the logs held against each other, where servers replicate a stream of transactions
     tiers    the trees, where nodes pull a physical log from each other
     """
@@ -43,6 +44,7 @@ class Verdicts:
     known: list[Known] = field(default_factory=list)
     contents: list[Contents] = field(default_factory=list)
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
+    reach: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
     streams: Streams | None = None
     tiers: Tiers | None = None
     own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(

@@ -171,7 +171,7 @@ class _Suffix:
         about = replica.server, replica.suffix
         self.found.resets[about] = resets = resets_of(self.evidence, replica, self.proving, marks)
         self.found.marks[about] = marks
-        reach = untrimmed(self.evidence, replica, self.proving, marks)
+        self.found.reach[about] = reach = untrimmed(self.evidence, replica, self.proving, marks)
         return JudgedServer(replica, number, seen, marks, first, last, resets, reach)
 
     def _spans(self, server: JudgedServer, origin: str, own_kept: bool = False) -> tuple[Span, Span, Span]:

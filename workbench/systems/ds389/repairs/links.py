@@ -31,8 +31,7 @@ from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere
 if TYPE_CHECKING:
     from workbench.fleet.topology import Link
     from workbench.rules.mending import Link as ModelLink
-    from workbench.rules.mending import Model
-    from workbench.rules.sending import SortedLog
+    from workbench.rules.mending import Model, Server
 
 MANAGER = "cn=replication manager,cn=config"
 """Who binds at a consumer in the name of its supplier, as the server's own tools call it."""
@@ -183,7 +182,7 @@ class Wake:
             return
         links = [link for link in view.model.links if link.consumer == need.server and link.runs]
         silent = [link for link in links if link.waits is not None]
-        if silent or not _all_logged(view.model, need):
+        if silent or not _all_logged(view, need):
             drafts = (self._draft(view, link, "connects and learns what {} lacks") for link in silent)
         else:
             then = "begins a session with {} at a record that it still has"
@@ -208,27 +207,28 @@ def _brings(view: View, draft: Draft, need: Need) -> bool:
     return need.lacks <= achieved(view.model, effects)[0].restored
 
 
-def _all_logged(model: Model, need: Need) -> bool:
+def _all_logged(view: View, need: Need) -> bool:
     """True if a log that goes back to what the server claims shows all that it waits for: a session passes over nothing unseen.
 
     c waits for b's changes from 5 on; the log of a begins at 3 and ends at 9    -> True
                                        every log begins at 8                     -> False: 6 and 7 may have been
     """
-    waiting = model.servers[need.server or ""]
+    model, waiting = view.model, view.model.servers[need.server or ""]
+    others = [one for one in model.servers.values() if one.works and one.log is not None and one is not waiting]
     for origin in {model.lots[lack.lot].origin for lack in need.lacks}:
         known = last(waiting.vector, origin) or ""
         end = max(last(one.vector, origin) or "" for one in model.servers.values() if one.works)
-        others = (one for one in model.servers.values() if one.works and one.log is not None and one is not waiting)
-        if not any(
-            (last(one.vector, origin) or "") == end and _goes_back(model, one.log, origin, known) for one in others
-        ):
+        level = (one for one in others if (last(one.vector, origin) or "") == end)
+        if not any(_goes_back(view, one, origin, known) for one in level):
             return False
     return True
 
 
-def _goes_back(model: Model, log: SortedLog | None, origin: str, position: str) -> bool:
-    records = (one for one in (*log.marks, *log.positions) if model.origin_of(one) == origin) if log else ()
-    return any(one <= position for one in records)
+def _goes_back(view: View, server: Server, origin: str, position: str) -> bool:
+    """True if its log shows every change of the origin from this position on; what a mark tells may have been trimmed since."""
+    mark = view.situation.verdicts.reach.get((server.name, view.suffix), {}).get(origin)
+    records = server.log.positions if server.log else ()
+    return any(one <= position for one in (*filter(None, [mark]), *records) if view.model.origin_of(one) == origin)
 
 
 def comes_first(view: View, need: Need) -> bool:
