@@ -138,6 +138,19 @@ def test_a_link_that_could_not_send_is_not_switched_on(begun_anew: bool, tmp_pat
     assert (first == "enable" and len(made_plan.steps) == 1) is not begun_anew, "else only with new data"
 
 
+def test_nothing_is_switched_on_before_a_restored_server_is_thought_of(tmp_path: Path) -> None:
+    """d was restored: what comes to it first, and its own next change, decide what of its own is lost."""
+    files = mesh(seen="abc", off=("a-to-d", "b-to-d", "c-to-d"))
+    started = (
+        "[24/Mar/2024:10:28:00.000000000 +0000] - INFO - slapd_daemon - slapd started.  Listening on All Interfaces"
+    )
+    files["d.errors.log"] += f"{started} port 38904 for LDAP requests\n"
+    found = diagnose(case_of(tmp_path, files))
+    assert headline(found).startswith("Own changes are gone on d, which was restored from an older state")
+    for one in of("LINK_DISABLED", found["findings"]):
+        assert one["fix"][0]["repair"].startswith("first let nobody write on d"), one["fix"]
+
+
 @pytest.mark.parametrize("failing", [("a", "d"), ("a",)])
 def test_a_server_that_alone_feeds_another_is_not_filled(failing: Collection[str], tmp_path: Path) -> None:
     """b lacks changes that its vector covers; filled now, its new log might have no record at which a session to c begins."""

@@ -57,6 +57,8 @@ def test_an_anchor_that_is_gone(missing: bool, tmp_path: Path) -> None:
     assert (one["severity"], one["server"], one["link"], one["items"]) == ("error", "s1", "to-s2", [csn(4, 1)])
     assert [row["code"] for row in one["evidence"] if "code" in row] == ["anchor_not_located"] * 2
     assert one["evidence"][-1] == {"failures": 2}
+    # Both servers were collected, and only s1 has what waits: no third one could send it.
+    assert [fix["repair"].startswith("look for a supplier") for fix in one["fix"]] == [False]
 
 
 def test_another_supplier_that_can_serve_makes_it_a_warning(tmp_path: Path) -> None:

@@ -259,6 +259,11 @@ def test_what_nobody_can_tell_is_not_called_kept(tmp_path: Path) -> None:
     assert shown(repair, row, tmp_path)["kept"] is False
     repair.fleet.servers["s3"].vector["1"] = csn(200, "1")
     assert shown(repair, row, tmp_path)["kept"] is True
+    # Over own changes its vector moves with its next own change, whether they came back or not.
+    own = repair.fleet.servers["s3"].rid
+    repair, row = promised(targets=[], origin=own, first=csn(200, own), last=csn(200, own))
+    repair.fleet.servers["s3"].vector[own] = csn(201, own)
+    assert shown(repair, row, tmp_path)["kept"] is None
 
 
 @pytest.mark.parametrize("kind", ["initialise", "clean"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from detector_samples import listening
 from entry_samples import entry, logged, mesh
-from mesh_samples import case_of, csn
+from mesh_samples import case_of, changelog, csn
 from planning_samples import purged_here_kept_there
 
 from workbench.diagnosing.diagnosis import diagnose
@@ -149,3 +149,13 @@ def test_a_change_that_a_link_passed_on_without_an_attribute_is_told_by_two_logs
         assert "a link left attributes out" in missed["summary"] and "no log does" not in missed["summary"]
     else:
         assert "a link" not in row["says"] and "a link left" not in missed["summary"]
+
+
+def test_a_plan_claims_nothing_of_a_cleaned_origin_and_knows_the_conflicts(tmp_path: Path) -> None:
+    """The log of s1 still has a change of origin 7, which its vector does not name any more."""
+    mark = f"nsds5ReplConflict;vucsn-{csn(2, 1)}: namingConflict uid=x"
+    files = mesh({"r1": (1, 9), "r2": (5, 5)}, {name: [entry("uid=anna", 1, mark)] for name in ("s1", "s2")}, {})
+    files["s1.changelog.ldif"] = changelog([csn(2, 7), csn(9, 1)], own_entries=True)
+    rows = {one["server"]: one for one in plan(case_of(tmp_path, files)).servers}
+    assert rows["s1"]["vector"] == {"1": csn(9, 1), "2": csn(5, 2)}
+    assert {name: one["conflicts"] for name, one in rows.items()} == {"s1": 1, "s2": 1}
