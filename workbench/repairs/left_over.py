@@ -75,6 +75,10 @@ def _reason(one: Finding, taken: Taken) -> str:
     if one.code == ENTRIES_DIFFER and 0 < left < now:
         rest = "1 of these entries still differs" if left == 1 else f"{left:,} of these entries still differ"
         return f"{rest} when all steps are done; what to do: {do}"
+    arriving = sum((one.server, item) in taken.restored for item in one.items)
+    if one.code in (MISSED, HIDDEN) and arriving:
+        arrive = "arrives" if arriving == 1 else "arrive"
+        return f"{arriving:,} of the changes that it names {arrive} by the steps, the others do not"
     return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
 
 
