@@ -304,17 +304,3 @@ def test_the_two_ways_of_summing_find_the_same(edited: Case, spark: Any) -> None
         assert here.whole
     assert len(unequal(parts, contents.left_out["bert"], ["vucsn", "mdcsn"], 1000).first) == 9
     assert unequal(parts, contents.left_out["bert"], ["vucsn", "mdcsn"], 3).total == 9
-
-
-@pytest.mark.parametrize(("named", "sure"), [("12", False), ("08", True)])
-def test_a_name_that_a_later_renaming_took_away_is_no_loss(named: str, sure: bool) -> None:
-    """The value by which the entry is called now was made by the change `named`; s2 lacks the one that was made by 10."""
-    values = {"renB": named}
-    held = {
-        "s1": Held(LIVE, "uid=renB,dc=x", present={"uid": {**values, "renA": "10"}}),
-        "s2": Held(LIVE, "uid=renB,dc=x", present={"uid": values}),
-        "s3": Held(LIVE, "uid=renB,dc=x", present={"uid": {**values, "renA": "10"}}),
-    }
-    told = compared(held, lambda server, position: True, lambda server, position: False, {}, True)
-    assert told.lacks == ((Lack("s2", "10", "uid"),) if sure else ())
-    assert told.unlike == (() if sure else (Unlike(("s2",), "uid"),))

@@ -259,8 +259,6 @@ def _values(
             # What replaced it here: if that is not yet expected there, it is on its way.
             moving |= any(not expected(witness, mark) for mark in later)
             open_ |= {server, witness}
-        elif _named_later(one, attribute, position):
-            open_ |= {server, witness}
         else:
             found.setdefault(Lack(server, position, attribute), set()).add(witness)
     sure = {lack for lack, witnesses in found.items() if _surely(lack, witnesses, found, shown, votes, forgotten)}
@@ -273,16 +271,6 @@ def _values(
         unlike.add(Unlike(_few(shown), attribute))
     elif otherwise and not found and not open_ and not moving:
         spelt.add(Unlike(_few(shown), attribute))
-
-
-def _named_later(one: Held, attribute: str, position: str) -> bool:
-    """True if a later renaming gave the entry the value of this attribute that it is called by.
-
-    Of two renamings at the same time a server that gets the older one last passes over it: it has lost nothing.
-    """
-    kind, _, value = one.target.partition(",")[0].partition("=")
-    made = (position for mine, position in one.present.get(attribute, {}).items() if mine.lower() == value.lower())
-    return plain_name(attribute) == kind.strip().lower() and max(filter(None, made), default="") > position
 
 
 def _made_elsewhere(one: Held, other: Held, attribute: str, position: str | None) -> set[str]:
