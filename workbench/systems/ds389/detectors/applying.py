@@ -318,7 +318,7 @@ def conflict_entries(situation: Situation) -> Iterator[Finding]:
             sentence = f"{server} has {counted(mine.total, 'entry', 'entries')} with a mark of conflict: {mine.told()}"
             classes = list(unknown_to(situation, server)) if _SCHEMA in mine.counts else []
             if classes:
-                sentence += f"; missing from its schema: {', '.join(one.told() for one in classes)}"
+                sentence += f"; its schema lacked {', '.join(one.told() for one in classes)}"
             yield _conflicts("warning", sentence, server, suffix, mine, classes)
     yield from _conflicts_told(situation, exported)
 
@@ -386,7 +386,7 @@ def _conflicts_told(situation: Situation, exported: Iterable[str]) -> Iterator[F
             )
             classes = list(unknown_to(situation, log.server)) if _SCHEMA in mine.counts else []
             if classes:
-                sentence += f"; missing from the schema of {log.server}: {', '.join(one.told() for one in classes)}"
+                sentence += f"; the schema of {log.server} lacked {', '.join(one.told() for one in classes)}"
             yield _conflicts("info", sentence, log.server, only_suffix(situation, log.server), mine, classes)
 
 
@@ -408,8 +408,8 @@ def _conflicts(
     if classes:
         fixes.append(
             step(
-                f"define {', '.join(one.name for one in classes)} on {server} as on the servers that have it: put the same "
-                f"schema file there, and `dsconf {server} schema reload`",
+                f"see whether {server} has {', '.join(one.name for one in classes)} by now; if not, put the schema file of the "
+                "servers that know it there, and `dsconf INSTANCE schema reload`",
                 "an unknown class is taken over with the entry, but its attributes are not checked, and the mark stays",
                 "on a read-only server the mark goes with an initialisation only",
             )

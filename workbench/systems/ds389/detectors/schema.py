@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -26,6 +27,7 @@ class Unknown:
     entries  that its log names for it
     users    entries that carry the class, as far as entries were collected: the first by name, and how many
     known_on servers whose entries carry it and whose logs do not complain
+    last     when its log last named it
     """
 
     name: str
@@ -35,15 +37,21 @@ class Unknown:
     users: list[str] = field(default_factory=list)
     total: int = 0
     known_on: list[str] = field(default_factory=list)
+    last: datetime | None = None
 
     def told(self) -> str:
         """The class or attribute, and who uses it."""
         if self.total:
             more = ", …" if self.total > len(self.users) else ""
             used = f"used by {counted(self.total, 'entry', 'entries')}: {', '.join(self.users)}{more}"
-            has = f"; {', '.join(self.known_on)} also have it, and their logs do not complain" if self.known_on else ""
-            return f"the {self.kind} {self.name} ({used}{has})"
-        return f"the {self.kind} {self.name} (its log names it for {', '.join(self.entries[:_NAMED])})"
+            have, their = ("have", "their logs do") if len(self.known_on) > 1 else ("has", "its log does")
+            has = f"; {', '.join(self.known_on)} {have} it, too, and {their} not complain" if self.known_on else ""
+            return f"the {self.kind} {self.name} ({self._said}{used}{has})"
+        return f"the {self.kind} {self.name} ({self._said}for {', '.join(self.entries[:_NAMED])})"
+
+    @property
+    def _said(self) -> str:
+        return f"its log named it last at {self.last:%Y-%m-%d %H:%M:%S} UTC; " if self.last else "its log names it; "
 
     def shown(self) -> dict[str, Any]:
         """As a row of evidence."""
@@ -56,13 +64,14 @@ def unknown_to(situation: Situation, server: str) -> Iterator[Unknown]:
     found: dict[str, Unknown] = {}
     complain: dict[str, set[str]] = {}
     for log in session_logs(situation.case):
-        for row, _ in log.lines(("schema_violation",), WITH_TEXT):
+        for row, place in log.lines(("schema_violation",), WITH_TEXT):
             if not (named := _UNKNOWN.search(row["text"] or "")):
                 continue
             name, kind = named[1] or named[2], "object class" if named[1] else "attribute"
             complain.setdefault(name, set()).add(log.server)
             if log.server == server:
                 one = found.setdefault(name, Unknown(name, kind, server))
+                one.last = place.at or one.last
                 entry = re.search(r'Entry "([^"]{1,300})"', row["text"] or "")
                 if entry and entry[1] not in one.entries:
                     one.entries.append(entry[1])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from workbench.diagnosing.arriving import DATABASE_FAILING, STOPPED_BECAUSE, STOPPED_MEANWHILE
-from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, stopped_links, told_of
+from workbench.repairs.obstacles import EMPTY, OFF, UNLOGGED, stopped_links, stopped_servers, told_of
 from workbench.repairs.plans import ASKED_FOR, DISABLED, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import LogModel, achieved
 from workbench.rules.sending import ANCHOR_NOT_FOUND, SEND, replay
@@ -156,6 +156,11 @@ class Enable:
         if need.code == DISABLED and not need.lacks:
             disabled = [link for link in disabled if link.name == need.link]
         if need.hidden or need.code == ROLLED_BACK or not disabled:
+            return
+        stopped = stopped_servers(view.findings, view.suffix).get(need.server or "")
+        if stopped:
+            why = f"{need.server} {STOPPED_BECAUSE[stopped]}: what {stopped} says comes first"
+            yield Draft("enable", f"switch on {', '.join(link.name for link in disabled)}", refused=why)
             return
         unable = _unable(view, disabled)
         steps = {link.name: enabling(view, link, True) for link in disabled if link.name not in unable}
