@@ -147,8 +147,8 @@ def test_nothing_is_switched_on_before_a_restored_server_is_thought_of(tmp_path:
     files["d.errors.log"] += f"{started} port 38904 for LDAP requests\n"
     found = diagnose(case_of(tmp_path, files))
     assert headline(found).startswith("Own changes are gone on d, which was restored from an older state")
-    for one in of("LINK_DISABLED", found["findings"]):
-        assert one["fix"][0]["repair"].startswith("first let nobody write on d"), one["fix"]
+    for finding in of("LINK_DISABLED", found["findings"]):
+        assert finding["fix"][0]["repair"].startswith("first stop all writes on d"), finding["fix"]
 
 
 @pytest.mark.parametrize("failing", [("a", "d"), ("a",)])
@@ -165,6 +165,6 @@ def test_a_server_that_alone_feeds_another_is_not_filled(failing: Collection[str
         ]
         files[f"{name}.agreements.ldif"] = "".join(given)
     made = plan_for(case_of(tmp_path, files))
-    course = next(one for one in made.courses if one.way == "initialise-from-a" and " b" in one.need)
+    course = next(course for course in made.courses if course.way == "initialise-from-a" and " b" in course.need)
     says = "b alone feeds c while a-to-c, d-to-c fail, and the log of a filled server is new"
     assert (says in course.refused) is (len(failing) == 2), course.refused

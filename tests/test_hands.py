@@ -286,7 +286,7 @@ def test_an_initialisation_that_a_busy_server_refused_is_asked_for_again(
     outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path, told=said.append)
     assert outcome.state == state
     assert repair.fleet.inits == 3
-    assert sum("replica busy" in one and "asked again in" in one for one in said) == 2
+    assert sum("replica busy" in sentence and "asked again in" in sentence for sentence in said) == 2
     del repair.fleet._initialise
 
 

@@ -89,7 +89,8 @@ def test_what_a_way_over_another_server_leaves_out_is_told_too(back: bool, tmp_p
     """s2 gets no mail from s1, nor from s3: what it passes on comes without, and may come first."""
     lists = {"s1-to-s2": "mail"} | ({"s3-to-s2": "mail"} if back else {})
     case = case_of(tmp_path, with_lists(lists))
-    told = {one["server"]: one for one in diagnose(case)["findings"] if one["code"] == "LISTS_DIFFER"}
+    findings = diagnose(case)["findings"]
+    told = {finding["server"]: finding for finding in findings if finding["code"] == "LISTS_DIFFER"}
     by = "s1-to-s2 of s1 excludes mail from what comes by s2-to-s3, which another way lets through"
     if back:
         assert set(told) == {"s1", "s3"}
@@ -106,7 +107,7 @@ def test_nothing_is_written_again_that_may_come_without_it_over_another_server(t
     log = logged(csn(2, 1), 1, "uid=anna", "add: mail\nmail: a@example.com\n-\n")
     last = logged(csn(9, 1), 9, "uid=end", "replace: sn\nsn: x\n-\n")
     planned = plan(case_of(tmp_path, files | {"s1.changelog.ldif": log + last}))
-    ways = {one.way: one.refused for one in planned.courses if one.need.endswith("s3")}
+    ways = {course.way: course.refused for course in planned.courses if course.need.endswith("s3")}
     assert "excludes mail from what comes by s2-to-s" in ways["rewrite"], ways
     assert "s1-to-s2 of s1 excludes mail from what comes by s2-to-s3" in ways["initialise-from-s2"], ways
 
@@ -156,6 +157,6 @@ def test_a_plan_claims_nothing_of_a_cleaned_origin_and_knows_the_conflicts(tmp_p
     mark = f"nsds5ReplConflict;vucsn-{csn(2, 1)}: namingConflict uid=x"
     files = mesh({"r1": (1, 9), "r2": (5, 5)}, {name: [entry("uid=anna", 1, mark)] for name in ("s1", "s2")}, {})
     files["s1.changelog.ldif"] = changelog([csn(2, 7), csn(9, 1)], own_entries=True)
-    rows = {one["server"]: one for one in plan(case_of(tmp_path, files)).servers}
+    rows = {row["server"]: row for row in plan(case_of(tmp_path, files)).servers}
     assert rows["s1"]["vector"] == {"1": csn(9, 1), "2": csn(5, 2)}
-    assert {name: one["conflicts"] for name, one in rows.items()} == {"s1": 1, "s2": 1}
+    assert {name: row["conflicts"] for name, row in rows.items()} == {"s1": 1, "s2": 1}

@@ -70,7 +70,7 @@ def test_the_last_server_with_changes_that_their_maker_lost_is_named(entries: bo
 
 
 def test_a_harmless_change_where_a_log_reaches_further_makes_the_last_holder_whole(tmp_path: Path) -> None:
-    """A session from s2 begins at the own change of s2 that s1 claims, and brings the later one of s3: nobody fills s1."""
+    """A session from s2 begins at the own change of s2 that s1 claims, and brings the later change of s3: s1 is not filled."""
     files = folder(entries=True, passed=True)
     files |= {name: text.replace("Enabled: off", "Enabled: on") for name, text in files.items() if "agreements" in name}
     case = case_of(tmp_path, files)
@@ -84,8 +84,8 @@ def test_a_harmless_change_where_a_log_reaches_further_makes_the_last_holder_who
         ("s3", 0, 0),
     }
     told = diagnose(case)["findings"]
-    for one in of("MISSED_CHANGE", told):
-        assert one["fix"][0]["repair"] == "first do what REINIT_REQUIRED says of s1"
+    for finding in of("MISSED_CHANGE", told):
+        assert finding["fix"][0]["repair"] == "first do what REINIT_REQUIRED says of s1"
     (hidden,) = of("OWN_CHANGES_HIDDEN", told)
     assert hidden["fix"][0]["repair"].startswith("save 3 changes")
 

@@ -151,7 +151,7 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
             one = replace(one, fix=(first, *one.fix))
         elif cause := next((root for _, root in roots if _wakes(root, one, ends)), None):
             first = step(
-                f"first let nobody write on {cause.server}, and be quick (ROLLED_BACK): what it lost has to come back before its "
+                f"first stop all writes on {cause.server}, and be quick (ROLLED_BACK): what it lost has to come back before its "
                 "own next change",
                 "that change hides what it lost, and the server makes one by itself soon after its start",
             )

@@ -12,7 +12,7 @@ So no session that runs now brings the change: it arrives only if c gets the ent
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +31,18 @@ NO_ENTRY = 32
 """The result for a change of an entry that the server does not have."""
 
 
-def refused_of(proofs: Proofs, row: Row, logs: Iterable[Input]) -> list[dict[str, Any]]:
+class RefusedChange(TypedDict):
+    """A change that a server refused: its result as a number and in words, how often, and what is known of the change."""
+
+    position: str
+    code: int
+    result: str
+    times: int
+    operation: str | None
+    target: str | None
+
+
+def refused_of(proofs: Proofs, row: Row, logs: Iterable[Input]) -> list[RefusedChange]:
     """The changes of a row of what waits that the server refused at every attempt, in their order.
 
     Each with its result, how often the access log shows it, operation and target. A result after which the supplier sends the
@@ -47,19 +58,25 @@ def refused_of(proofs: Proofs, row: Row, logs: Iterable[Input]) -> list[dict[str
     outcomes = pc.field("outcome").isin(["applied", "refused"])
     told = evidence.told("applied", ["position", "outcome", "code"], where & outcomes, row["server"])
     ends = [("outcome", "max"), ("outcome", "min"), ("code", "max"), ("code", "min"), ("position", "count")]
-    found = []
-    for one in told.group_by("position").aggregate(ends).sort_by("position").to_pylist():
-        code = one["code_max"]
-        alike = one["outcome_min"] == one["outcome_max"] == "refused" and code == one["code_min"]
-        if alike and code is not None and proofs.proving.goes_on(code):
-            found.append({"position": one["position"], "code": code, "result": proofs.proving.in_words(code)})
-            found[-1]["times"] = one["position_count"]
-    positions = of_keys(system, [one["position"] for one in found], evidence.numbers)
-    about = evidence.described(positions, logs) if found else {}
-    for one in found:
-        one |= {key: about.get(one["position"], {}).get(key) for key in ("operation", "target")}
-        one["position"] = system.show(one["position"])
-    return found
+    answered = told.group_by("position").aggregate(ends).sort_by("position").to_pylist()
+    codes: dict[str, tuple[int, int]] = {}
+    for answer in answered:
+        code = answer["code_max"]
+        refused = answer["outcome_min"] == answer["outcome_max"] == "refused" and code == answer["code_min"]
+        if refused and code is not None and proofs.proving.goes_on(code):
+            codes[answer["position"]] = code, answer["position_count"]
+    about = evidence.described(of_keys(system, [*codes], evidence.numbers), logs) if codes else {}
+    return [
+        RefusedChange(
+            position=system.show(position),
+            code=code,
+            result=proofs.proving.in_words(code),
+            times=times,
+            operation=about.get(position, {}).get("operation"),
+            target=about.get(position, {}).get("target"),
+        )
+        for position, (code, times) in codes.items()
+    ]
 
 
 def lacked_entries(situation: Situation, row: Row) -> list[Row]:
