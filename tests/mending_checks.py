@@ -201,6 +201,8 @@ def check_achieved(house: Any, random: Random, seen: Counter[str] | None = None)
         unsaid = (world.missing(name) & known) - without.missing(name) - saved
         # What it had and waits for now is taken from it, as long as life goes on.
         unsaid |= ((before.servers[name].has & known) - one.has) & world.pending(name) - saved
+        # What no server had when all was delivered that could be, nothing takes away.
+        unsaid &= set().union(*(other.has for other in before.servers.values()))
         assert told(result.restored) == before.lacking(name) & known & done.servers[name].has, "restored"
         assert told(result.lost) == (before.servers[name].has & known) - one.has, "lost"
         assert told(result.unsaid) == unsaid, "unsaid"

@@ -245,6 +245,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "sent": (TEXT, "changes sent and skipped since the start, as written"),
         "position": (TEXT, "last position sent or known to be there"),
         "excluded": (TEXT, "attributes that the link leaves out, separated by blanks"),
+        "excluded_by_filling": (TEXT, "those that an initialisation over it leaves out; null: the same ones"),
         "transport": (TEXT, "how the supplier reaches the consumer, in the words of the system"),
         "method": (TEXT, "how the supplier logs in there, in the words of the system"),
         "login": (TEXT, "as whom it logs in there"),

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from workbench.engine.logs import StoredLog
 
-LAYOUT = 7
+LAYOUT = 8
 MANIFEST = "manifest.json"
 _ASKED_AGAIN = 200_000
 """Rows of a table that is kept in memory: a diagnosis asks for the vectors and links dozens of times."""

@@ -25,6 +25,9 @@ from workbench.rules.verdicts import PRESENT
 _PROOFS = 5
 """Rows of one server and table that are shown."""
 
+MARK = "anchor"
+"""The kind of a record that is no change: the log was made anew there, and it bears the position of one."""
+
 _BY_NUMBERS = ("changes", "states", "records")
 """Tables that name a change by its halves."""
 
@@ -77,8 +80,8 @@ def story_in(
     proofs = list(_proofs(case, shown, key))
     of = {one.suffix for one in found if server in (None, one.server)}
     mine = [row for row in proofs if row.get("suffix") in {None, *of}]
-    about = next((row for row in mine if row["table"] == "changes"), None) or next(
-        (row for row in mine if row.get("target")), {}
+    about = next((row for row in mine if row["table"] == "changes" and row.get("kind") != MARK), None) or next(
+        (row for row in mine if row.get("target") and row.get("kind") != MARK), {}
     )
     origin, made = shown.system.origin_of(key), shown.system.moment(key)
     makers = sorted({one.server for one in shown.replicas if one.origin == origin and one.suffix in of})

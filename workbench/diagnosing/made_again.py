@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.engine.positions import of_keys
-from workbench.rules.verdicts import MISSING, PRESENT, SAYS, UNKNOWN
+from workbench.diagnosing.closed_ways import in_no_log
+from workbench.diagnosing.deleted_since import without_entry
+from workbench.diagnosing.lost_on_the_way import MOST
+from workbench.engine.known import Known, Span
+from workbench.engine.positions import of_keys, union
+from workbench.rules.verdicts import MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
 
 if TYPE_CHECKING:
+    from workbench.diagnosing.data_sources import JudgedServer
     from workbench.diagnosing.verdict_rows import Verdicts
     from workbench.diagnosing.verdicts import Verdict
     from workbench.fleet.told import Evidence
+    from workbench.model import System
 
 MADE_AGAIN = "made_again"
 """Why it is not known whether such a change is lacking."""
@@ -26,13 +32,19 @@ MADE_AGAIN = "made_again"
 _COLUMNS = ("position", "operation", "target")
 
 
-def note_made_again(found: Verdicts, evidence: Evidence, servers: Collection[str]) -> None:
-    """Move such changes of these servers from what is missing to what is unknown; where the list was cut, it stays as it is."""
+def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known) -> None:
+    """Move such changes of these servers from what is missing, or waits, to what is unknown.
+
+    Where the list of missing changes was cut, everything stays as it is.
+    """
     if "missing" in found.cut():
         return
-    mine = [
-        row for row in found.missing if row["suffix"] == evidence.suffix and row["server"] in servers and row["target"]
+    names = {one.replica.server for one in servers}
+    missing = [
+        row for row in found.missing if row["suffix"] == evidence.suffix and row["server"] in names and row["target"]
     ]
+    waiting = _waiting(found, evidence, servers, known)
+    mine = [*missing, *(row for rows in waiting.values() for row in rows)]
     lacking: dict[str, set[str]] = {}
     for row in mine:
         lacking.setdefault(row["position"], set()).add(row["server"])
@@ -42,7 +54,9 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Collection[str
                 if row["from"] <= position <= row["to"]:
                     some.add(row["server"])
     gone = [
-        row for row in mine if not row["held_by"] and not _on_another(evidence, row, lacking[row["position"]], servers)
+        row
+        for row in mine
+        if not row["held_by"] and not _on_another(found, evidence, row, lacking[row["position"]], names)
     ]
     again = _again(evidence, {row["position"]: (row["operation"], row["target"]) for row in gone}) if gone else set()
     stretches: dict[tuple[str, str], list[str]] = {}
@@ -50,8 +64,12 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Collection[str
         if row["position"] in again:
             stretches.setdefault((row["server"], row["origin"]), []).append(row["position"])
     moved = {id(row) for row in gone if row["position"] in again}
+    for number, rows in waiting.items():
+        _take_out(found.pending[number], {row["position"] for row in rows if id(row) in moved}, evidence, known)
+    found.pending[:] = [row for row in found.pending if row["count"]]
+    found.lost[:] = [row for row in found.lost if row["position"] not in again or row["suffix"] != evidence.suffix]
+    found.totals["missing"] -= sum(id(row) in moved for row in missing)
     found.missing[:] = [row for row in found.missing if id(row) not in moved]
-    found.totals["missing"] -= len(moved)
     found.totals["unknown"] += len(stretches)
     found.unknown += [
         {"server": server, "suffix": evidence.suffix, "origin": origin, "count": len(some), "why": MADE_AGAIN}
@@ -60,9 +78,50 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Collection[str
     ]
 
 
+def _waiting(
+    found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known
+) -> dict[int, list[dict[str, Any]]]:
+    """Number of a row of what waits -> what of it no log has and an access log names, as rows like those of what is missing."""
+    system, rows = evidence.system, dict[int, list[dict[str, Any]]]()
+    logs = [known.sources[one.source] for one in servers if one.source is not None]
+    for number, row in enumerate(found.pending):
+        if row["suffix"] != evidence.suffix or not in_no_log(row) or row["count"] > MOST:
+            continue
+        some = union(known.chunks(row["origin"], _span(system, row)))
+        for log in logs:
+            some = some[~log.contains(some)] if len(some) else some
+        about = {key: told for key, told in evidence.described(some, ()).items() if told["target"]} if len(some) else {}
+        who = {"server": row["server"], "suffix": row["suffix"], "origin": row["origin"], "held_by": []}
+        rows[number] = [{**who, **told, "position": system.show(key)} for key, told in sorted(about.items())]
+    return rows
+
+
+def _span(system: System, row: Mapping[str, Any]) -> Span:
+    low, high = (system.halves(system.typed(row[end]) or "") for end in ("first", "last"))
+    return Span((low[0], low[1] - 1), high)
+
+
+def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, known: Known) -> None:
+    """Take changes that no log has out of a row of what waits."""
+    if not some:
+        return
+    system = evidence.system
+    row["count"] -= len(some)
+    row["gone"] = max(in_no_log(row) - len(some), 0) if "gone" in row else row["count"] - row["available"]
+    row["lost"] = max((row.get("lost") or 0) - len(some), 0)
+    keys = (
+        system.show(key)
+        for part in known.chunks(row["origin"], _span(system, row))
+        for key in part.keys(system, known.names)
+    )
+    if left := [key for key in keys if key not in some]:
+        row["first"] = min(left) if row["first"] in some else row["first"]
+        row["last"] = max(left) if row["last"] in some else row["last"]
+
+
 def softened(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts of all servers on one change, with those that it is missing as unknown where it was made again."""
-    system = evidence.system
+    system, told = evidence.system, without_entry(evidence, position, told)
     if all(one.verdict != MISSING for one in told) or any(one.verdict == PRESENT for one in told):
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})
@@ -76,12 +135,22 @@ def softened(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list
     ]
 
 
-def _on_another(evidence: Evidence, row: Mapping[str, Any], lacking: Collection[str], servers: Collection[str]) -> bool:
-    """True if the access log of a server that does not lack the change shows that it took it."""
-    others = [one for one in servers if one not in lacking]
+def _on_another(
+    found: Verdicts, evidence: Evidence, row: Mapping[str, Any], lacking: Collection[str], servers: set[str]
+) -> bool:
+    """True if the access log of a server that does not lack the change shows that it took it, into the data that it has now."""
     position = evidence.system.typed(row["position"]) or ""
-    where = (pc.field("position") == position) & (pc.field("outcome") == "applied")
-    return any(len(evidence.told("applied", ["position"], where, one)) for one in others)
+    for server in servers - {*lacking}:
+        ends = [
+            one.ended
+            for one in found.resets.get((server, row["suffix"]), ())
+            if one.sure and one.kind in (TOTAL, REPLACED)
+        ]
+        where = (pc.field("position") == position) & (pc.field("outcome") == "applied")
+        where = where & (pc.field("at") > max(ends)) if ends else where
+        if len(evidence.told("applied", ["position"], where, server)):
+            return True
+    return False
 
 
 def _again(evidence: Evidence, lost: Mapping[str, tuple[str, str]]) -> set[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.repair_sources import can_fill
 from workbench.model import counted, step
 from workbench.rules.vectors import last
@@ -40,15 +41,22 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
             if (row["server"], row["suffix"]) == (holder, suffix)
         ]
         ranges = [(row["origin"], typed(row["first"]) or "", typed(row["last"]) or "", row["count"]) for row in waits]
+        own = situation.replica(holder, suffix)
+        logged = [
+            sum(of == origin and low <= position <= high for of, position in mine) for origin, low, high, _ in ranges
+        ]
+        # What its log lost it has all the same, if it made them.
         if all(
-            count <= sum(origin == of and first <= position <= last for of, position in mine)
-            for origin, first, last, count in ranges
+            count <= held + (in_no_log(row) if own and own.origin == origin else 0) and held
+            for (origin, _, _, count), held, row in zip(ranges, logged, waits, strict=True)
         ):
             count = sum(row["count"] for row in waits)
-            them = "it" if count == 1 else "them"
+            unlogged, them = max(count - sum(logged), 0), "it" if count == 1 else "them"
+            saved = f"save {counted(count - unlogged)} from the changelog of {holder}"
+            if unlogged:
+                saved += f" and from its entries what {counted(unlogged)} made that no log has"
             return step(
-                f"save {counted(count)} from the changelog of {holder}, initialise {holder} from a server that has what "
-                f"{holder} lacks, then write {them} again",
+                f"{saved}, initialise {holder} from a server that has what {holder} lacks, then write {them} again",
                 f"only {holder} has {them}, and {holder} itself lacks changes that others have (MISSED_CHANGE)",
                 f"do not initialise {consumer} from {holder}: {consumer} would lose what {holder} lacks",
             )

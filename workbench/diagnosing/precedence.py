@@ -56,6 +56,8 @@ class Precedence:
 
 
 PRECEDENCE = (
+    # What a server claims whose new data did not arrive whole is of no data.
+    Precedence("INITIALISATION_ABORTED", ("UNRELATED_DATA", *_BY_POSITION), ("suffix", "server")),
     Precedence("UNRELATED_DATA", (*_BY_POSITION, "DEAD_ORIGIN"), ("suffix", "server")),
     Precedence("DUPLICATE_ORIGIN", (*_BY_POSITION, "BROKEN_VECTOR"), ("suffix", "origin")),
     Precedence("CLOCK_AHEAD", ("STALLED_BUT_GREEN",), ("suffix", "server")),

@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
+from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 OPEN = frozenset({"not_shown", "unclear"})
 """Why a change is not judged on a server that may lack it. What has a twin there, or was replaced since, is there in effect."""
+
+
+MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED)
+"""Reasons for which a link sends no changes, and all data all the same. Over any other one nothing comes."""
 
 
 def takes_writes(situation: Situation, server: str, suffix: str | None) -> bool:
@@ -92,6 +97,22 @@ def sources_that_fill(situation: Situation, holders: Iterable[str], server: str,
     return [name for name in holders if can_fill(situation, name, server, suffix)]
 
 
+def waits_for(situation: Situation, server: str, suffix: str | None) -> int:
+    """How many changes a server waits for: filled from it, another one would lack them as well."""
+    rows = situation.verdicts.pending
+    return sum(
+        row["count"] - (row.get("lost") or 0) for row in rows if (row["server"], row["suffix"]) == (server, suffix)
+    )
+
+
+def best_links_to(situation: Situation, server: str, suffix: str | None) -> list[Link]:
+    """The links over which a server may be filled, that of the supplier which waits for least first."""
+    shown = situation.topology
+    links = [one for one in shown.links if (one.consumer, one.suffix) == (server, suffix) and one.enabled is not False]
+    links = [one for one in links if one.supplier not in shown.down and one.blocked in (None, *MENDED_BY_FILLING)]
+    return sorted(links, key=lambda one: (waits_for(situation, one.supplier, suffix), one.supplier, one.name))
+
+
 def sources_for_writing(situation: Situation, holders: Iterable[str], server: str, suffix: str | None) -> list[str]:
     """Those of some servers on which a client may write, and from which links lead to the server, in their order."""
     sending = {link.supplier for link in situation.topology.links if link.suffix == suffix}
@@ -131,10 +152,10 @@ def not_judged_on(situation: Situation, source: str, server: str, suffix: str | 
     typed, replica = situation.topology.system.typed, situation.replica(server, suffix)
     seen = replica.seen() if replica else {}
     about = server, suffix
+    # What its log merely forgot, a server has as a rule: as little is known only where its own data were replaced, too.
     open_: dict[str, list[tuple[str, str]]] = {}
-    for one in situation.verdicts.unknown:
-        if (one["server"], one["suffix"]) == about and one["why"] in OPEN:
-            open_.setdefault(one["origin"], []).append((one["from"], one["to"]))
+    for one in doubted_on(situation, server, suffix):
+        open_.setdefault(one["origin"], []).append((one["from"], one["to"]))
     lacking: dict[str, list[str]] = {}
     for one in situation.verdicts.missing:
         if (one["server"], one["suffix"]) == about:

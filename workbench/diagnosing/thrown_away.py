@@ -41,7 +41,10 @@ class ThrownAway:
 
 
 def thrown_away(situation: Situation) -> list[ThrownAway]:
-    """What is missing on each server that covers it, or waited for, and that its maker made before its data were replaced."""
+    """What is missing on each server that covers it, or waited for, and that its maker made before its data were replaced.
+
+    Each row of what waits is told how many of its changes these are (`lost`).
+    """
     found: list[ThrownAway] = []
     for maker in situation.topology.replicas if not situation.topology.pulling else ():
         resets = [
@@ -76,7 +79,20 @@ def thrown_away(situation: Situation) -> list[ThrownAway]:
         for reset, some in of_reset.items():
             some.sort(key=lambda row: str(row["position"]))
             found.append(ThrownAway(maker, reset, _source(situation, maker, reset), some))
+    _note_waiting(situation, found)
     return found
+
+
+def _note_waiting(situation: Situation, found: Iterable[ThrownAway]) -> None:
+    typed = situation.topology.system.typed
+    gone: dict[tuple[str | None, str | None], list[str]] = {}
+    for one in found:
+        keys = [typed(row["position"]) or "" for row in one.changes]
+        gone.setdefault((one.maker.suffix, one.maker.origin), []).extend(keys)
+    for row in situation.verdicts.pending:
+        if keys := gone.get((row["suffix"], row["origin"]), []):
+            low, high = typed(row["first"]) or "", typed(row["last"]) or ""
+            row["lost"] = max(row.get("lost") or 0, min(sum(low <= key <= high for key in keys), row["count"]))
 
 
 def _kept_by_entries(situation: Situation, maker: Replica, server: str, positions: Iterable[str]) -> set[str] | None:

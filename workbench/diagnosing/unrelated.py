@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.model import Finding, first_few, listed, step
+from workbench.diagnosing.repair_sources import waits_for
+from workbench.model import Finding, counted, first_few, listed, step
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -82,7 +83,15 @@ def _not_filled(
     """A server without entries has no data of its own to lose, whatever beginning it claims."""
     refill = situation.topology.system.refill
     links = [link for link in situation.topology.links if (link.consumer, link.suffix) == (server, suffix)]
-    source = " or ".join(sorted({link.supplier for link in links})) or "the server with the most complete data"
+    waiting = {name: waits_for(situation, name, suffix) for name in {link.supplier for link in links}}
+    least = [name for name in sorted(waiting) if waiting[name] == min(waiting.values())]
+    source = " or ".join(least) or "the server with the most complete data"
+    left = waiting[least[0]] if least else 0
+    behind = (
+        f"; {listed(least, 'and')} still wait{'s' * (len(least) == 1)} for {counted(left)}: let these arrive first"
+        if left
+        else ""
+    )
     others = [name for name in generations if name != server]
     return Finding(
         "UNRELATED_DATA",
@@ -93,7 +102,12 @@ def _not_filled(
         suffix=suffix,
         evidence=_beginnings(server, generations),
         root=f"server {server} has no entries: it has to be filled",
-        fix=(step(f"{refill} {server} from {source}", "nothing is lost by it: the collected entries show none there"),),
+        fix=(
+            step(
+                f"{refill} {server} from {source}",
+                f"nothing is lost by it: the collected entries show none there{behind}",
+            ),
+        ),
     )
 
 

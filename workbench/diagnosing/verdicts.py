@@ -20,6 +20,7 @@ from workbench.diagnosing.arriving import mark_arrival
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
 from workbench.diagnosing.data_sources import JudgedServer, came_without, not_seen, sources_of, untrimmed
+from workbench.diagnosing.deleted_since import note_deleted_since
 from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.lost_on_the_way import note_lost
 from workbench.diagnosing.made_again import note_made_again, softened
@@ -190,8 +191,8 @@ class _Suffix:
             if reset.kind == LOG_REPLACED:
                 low = max(low, (self.system.instant(reset.ended), -1))
             elif reset.kind == TOTAL and origin == server.replica.origin and not own_kept:
-                # Own changes that the initialising server lacked went with the old data: they were never skipped.
-                low = max(low, (self.system.instant(reset.began), -1))
+                # Own changes went with the old data, or came back as data behind a vector that is older: none was skipped.
+                low = max(low, (self.system.instant(reset.ended), -1))
         # A mark is as old as the log, and whoever trims need not take it away.
         trimmed = self.pair((server.replica.purged or {}).get(origin)) if mark is not None else None
         low = min(max(low, trimmed or low), seen)
@@ -236,7 +237,8 @@ class _Suffix:
             self._pending(waiting, holders[server.replica.server])
         mark_arrival(self.found.pending, self.pairs, self.servers, self.suffix, self._shows, self.evidence)
         note_lost(self.found, self.servers, self.known, self.suffix, self._has, self._described)
-        note_made_again(self.found, self.evidence, {one.replica.server for one in self.servers})
+        for note in (note_deleted_since, note_made_again):
+            note(self.found, self.evidence, self.servers, self.known)
         self._stranded(waiting)
 
     def proofs(self, server: JudgedServer) -> Proofs:

@@ -66,7 +66,7 @@ def not_mended(findings: Iterable[Finding], shown: Topology, taken: Taken) -> li
 
 
 def _reason(one: Finding, taken: Taken) -> str:
-    saved = [step for step in taken.steps if step.server == one.server and any(x["do"] == "save" for x in step.effects)]
+    saved = _saving(one, taken)
     if one.code == STRANDED and saved:
         keys = ", ".join(step.key for step in saved)
         return f"step {keys} saves these changes to a file; send what is still right to a supplier yourself"
@@ -80,6 +80,19 @@ def _reason(one: Finding, taken: Taken) -> str:
         arrive = "arrives" if arriving == 1 else "arrive"
         return f"{arriving:,} of the changes that it names {arrive} by the steps, the others do not"
     return f"no step of this plan mends it{f'; what to do: {do}' if do else ', see the finding'}"
+
+
+def _saving(one: Finding, taken: Taken) -> list[Step]:
+    """The steps that write to a file what only the server of a finding holds."""
+    return [step for step in taken.steps if step.server == one.server and any(x["do"] == "save" for x in step.effects)]
+
+
+def _delivered(one: Finding, taken: Taken) -> bool:
+    """True if the others wait for what a server alone holds, and wait for nothing when all is done."""
+    others = {key for key in taken.after if key[0] != one.server and one.suffix in (None, key[1])}
+    waited = any(row["pending"] for key, row in taken.before.items() if key in others)
+    left = any(taken.after[key]["missing"] or taken.after[key]["pending"] for key in others)
+    return bool(taken.chosen) and waited and not left and not _saving(one, taken)
 
 
 def _told(one: Finding, taken: Taken) -> bool:
@@ -133,5 +146,5 @@ def _mended(one: Finding, shown: Topology, taken: Taken) -> bool:
         waited = any(row["pending"] for key, row in taken.before.items() if key in dict(rows))
         return bool(taken.chosen) and level and waited
     if one.items and one.code == STRANDED:
-        return set(one.items) <= {item for _, item in taken.restored}
+        return set(one.items) <= {item for _, item in taken.restored} or _delivered(one, taken)
     return bool(one.items) and all((server, item) in taken.restored for server in about for item in one.items)

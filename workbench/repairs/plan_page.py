@@ -12,7 +12,7 @@ from workbench.boundary import printable
 from workbench.journal import Record, records_of
 from workbench.model import counted
 from workbench.repairs.plan_text import file_of, words_of
-from workbench.repairs.plans import ALL, Course, Plan, Step
+from workbench.repairs.plans import ALL, Course, Plan, Step, loss_told
 from workbench.repairs.standing import BEGINS, JOURNAL
 
 _LINES = 40
@@ -54,10 +54,7 @@ def _states(plan: Plan) -> Iterable[dict[str, Any]]:
 
 
 def _course(course: Course) -> dict[str, Any]:
-    loses = [
-        f"{row['server']} would lose {row['count']:,} of origin {row['origin']}, {row['first']} to {row['last']}"
-        for row in course.loses[:_ROWS]
-    ]
+    loses = [loss_told(row) for row in course.loses[:_ROWS]]
     also = [
         f"not to be used meanwhile: {course.downtime}" if course.downtime else "",
         f"load: {course.load}" if course.load else "",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from workbench.boundary import as_file_name, printable
 from workbench.plain import aligned, one_cell
-from workbench.repairs.plans import SENT, Course, Plan, Step
+from workbench.repairs.plans import SENT, Course, Plan, Step, loss_told
 
 _LINES_SHOWN = 40
 _LOSSES_SHOWN = 8
@@ -78,8 +78,7 @@ def _courses(plan: Plan) -> Iterator[str]:
         if course.refused:
             yield f"     refused: {one_cell(course.refused)}"
             for row in course.loses[:_LOSSES_SHOWN]:
-                what = f"{row['count']:,} of origin {row['origin']}, {row['first']} to {row['last']}"
-                yield one_cell(f"       {row['server']} would lose {what}")
+                yield one_cell(f"       {loss_told(row)}")
         elif course.proven:
             yield f"     {_effect(course)}"
         if course.chosen:

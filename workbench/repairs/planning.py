@@ -433,7 +433,7 @@ class _Planned:
             return HIDDEN if any(lot.origin == own and lot.last not in by_entries for lot in lots) else MISSED
         links = view.situation.topology.links
         feeds = {(x.supplier, x.name) for x in links if (x.consumer, x.suffix) == (server, view.suffix)}
-        found = (one for one in view.findings if one.suffix in (None, view.suffix))
+        found = (one for one in view.findings if one.suffix in (None, view.suffix) and not one.overruled_by)
         told = {one.code for one in found if one.server == server or (one.server, one.link) in feeds}
         return next((code for code in self.repairs.stuck if code in told), PENDING)
 

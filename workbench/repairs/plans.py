@@ -163,6 +163,12 @@ class Plan:
         return {one["server"]: one["vector"] for one in self.servers if one["suffix"] == suffix}
 
 
+def loss_told(row: Mapping[str, Any]) -> str:
+    """What a server would lose, or would never get, in words."""
+    loses = "would lose" if row.get("has", True) else "would never get"
+    return f"{row['server']} {loses} {row['count']:,} of origin {row['origin']}, {row['first']} to {row['last']}"
+
+
 def as_json(plan: Plan) -> dict[str, Any]:
     """The plan as it is written to its file."""
     return {"schema": SCHEMA, "id": plan.id, **asdict(plan)}

@@ -126,7 +126,11 @@ class _Filling:
 
     def has_seen(self, one: Replica, origin: str, position: str) -> bool:
         """True if the server is known to have come to this position."""
-        return (last(one.seen(), origin) or "") >= position
+        return self.top(one, origin) >= position
+
+    def top(self, one: Replica, origin: str) -> str:
+        """Up to where a server had seen the changes of an origin when all had been read; empty: it has seen none."""
+        return max(last(one.seen(), origin) or "", one.later.get(origin, ""))
 
     def thrown_away(self, one: Replica, position: str) -> bool:
         """True for a change that the server lost with its data, and so never missed."""
@@ -195,7 +199,7 @@ class _FromLogs(_Filling):
         for lot in self.lots:
             single.setdefault(lot.origin, set()).add(self._place(lot.first))
         for origin in self.known.names:
-            tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
+            tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
             claimed = {self._place(last(one.vector, origin)) for one in self.replicas}
             lowest = min(tops.values(), default=LOWEST)
             cuts = {one for one in self._edges(origin) if one > lowest}
@@ -235,7 +239,7 @@ class _FromLogs(_Filling):
             assert end is not None, "not all of the stretch have a lot of their own"
         begin, upto = (self.system.order_key(origin, *one) for one in (first, end))
         self.lots.append(Lot(origin, begin, upto, count))
-        tops = {one.server: self._place(last(one.seen(), origin)) for one in self.replicas}
+        tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
         lost = {one.server for one in self.replicas if self.thrown_away(one, upto) and self._behind_mark(one, begin)}
         self.holders.append({name for name, top in tops.items() if top >= span.high} - lost | self._forgot(origin))
 

@@ -15,15 +15,24 @@ TARGETS_SHOWN = 100
 
 
 def changes_by_origin(model: Model, lacks: Iterable[Lack], suffix: str | None, system: System) -> list[dict[str, Any]]:
-    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known."""
-    some: dict[tuple[str, str], list[Lot]] = {}
+    """By server and origin: how many changes, from where to where, and the entries that they are about, as far as is known.
+
+    Of those that the server has in this model and of those that it lacks there are rows of their own (`has`).
+    """
+    some: dict[tuple[str, str, bool], list[Lot]] = {}
     for lack in lacks:
         lot = model.lots[lack.lot]
-        some.setdefault((lack.server, lot.origin), []).append(lot)
+        some.setdefault((lack.server, lot.origin, lack.lot in model.servers[lack.server].holds), []).append(lot)
     rows = []
-    for (server, origin), lots in sorted(some.items()):
+    for (server, origin, has), lots in sorted(some.items()):
         lots.sort(key=lambda lot: lot.first)
-        about = {"server": server, "suffix": suffix, "origin": origin, "count": sum(lot.changes for lot in lots)}
+        about = {
+            "server": server,
+            "suffix": suffix,
+            "origin": origin,
+            "count": sum(lot.changes for lot in lots),
+            "has": has,
+        }
         ends = {"first": system.show(lots[0].first), "last": system.show(lots[-1].last)}
         targets = list(dict.fromkeys(lot.entry for lot in lots if lot.entry))[:TARGETS_SHOWN]
         rows.append({**about, **ends, "targets": targets})

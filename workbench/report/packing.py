@@ -157,6 +157,7 @@ COLUMN_RULES: Mapping[str, str] = {
     "init_outcome": KEPT,
     "sent": KEPT,
     "excluded": KEPT,
+    "excluded_by_filling": KEPT,
     "transport": KEPT,
     "method": KEPT,
     "login": DROPPED,

@@ -501,6 +501,8 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
     after.go_on()
     without.go_on()
     known = before.given
+    # What no server holds, no repair can take away: a session that moves a vector over it hides what nobody would send.
+    somewhere = {lack.lot for lack in held if lack.lot in known}
     missing = {lack for lack in after.missing() if lack.lot in known}
     now = after.held()
     doomed = without.missing()
@@ -511,7 +513,9 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
         Achieved(
             frozenset(lack for lack in lacking & there if lack.lot in known),
             frozenset(lack for lack in held - now if lack.lot in known),
-            frozenset(lack for lack in (missing - doomed) | taken if lack.lot in known and lack.lot not in after.saved),
+            frozenset(
+                lack for lack in (missing - doomed) | taken if lack.lot in somewhere and lack.lot not in after.saved
+            ),
             frozenset(missing),
             frozenset(lack for lack in after.pending() if lack.lot in known),
             frozenset(server for server, writer in _fed(without) - _fed(after) if server != writer)
@@ -520,6 +524,30 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
         ),
         done,
     )
+
+
+def left_behind(before: Model, effects: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Servers that get nothing more from some supplier if others write while a repair fills servers.
+
+    What is written before a filling begins comes to the filled server as data, and its new log has none of it: whoever it feeds
+    has not got that either, and no session finds the record to begin at.
+
+        a and b feed h, h feeds r; a writes, and h is filled from a before it has sent that on     -> r is left behind
+    """
+    filled = {str(effect["server"]) for effect in effects if effect["do"] == "initialise"}
+    if not filled:
+        return frozenset()
+    at_rest = before.copy()
+    at_rest.settle()
+    busy = at_rest.copy()
+    for name, server in busy.servers.items():
+        if server.origin is not None and server.works and name not in filled:
+            busy.write(name)
+    apart = [link for link in busy.links if not {link.supplier, link.consumer} & filled]
+    while sum(busy.session(link) for link in apart):
+        pass
+    busy.do(effects)
+    return frozenset(server for server, writer in _fed(at_rest) - _fed(busy) if server != writer)
 
 
 _ROUNDS = 3

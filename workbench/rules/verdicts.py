@@ -119,6 +119,7 @@ SAYS: Mapping[str, str] = {rule.name: rule.says for rule in RULES} | {
     "logged_and_lost": "its log holds the change, but its entries do not show what it did",
     "superseded": "its entries carry later changes of the same attributes",
     "made_again": "no log holds it, and the same operation on the same entry was done again later: it may have done the same",
+    "deleted_since": "it does not have the change, and its entry was deleted later wherever the change was: nothing is lacking",
     "forgotten": "it lies so far back that what would tell of it is gone: a deletion, a vector's element",
     "made_twice": "it shows the entry as made at another time than others do: one of the two was lost or set aside",
     "not_read": "the file with its entries could not be read whole: the entry may be in what is lacking",

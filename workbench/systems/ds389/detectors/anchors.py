@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.diagnosing.only_holders import keep_only_holder, write_again_first
+from workbench.diagnosing.stuck_servers import reinit_required
 from workbench.fleet.topology import not_collected
 from workbench.model import EVIDENCE_SHOWN, ITEMS_SHOWN, Finding, first_few, listed, step
 from workbench.rules.assumptions import LOG_BEGINS_AT_FIRST_RECORD
@@ -93,6 +94,8 @@ def anchor_not_found(situation: Situation) -> Iterator[Finding]:
             and not one.get("link_failing")
             and one["decision"] == SEND
         )
+        if _waits_for_it_alone(situation, row):
+            others = []
         found.append((row, told, moment, others))
         if not (moment or others):
             stuck.setdefault(_of_one_log(row), []).append(row["consumer"])
@@ -134,6 +137,18 @@ def _still_lost(situation: Situation, row: Row) -> bool:
     return talk.start.decision == ANCHOR_NOT_FOUND
 
 
+def _waits_for_it_alone(situation: Situation, row: Row) -> bool:
+    """True if the consumer of the pair waits for changes that its supplier has and that no running link would bring."""
+    supplier, typed = situation.replica(row["supplier"], row["suffix"]), situation.topology.system.typed
+    seen = supplier.seen() if supplier else {}
+    return any(
+        (one["server"], one["suffix"]) == (row["consumer"], row["suffix"])
+        and not (one["suppliers"] or one.get("through"))
+        and (last(seen, one["origin"]) or "") >= (typed(one["last"]) or "")
+        for one in situation.verdicts.pending
+    )
+
+
 def _why(row: Row) -> str:
     return "is missing in" if row["anchor_class"] == MISSING else "is no longer in"
 
@@ -171,6 +186,14 @@ def _repairs(situation: Situation, row: Row, others: list[str]) -> tuple[dict[st
     consumer, suffix = row["consumer"], row["suffix"]
     if first := write_again_first(situation, consumer, suffix) or keep_only_holder(situation, consumer, suffix):
         return (first,)
+    if any((one.server, one.suffix) == (consumer, suffix) for one in reinit_required(situation)):
+        return (
+            step(
+                f"do what REINIT_REQUIRED says of {consumer}",
+                "without the record no session starts, whatever else the changelog has",
+                "do not set nsds5ReplicaIgnoreMissingChange before you have listed what that loses; import no changelog",
+            ),
+        )
     another = step(
         f"look for a supplier that has the record {row['anchor']} and what waits, and make a temporary agreement from it",
         "one that has both can bring the consumer up to date without a loss",

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.fleet.topology import not_collected
-from workbench.model import Finding, listed, step
+from workbench.model import Finding, counted, listed, step
 from workbench.rules.initialisations import ABORTED, Initialisation
 from workbench.systems import format_with
 from workbench.systems.ds389.formats.directory import status_code
@@ -51,22 +52,19 @@ def initialisation_aborted(situation: Situation) -> Iterator[Finding]:
         found = (_aborted if one.outcome == ABORTED else _not_begun)(
             situation, one, who, _code(row["init_status"]), told
         )
-        # Of a collected one UNRELATED_DATA is the root, and this is why.
-        yield replace(found, severity="warning", root="") if unrelated else found
+        # Of one with data of its own UNRELATED_DATA is the root, and this is why. One that claims nothing has none to keep.
+        has_data = replica is not None and any(span.max for span in replica.vector.values())
+        yield replace(found, severity="warning", root="") if unrelated and has_data else found
 
 
 def _by_its_own_log(situation: Situation, one: BrokenOff) -> Finding:
     """Of a replica that is offline: its RUV may be that of before, and its entries are gone."""
     at = f" at {one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else ""
     broke = f"new data for {one.server} did not arrive whole{at}"
-    ways = sorted(
-        (link.blocked is not None, link.supplier, link.name)
-        for link in situation.topology.links
-        if (link.consumer, link.suffix) == (one.server, one.suffix) and link.enabled is not False
-    )
+    ways = best_links_to(situation, one.server, one.suffix)
     suffix = one.suffix or "SUFFIX"
     how = (
-        f" from {ways[0][1]}, {initialise(ways[0][1], suffix, ways[0][2])}"
+        f" from {ways[0].supplier}, {initialise(ways[0].supplier, suffix, ways[0].name)}"
         if ways
         else " from a server that has all data"
     )
@@ -147,9 +145,14 @@ def _at(one: Initialisation) -> str:
 
 
 def _again(situation: Situation, one: Initialisation, who: str, suffix: str | None, first: str) -> dict[str, Any]:
-    what = suffix or "SUFFIX"
+    what, source, name = suffix or "SUFFIX", one.supplier, one.link
+    ways = best_links_to(situation, one.consumer, suffix)
+    if waits_for(situation, source, suffix) and ways:
+        source, name = ways[0].supplier, ways[0].name
+    if left := waits_for(situation, source, suffix):
+        first += f"let {source} get the {counted(left)} that it waits for (PENDING_CHANGES), then "
     return step(
-        f"{first}initialise {who} from {one.supplier}, {initialise(one.supplier, what, one.link)}",
+        f"{first}initialise {who} from {source}, {initialise(source, what, name)}",
         f"{who} takes no changes until an initialisation succeeds; no session delivers the data that did not arrive"
         if one.outcome == ABORTED
         else "an initialisation that did not begin is not tried again by itself",

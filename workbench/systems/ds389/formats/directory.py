@@ -122,7 +122,6 @@ def _agreement(entry: Entry, name: str) -> Row:
     """The row of the table `links` that an agreement tells."""
     port = entry.text("nsDS5ReplicaPort") or ""
     schedule = "; ".join(text.strip() for text in entry.texts("nsds5replicaupdateschedule"))
-    _, exclude, attributes = (entry.text("nsDS5ReplicatedAttributeList") or "").rpartition("EXCLUDE")
     sent = entry.text("nsds5replicaChangesSentSinceStartup")
     return {
         "offset": entry.offset,
@@ -137,11 +136,19 @@ def _agreement(entry: Entry, name: str) -> Row:
         "ended_at": generalized_time(entry.text("nsds5replicaLastUpdateEnd")),
         **_initialised(entry),
         "sent": clean(sent) if sent else None,
-        "excluded": clean(attributes.strip()) or None if exclude else None,
+        "excluded": _left_out(entry, "nsDS5ReplicatedAttributeList") or None,
+        "excluded_by_filling": _left_out(entry, "nsDS5ReplicatedAttributeListTotal"),
         "transport": _words(entry, "nsDS5ReplicaTransportInfo"),
         "method": _words(entry, "nsDS5ReplicaBindMethod"),
         "login": _words(entry, "nsDS5ReplicaBindDN"),
     }
+
+
+def _left_out(entry: Entry, attribute: str) -> str | None:
+    """The attributes that a list of an agreement leaves out; None: there is no such list."""
+    text = entry.text(attribute)
+    _, exclude, names = (text or "").rpartition("EXCLUDE")
+    return None if text is None else clean(names.strip()) if exclude else ""
 
 
 def _words(entry: Entry, attribute: str) -> str | None:

@@ -205,6 +205,8 @@ class Initialise(_Plain):
     """A server gets all data of another one."""
 
     _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
+    WATCHED: ClassVar[float] = 3
+    """Seconds over which it is seen whether clients write on the server."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The agreement has to lead to the server whose data is replaced, and to be on."""
@@ -215,6 +217,7 @@ class Initialise(_Plain):
         if self._running(servers, step):
             yield "an initialisation over this agreement runs already, and it is none of ours"
         yield from self._stranded_since(servers, step)
+        yield from self._written_to(servers, step)
 
     def memo(self, servers: PlannedServers, step: Step) -> dict[str, Any]:
         """When the last one began, and whether it runs."""
@@ -224,15 +227,20 @@ class Initialise(_Plain):
     def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
         """True if one was asked for since, and waits, runs or has ended well: it must not be begun twice.
 
-        The request stands in the agreement from when the server took it; when it begins is told only some time later.
+        The request stands in the agreement from when the server took it; when it begins is told only some time later. One that is
+        only for a server which stays behind is done, too, if the server gets level by itself.
         """
+        if step.details.get("if_behind") and self._gets_level(servers, step):
+            return True
         if self._running(servers, step):
             return not memo["running"]
         return self._begun(servers, step, memo) and self._ended_well(servers, step)
 
     def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """It has ended, well, and the server claims what its source does."""
-        if self._running(servers, step) or not self._begun(servers, step, memo):
+        if step.details.get("if_behind") and not self._running(servers, step) and not self._begun(servers, step, memo):
+            yield from super().shortfall(servers, step, memo)
+        elif self._running(servers, step) or not self._begun(servers, step, memo):
             yield f"the initialisation of {step.server} has not ended"
         elif not self._ended_well(servers, step):
             said = printable(servers.setting(step.on, step.details["agreement"], self._STATUS) or "nothing")[:200]
@@ -241,7 +249,45 @@ class Initialise(_Plain):
             kind = TurnedAway if "replica busy" in said.lower() else EndedBadly
             raise kind(f"the initialisation failed: {said}", "", do)
         else:
+            self._check_own(servers, step)
             yield from super().shortfall(servers, step, memo)
+
+    @staticmethod
+    def _gets_level(servers: PlannedServers, step: Step) -> bool:
+        """True if the server soon has what its source has now."""
+        end = time.monotonic() + ARRIVES
+        while (behind := servers.lagging(step, step.details["level"])) and time.monotonic() < end:
+            time.sleep(POLL)
+        return not behind
+
+    def _written_to(self, servers: PlannedServers, step: Step) -> Iterable[str]:
+        """That clients write on the server: its last changes come with the new data, or are lost, and its new log has none of
+        them, so that no later session with others could begin.
+        """
+        own = servers.origin(step.suffix, step.server)
+        if own is None:
+            return
+        before = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
+        time.sleep(self.WATCHED)
+        now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
+        if now > before:
+            yield (
+                f"changes are made on {step.server} ({own} went on from {before} to {now} within {self.WATCHED:.0f} seconds): "
+                "let clients write elsewhere until it is filled"
+            )
+
+    def _check_own(self, servers: PlannedServers, step: Step) -> None:
+        """Raise TurnedAway if others have later changes of the server than its new data claim: it could send them nothing.
+
+        It has made no change since, so that filling it once more loses nothing.
+        """
+        own, vectors = servers.origin(step.suffix, step.server) or "", servers.vectors(step.suffix)
+        claims = {name: held.get(own, "") for name, held in vectors.items()}
+        mine, most = claims.get(step.server), max(claims, key=lambda name: claims[name], default="")
+        if own and mine is not None and claims[most] > mine:
+            has = f"{most} has its changes up to {claims[most]}, and its new data claim {mine or 'none'}"
+            do = "let clients write elsewhere, then resume: it is filled once more"
+            raise TurnedAway(f"{step.server} was written to while it was filled: {has}", "", do)
 
     def _stranded_since(self, servers: PlannedServers, step: Step) -> Iterable[str]:
         """What the server got since the plan, and nobody else has, no file of the plan holds: accepted progress or not.
@@ -258,7 +304,12 @@ class Initialise(_Plain):
         for origin, now in sorted(vectors.get(step.server, {}).items()):
             others = (held.get(origin, "") for name, held in vectors.items() if name != step.server)
             if now > planned.get(origin, "") and now > max(others, default=""):
-                yield f"only {step.server} has the changes of {origin} up to {now}, and the plan does not know them: plan anew"
+                own = servers.origin(step.suffix, step.server) == origin
+                stop = f"let clients write elsewhere than on {step.server}, then " if own else ""
+                yield (
+                    f"only {step.server} has the changes of {origin} up to {now}, and the plan does not know them: {stop}"
+                    "collect and plan anew"
+                )
 
     def _running(self, servers: PlannedServers, step: Step) -> bool:
         return servers.setting(step.on, step.details["agreement"], REFRESH) is not None

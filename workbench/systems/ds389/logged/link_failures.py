@@ -103,6 +103,7 @@ _FURTHER = _NO_ANCHOR | {"retry_later", "total_end"}
 """Lines of an attempt that the consumer let in: what kept earlier ones out was over by then."""
 _SWITCHED, _FATAL, _START, _SCHEMA = "agreement_switched", "session_fatal", "starting", "schema_refused"
 _ALL = sorted({code for codes in _LINES.values() for code in codes} | _RUNS | _FURTHER | {_SWITCHED, _SCHEMA})
+_WRONG = re.compile(r"LDAP error 49\b")
 _BIND_ID = re.compile(r"bind (?:request for )?id \[([^\]]*)\]")
 _LOOPS_FROM = 3
 """Refusals of one change: a second one is how a session goes on that broke for another reason."""
@@ -193,6 +194,8 @@ class _Failing:
     kept: list[dict[str, Any]] = field(default_factory=list)
     login_refused: str = ""
     """What the consumer said last as it refused the login, in lower case."""
+    guessed: datetime | None = None
+    """When the consumer first refused the password, before it refused the login whatever the password is."""
     healed: bool = False
     network: int | None = None
     switched: datetime | None = None
@@ -229,6 +232,8 @@ class _Failing:
         if not self.is_new(place):
             return
         self.healed = False
+        if row["code"] == "bind" and _WRONG.search(row["text"] or "") and self.cause.short == LOCKED:
+            self.guessed = self.guessed or place.at
         self.counts[row["code"]] += 1
         if place.at:
             self.firsts.setdefault(row["code"], place.at)
@@ -261,7 +266,7 @@ class _Failing:
         self.refusals.clear()
         self.schema.clear()
         self.firsts.clear()
-        self.last = self.network = self.stopped = None
+        self.last = self.network = self.stopped = self.guessed = None
         self.shared = self.no_anchor = False
         self.login_refused = ""
 
@@ -477,6 +482,10 @@ def _told(
         who = f"; it probably means {means}: " if means else "; "
         cause = replace(cause, says=f"{cause.says}{who}the other files name {meant[1]} as the address of {meant[0]}")
     since, since_is = _since(one)
+    if one.guessed:
+        since = min(one.guessed, since or one.guessed)
+        says = f"{cause.says}; before that it refused the password (49), and wrong passwords lock a login"
+        cause = replace(cause, says=says)
     agreement = Agreement(
         link.name, link.supplier, link.consumer or means or link.address or "the consumer", link.suffix or "SUFFIX",
         link.address or "its address", one.row.get("login") or "", meant[1] if meant else None, down,
@@ -486,7 +495,7 @@ def _told(
         unfilled if unfilled and unfilled.outcome == ABORTED and not (consumer and consumer.claims) else None,
         cause.short in (LOCKED, INACTIVE), cause.short == TOO_WEAK,
         schema=cause.short == SCHEMA_REFUSED, replicates=bool(consumer and consumer.claims),
-        elsewhere=elsewhere if cause.short == NO_LISTENER else "",
+        elsewhere=elsewhere if cause.short == NO_LISTENER else "", guessed=bool(one.guessed),
     )  # fmt: skip
     return LinkFailure(
         cause.reason, cause.says, cause.short, since, since_is if since else "", one.attempts, means=means,

@@ -49,6 +49,7 @@ class Agreement:
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
     weak        the consumer demands stronger encryption than the connection has
     schema      the consumer refuses the schema that the supplier sends first
+    guessed     it refused the password before it locked the login
     elsewhere   the one name or address on which the consumer listens, where the agreement leads to another one
     replicates  the consumer replicates the suffix: its RUV was collected
     paused      it waits long between two sessions, as it was told to
@@ -86,6 +87,7 @@ class Agreement:
     elsewhere: str = ""
     replicates: bool = False
     schema: bool = False
+    guessed: bool = False
 
 
 def fixes_of(reason: str, link: Agreement) -> tuple[Fix, ...]:
@@ -215,25 +217,24 @@ def _too_weak(link: Agreement) -> tuple[Fix, ...]:
 
 
 def _login(link: Agreement) -> tuple[Fix, ...]:
-    if link.locked:
-        return (
-            step(
-                f"let {link.login or 'the login of the agreement'} in again on {link.consumer}: remove nsAccountLock, "
-                "passwordRetryCount and accountUnlockTime from its entry there",
-                f"{link.consumer} knows the login and refuses it whatever the password is",
-                "find out first who locked it: too many wrong passwords lock it again, and a person may have done it on purpose",
-            ),
-            start_again(link),
-        )
-    return (
-        step(
-            f"give the agreement the password that {link.consumer} has for {link.login or 'its login'}, "
-            + _set(link, "--bind-passwd", "PASSWORD"),
-            "the login and its password have to be those of an entry on the consumer",
-            "type the password in place of PASSWORD yourself; it stays in the history of the shell",
-        ),
-        start_again(link),
+    password = step(
+        f"give the agreement the password that {link.consumer} has for {link.login or 'its login'}, "
+        + _set(link, "--bind-passwd", "PASSWORD"),
+        "the login and its password have to be those of an entry on the consumer",
+        "type the password in place of PASSWORD yourself; it stays in the history of the shell",
     )
+    if not link.locked:
+        return (password, start_again(link))
+    unlock = step(
+        f"{'then ' if link.guessed else ''}let {link.login or 'the login of the agreement'} in again on {link.consumer}: remove "
+        "nsAccountLock, passwordRetryCount and accountUnlockTime from its entry there",
+        f"{link.consumer} knows the login and refuses it whatever the password is",
+        "every agreement with this login is refused until then"
+        if link.guessed
+        else "find out first who locked it: too many wrong passwords lock it again, of this agreement or of another one with the "
+        "same login, and a person may have done it on purpose",
+    )
+    return (*([password] if link.guessed else []), unlock, start_again(link))
 
 
 def _expired(link: Agreement) -> tuple[Fix, ...]:

@@ -10,6 +10,7 @@ refused   what people try and must not: each with its reason, and where it can b
 Planning only: what does the steps on real servers is `workbench.systems.ds389.live.hands`.
 """
 
+from workbench.repairs.obstacles import EMPTY
 from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
 from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
@@ -64,7 +65,7 @@ REPAIRS = Repairs(
     "The commands act as the user who runs them, over the server's socket.",
     checked="`sh check.sh` shows what the servers claim, and entries in conflict: when all is well the same position of every "
     "origin on all servers, and no such entry.",
-    stuck=(ROLLED_BACK, "REINIT_REQUIRED", *_WAITING, DISABLED),
+    stuck=(EMPTY, ROLLED_BACK, "REINIT_REQUIRED", *_WAITING, DISABLED),
     waiting=frozenset(_WAITING),
     healed=healed,
     also=also,

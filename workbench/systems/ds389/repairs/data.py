@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.boundary import as_file_name
+from workbench.diagnosing.repair_sources import MENDED_BY_FILLING
 from workbench.model import counted
 from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, HIDDEN, MISSED, READ_THERE, ROLLED_BACK, Draft, Need, Step, View
-from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
-from workbench.rules.mending import Lack, achieved
+from workbench.rules.mending import Lack, achieved, left_behind
 from workbench.systems.ds389.logged.replicas_off import not_reached
 from workbench.systems.ds389.native import (
     REFRESH,
@@ -36,7 +36,7 @@ from workbench.systems.ds389.repairs.evidence import (
     stranded_ldif,
 )
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
-from workbench.systems.ds389.repairs.sources import feeds_alone, not_judged
+from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged
 from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere, list_conflict
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
 
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 TASK_KEPT = "300"
 """Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""
-MENDED_BY_FILLING = (GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED)
-"""Reasons for which a link sends no changes, and all data all the same. Over any other one nothing comes."""
 GROUPS_SHOWN = 5
 SOURCES = 3
 """Of many servers that could fill another one, so many are compared."""
@@ -330,7 +328,10 @@ class Initialise:
             yield self._with_those_behind(view, self._draft(view, link, need.server), need.server)
 
     def _with_those_behind(self, view: View, draft: Draft, server: str) -> Draft:
-        """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new."""
+        """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new.
+
+        Whom that concerns only if clients write meanwhile, is filled only if it stays behind.
+        """
         if not any(link.supplier == server for link in view.model.links):
             return draft  # it feeds nobody
         drafts, filled = [draft], {server}
@@ -339,14 +340,15 @@ class Initialise:
             result, after = achieved(view.model, effects)
             ways = [
                 link
-                for name in sorted(result.cut - filled)
+                for name in sorted((result.cut or left_behind(view.model, effects)) - filled)
                 for link in links_to(view, name)
                 if link.supplier in filled and not link.blocked
             ]
             if not ways:
                 break
             first = min(ways, key=lambda link: (after.servers[link.consumer or ""].origin is None, link.consumer or ""))
-            drafts.append(self._draft(replace(view, model=after), first, first.consumer or ""))
+            behind = self._draft(replace(view, model=after), first, first.consumer or "")
+            drafts.append(behind if result.cut else _if_behind(behind))
             filled.add(first.consumer or "")
         if len(drafts) == 1:
             return draft
@@ -436,11 +438,34 @@ class Initialise:
             costs=costs,
             refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
             if failure
-            else not_now(view, source, server)
+            else locked_login(view, server, _login(view, link))
+            or not_now(view, source, server)
             or list_conflict(view, server, link=link)
             or feeds_alone(view, server)
-            or not_judged(view, source, server),
+            or not_judged(view, model.servers[source].source or source, server),
         )
+
+
+def _if_behind(draft: Draft) -> Draft:
+    """The same for a server that is filled only if it does not get level by itself."""
+    steps = [
+        replace(
+            step,
+            says=f"only if {step.server} does not get level by itself: {step.says}",
+            details={**step.details, "if_behind": True},
+        )
+        if step.repair == "initialise"
+        else step
+        for step in draft.steps
+    ]
+    only = f"only if {steps[-1].server} stays behind: "
+    return replace(
+        draft,
+        says=f"{draft.says} if it stays behind",
+        steps=tuple(steps),
+        load=only + draft.load,
+        downtime=only + draft.downtime,
+    )
 
 
 def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
@@ -494,9 +519,14 @@ def _same(view: View, origin: str, position: str) -> bool:
 
 
 def _excluded(view: View, link: Link) -> set[str]:
-    """The attributes that the agreement leaves out."""
+    """The attributes that an initialisation over the agreement leaves out: it may have a list of its own for that."""
     status = view.situation.statuses().get((link.supplier, link.suffix, link.name), {})
-    return {name.lower() for name in (status.get("excluded") or "").split()}
+    own = status.get("excluded_by_filling")
+    return {name.lower() for name in ((status.get("excluded") if own is None else own) or "").split()}
+
+
+def _login(view: View, link: Link) -> str:
+    return view.situation.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
 
 
 def _fixing(view: View, server: str) -> Step:

@@ -26,6 +26,7 @@ from workbench.systems.ds389.native import (
     modify,
     stamp,
 )
+from workbench.systems.ds389.repairs.sources import locked_login
 from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere
 
 if TYPE_CHECKING:
@@ -144,6 +145,10 @@ def _unable(view: View, links: Collection[Link]) -> dict[str, str]:
             says = f"{link.supplier} can send nothing to {link.consumer}: the record at which a session has to begin is not in "
             new = ", which is new once the steps before have filled it" if supplier.source else ""
             found[link.name] = f"{says}its changelog{f' ({codes[0]})' if codes else new}"
+    for link in links:
+        login = view.situation.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
+        if why := locked_login(view, link.consumer or "", login):
+            found[link.name] = why
     return found
 
 
@@ -356,6 +361,8 @@ class TemporaryAgreement:
             why = f"suppliers log in at {server} by {by}: make it by hand, as the agreements there are made"
             return Draft("temporary-agreement", says, refused=why)
         (login,) = reaches[LOGIN]
+        if why := locked_login(view, server, login):
+            return Draft("temporary-agreement", says, refused=why)
         left_out = " ".join(sorted(excluded_everywhere(view, server) | excluded_everywhere(view, supplier)))
         values = {
             "objectClass": ["top", "nsds5replicationagreement"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from workbench.diagnosing.repair_sources import fed_by_it_alone, not_judged_on, up_to
 from workbench.model import listed
 from workbench.repairs.obstacles import stopped_links
+from workbench.systems.ds389.rules.link_reasons import INACTIVE, LOCKED
 
 if TYPE_CHECKING:
     from workbench.repairs.plans import View
@@ -21,6 +22,17 @@ def not_judged(view: View, source: str, server: str) -> str:
         if found
         else ""
     )
+
+
+def locked_login(view: View, server: str, login: str) -> str:
+    """Why no session opens with this login at a server, over whatever agreement; empty: nothing shows that it is locked there."""
+    statuses = view.situation.statuses()
+    for link in view.situation.topology.links:
+        row, why = statuses.get((link.supplier, link.suffix, link.name), {}), link.failure.short if link.failure else ""
+        mine = link.consumer == server and login and (row.get("login") or "").lower() == login.lower()
+        if mine and why in (LOCKED, INACTIVE):
+            return f"{server} refuses {login}, as {link.name} shows ({why}): what LINK_FAILING says on it comes first"
+    return ""
 
 
 def feeds_alone(view: View, server: str) -> str:

@@ -1,0 +1,115 @@
+"""Changes of entries that were deleted since on every server that had them: nothing of what they did can be lacking.
+
+a deleted uid=g1 while c was down; c changed uid=g1 after its start, and then got the deletion
+    a, b   refuse the change of c (32), for they have no such entry      they lack nothing: on c the entry is gone as well
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.engine.known import Known
+from workbench.engine.positions import of_keys
+from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, SAYS
+
+if TYPE_CHECKING:
+    from workbench.diagnosing.data_sources import JudgedServer
+    from workbench.diagnosing.verdict_rows import Verdicts
+    from workbench.diagnosing.verdicts import Verdict
+    from workbench.fleet.told import Evidence
+
+DELETED_SINCE = "deleted_since"
+"""The rule by which a server that does not have such a change lacks nothing."""
+
+_OF_ENTRIES = ("modify", "modrdn")
+_COLUMNS = ("position", "operation", "target", "at")
+
+
+def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[JudgedServer], known: Known) -> None:
+    """Take such changes of these servers out of what is missing; where the list was cut, it stays as it is."""
+    if "missing" in found.cut():
+        return
+    names = {one.replica.server for one in servers}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in found.missing:
+        if (
+            row["suffix"] == evidence.suffix
+            and row["server"] in names
+            and row["operation"] in _OF_ENTRIES
+            and row["target"]
+        ):
+            rows.setdefault(row["position"], []).append(row)
+    # What entries lack is judged by them.
+    asked = {
+        position: mine[0]["target"] for position, mine in rows.items() if all(x["rule"] != ENTRIES_LACK for x in mine)
+    }
+    having = {position: names - {row["server"] for row in rows[position]} for position in asked}
+    gone = _gone(evidence, asked, having) if asked else set()
+    if not gone:
+        return
+    taken = {id(row) for position in gone for row in rows[position]}
+    found.missing[:] = [row for row in found.missing if id(row) not in taken]
+    found.totals["missing"] -= len(taken)
+    system = evidence.system
+    for one in servers:
+        for origin, some in one.missing.items():
+            keys = sorted(
+                key for position in gone if (key := system.typed(position)) and system.origin_of(key) == origin
+            )
+            if keys and len(some):
+                one.missing[origin] = some.minus(of_keys(system, keys, evidence.numbers))
+
+
+def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts of all servers on one change, with those that it is missing as present in effect where its entry is gone."""
+    system = evidence.system
+    having = {one.server for one in told if one.verdict != MISSING}
+    if len(having) == len(told) or any(one.rule == ENTRIES_LACK for one in told):
+        return [*told]
+    about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})
+    shown = system.show(position)
+    if about.get("operation") not in _OF_ENTRIES or not about.get("target"):
+        return [*told]
+    if not _gone(evidence, {shown: about["target"]}, {shown: having}):
+        return [*told]
+    return [
+        one._replace(verdict=PRESENT, rule=DELETED_SINCE, says=SAYS[DELETED_SINCE]) if one.verdict == MISSING else one
+        for one in told
+    ]
+
+
+def _gone(evidence: Evidence, targets: Mapping[str, str], having: Mapping[str, Collection[str]]) -> set[str]:
+    """Those of some changes, position -> target, whose entry was deleted later on every server that does not lack them."""
+    system, names = evidence.system, pa.array(sorted({target.lower() for target in targets.values()}), pa.string())
+    where = (
+        pc.utf8_lower(pc.field("target")).isin(names) & (pc.field("outcome") == "applied") & pc.field("at").is_valid()
+    )
+    done: dict[tuple[str, str], list[tuple[datetime, str, str]]] = {}
+    for server in {one for some in having.values() for one in some}:
+        for row in evidence.told("applied", _COLUMNS, where, server).to_pylist():
+            done.setdefault((server, row["target"].lower()), []).append(
+                (row["at"], row["operation"], row["position"] or "")
+            )
+    found = set()
+    for position, target in targets.items():
+        key = system.typed(position) or ""
+        ends = (
+            _ends_deleted(done.get((server, target.lower()), ()), key, system.moment(key))
+            for server in having[position]
+        )
+        if having[position] and all(ends):
+            found.add(position)
+    return found
+
+
+def _ends_deleted(rows: Iterable[tuple[datetime, str, str]], position: str, made: datetime | None) -> bool:
+    """True if the last of these operations on an entry's name that added or deleted it is a deletion, later than the change."""
+    lines = sorted(rows)
+    since = next((at for at, _, of in lines if of == position), made)
+    ends = [(at, operation) for at, operation, _ in lines if operation in ("add", "delete", "modrdn")]
+    return bool(since and ends and ends[-1][1] == "delete" and ends[-1][0] > since)
