@@ -33,7 +33,8 @@ from workbench.repairs.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
 from workbench.systems.ds389.repairs import data
-from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite
+from workbench.systems.ds389.repairs.data import Recreate, Rewrite
+from workbench.systems.ds389.repairs.filling import Clean, Initialise
 from workbench.systems.ds389.repairs.evidence import Missed, Present
 from workbench.systems.ds389.repairs.links import ROLLED_BACK, Enable, Rescue, TemporaryAgreement, Wake
 

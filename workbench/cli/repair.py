@@ -270,12 +270,9 @@ def verify(plan_file: Path, json_to: str | None, **options: Any) -> None:
         words = {True: "kept", False: "NOT KEPT", None: "unknown"}
         table = [("SERVER", "", "WHAT"), *((row["server"], words[row["kept"]], row["says"]) for row in rows)]
         click.echo(aligned(table))
-        if plan.left:
-            click.echo(
-                "\n".join(
-                    ["Not mended by this plan, and not looked at here:", *(f"  {printable(one)}" for one in plan.left)]
-                )
-            )
+        if left := [*plan.open, *plan.left]:
+            lines = ["Not mended by this plan, and not looked at here:", *(f"  {printable(one)}" for one in left)]
+            click.echo("\n".join(lines))
     if any(row["kept"] is False for row in rows):
         raise click.exceptions.Exit(1)
     if any(row["kept"] is None for row in rows):

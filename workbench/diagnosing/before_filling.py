@@ -29,8 +29,8 @@ def source_first(situation: Situation, source: str, suffix: str | None) -> Itera
 
 def fed_alone_first(situation: Situation, server: str, suffix: str | None) -> Iterator[Mapping[str, Any]]:
     """What comes before a server is filled that alone feeds another one: its log is new then."""
-    links = [one for one in situation.topology.links if one.suffix == suffix]
-    if found := fed_by_it_alone(links, server, {(one.supplier, one.consumer) for one in links if one.blocked}):
+    failing = {(one.supplier, one.consumer) for one in situation.topology.links if one.suffix == suffix and one.blocked}
+    if found := fed_by_it_alone(situation, server, suffix, failing):
         fed, failed = found
         yield step(
             f"before {server} is initialised, do what LINK_FAILING says on {listed(failed)}",

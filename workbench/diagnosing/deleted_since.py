@@ -7,7 +7,7 @@ a deleted uid=g1 while c was down; c changed uid=g1 after its start, and then go
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from workbench.engine.known import Known
 from workbench.engine.positions import of_keys
-from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, SAYS
+from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, SAYS, UNKNOWN
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
@@ -27,6 +27,7 @@ DELETED_SINCE = "deleted_since"
 """The rule by which a server that does not have such a change lacks nothing."""
 
 _OF_ENTRIES = ("modify", "modrdn")
+_EVER = datetime.min.replace(tzinfo=UTC)
 _COLUMNS = ("position", "operation", "target", "at")
 
 
@@ -48,8 +49,9 @@ def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[Ju
     asked = {
         position: mine[0]["target"] for position, mine in rows.items() if all(x["rule"] != ENTRIES_LACK for x in mine)
     }
-    having = {position: names - {row["server"] for row in rows[position]} for position in asked}
-    gone = _gone(evidence, asked, having) if asked else set()
+    open_ = {position: _not_known(found, evidence, mine[0]) for position, mine in rows.items()}
+    having = {position: names - {row["server"] for row in rows[position]} - open_[position] for position in asked}
+    gone = _gone(evidence, asked, having, open_) if asked else set()
     if not gone:
         return
     taken = {id(row) for position in gone for row in rows[position]}
@@ -65,17 +67,28 @@ def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[Ju
                 one.missing[origin] = some.minus(of_keys(system, keys, evidence.numbers))
 
 
+def _not_known(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> set[str]:
+    """The servers of which nothing tells whether they have a change."""
+    return {
+        one["server"]
+        for one in found.unknown
+        if (one["suffix"], one["origin"]) == (evidence.suffix, row["origin"])
+        and one["from"] <= row["position"] <= one["to"]
+    }
+
+
 def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts of all servers on one change, with those that it is missing as present in effect where its entry is gone."""
     system = evidence.system
-    having = {one.server for one in told if one.verdict != MISSING}
-    if len(having) == len(told) or any(one.rule == ENTRIES_LACK for one in told):
+    open_ = {one.server for one in told if one.verdict == UNKNOWN}
+    having = {one.server for one in told if one.verdict != MISSING} - open_
+    if all(one.verdict != MISSING for one in told) or any(one.rule == ENTRIES_LACK for one in told):
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})
     shown = system.show(position)
     if about.get("operation") not in _OF_ENTRIES or not about.get("target"):
         return [*told]
-    if not _gone(evidence, {shown: about["target"]}, {shown: having}):
+    if not _gone(evidence, {shown: about["target"]}, {shown: having}, {shown: open_}):
         return [*told]
     return [
         one._replace(verdict=PRESENT, rule=DELETED_SINCE, says=SAYS[DELETED_SINCE]) if one.verdict == MISSING else one
@@ -83,26 +96,32 @@ def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) ->
     ]
 
 
-def _gone(evidence: Evidence, targets: Mapping[str, str], having: Mapping[str, Collection[str]]) -> set[str]:
-    """Those of some changes, position -> target, whose entry was deleted later on every server that does not lack them."""
+def _gone(
+    evidence: Evidence,
+    targets: Mapping[str, str],
+    having: Mapping[str, Collection[str]],
+    not_known: Mapping[str, Collection[str]],
+) -> set[str]:
+    """Those of some changes, position -> target, whose entry was deleted later on every server that took them or has them.
+
+    On one of which that is not known it has to be gone, whenever it was deleted: there the change may have been refused.
+    """
     system, names = evidence.system, pa.array(sorted({target.lower() for target in targets.values()}), pa.string())
     where = (
         pc.utf8_lower(pc.field("target")).isin(names) & (pc.field("outcome") == "applied") & pc.field("at").is_valid()
     )
-    done: dict[tuple[str, str], list[tuple[datetime, str, str]]] = {}
-    for server in {one for some in having.values() for one in some}:
+    done: dict[str, dict[str, list[tuple[datetime, str, str]]]] = {}
+    for server in sorted({one.server for one in evidence.inputs}):
         for row in evidence.told("applied", _COLUMNS, where, server).to_pylist():
-            done.setdefault((server, row["target"].lower()), []).append(
-                (row["at"], row["operation"], row["position"] or "")
-            )
+            of_name = done.setdefault(row["target"].lower(), {})
+            of_name.setdefault(server, []).append((row["at"], row["operation"], row["position"] or ""))
     found = set()
     for position, target in targets.items():
-        key = system.typed(position) or ""
-        ends = (
-            _ends_deleted(done.get((server, target.lower()), ()), key, system.moment(key))
-            for server in having[position]
-        )
-        if having[position] and all(ends):
+        key, lines = system.typed(position) or "", done.get(target.lower(), {})
+        took = {server for server, rows in lines.items() if any(of == key for _, _, of in rows)}
+        asked, made = took | {*having[position]}, system.moment(key)
+        deleted = asked and all(_ends_deleted(lines.get(server, ()), key, made) for server in asked)
+        if deleted and all(_ends_deleted(lines.get(one, ()), key, _EVER) for one in {*not_known[position]} - asked):
             found.add(position)
     return found
 

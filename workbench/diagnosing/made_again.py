@@ -68,6 +68,7 @@ def note_made_again(found: Verdicts, evidence: Evidence, servers: Sequence[Judge
         _take_out(found.pending[number], {row["position"] for row in rows if id(row) in moved}, evidence, known)
     found.pending[:] = [row for row in found.pending if row["count"]]
     found.lost[:] = [row for row in found.lost if row["position"] not in again or row["suffix"] != evidence.suffix]
+    found.made_again |= {(evidence.suffix, position) for position in again}
     found.totals["missing"] -= sum(id(row) in moved for row in missing)
     found.missing[:] = [row for row in found.missing if id(row) not in moved]
     found.totals["unknown"] += len(stretches)

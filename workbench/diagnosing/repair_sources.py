@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.model import counted, listed, step
 from workbench.rules.link_failures import GENERATION_DIFFERS, NOT_INITIALISED, SCHEDULE_CLOSED
+from workbench.rules.sending import ANCHOR_NOT_FOUND
 from workbench.rules.vectors import last
 from workbench.rules.verdicts import REPLACED, TOTAL
 
@@ -80,9 +81,17 @@ def fed_later(situation: Situation, server: str, suffix: str | None, count: int,
 
 
 def fed_by_it_alone(
-    links: Iterable[Link], server: str, failing: Container[tuple[str, str | None]]
+    situation: Situation, server: str, suffix: str | None, failing: Container[tuple[str, str | None]]
 ) -> tuple[str, list[str]] | None:
     """A server that gets changes from this one alone, for all other links to it fail, and these; None: there is none."""
+    stuck = {
+        (row["supplier"], row["consumer"])
+        for row in situation.pairs
+        if row["suffix"] == suffix and row["decision"] == ANCHOR_NOT_FOUND
+    }
+    links = [
+        one for one in situation.topology.links if one.suffix == suffix and (one.supplier, one.consumer) not in stuck
+    ]
     on = [one for one in links if one.enabled is not False and one.consumer]
     for link in on:
         others = [one for one in on if one.consumer == link.consumer and one.supplier not in (server, link.consumer)]

@@ -13,6 +13,7 @@ from workbench.rules.vectors import last
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
+    from workbench.fleet.topology import Replica
 
 
 def reinit_required(situation: Situation) -> Iterator[Finding]:
@@ -48,7 +49,7 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
                 {key: row[key] for key in ("supplier", "link", "decision", "anchor", "anchor_class")} for row in stuck
             ),
             fix=(
-                *(_entries_first(one.server, name, open_[name]) for name in doubted[:1]),
+                *(_entries_first(situation, one, name, open_[name]) for name in doubted[:1]),
                 write_again_first(situation, one.server, one.suffix)
                 or keep_only_holder(situation, one.server, one.suffix)
                 or step(
@@ -61,13 +62,13 @@ def reinit_required(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _entries_first(server: str, source: str, open_: Mapping[str, int]) -> Mapping[str, Any]:
-    count = sum(open_.values())
-    return step(
-        "first collect with the entries: `workbench collect --entries`",
-        f"nothing tells whether {source} has {up_to(count)} that {server} has: filled from there it might lose "
-        f"{'it' if count == 1 else 'them'}",
-    )
+def _entries_first(situation: Situation, one: Replica, source: str, open_: Mapping[str, int]) -> Mapping[str, Any]:
+    count, other = sum(open_.values()), situation.replica(source, one.suffix)
+    whether = f"whether {source} has {up_to(count)} that {one.server} has"
+    loses = f"filled from there it might lose {'it' if count == 1 else 'them'}"
+    if other is not None and "entry_state" in other.evidence and "entry_state" in one.evidence:
+        return step(f"find out first {whether}", f"what was collected does not tell: {loses}")
+    return step("first collect with the entries: `workbench collect --entries`", f"nothing tells {whether}: {loses}")
 
 
 def _has(situation: Situation, pair: Mapping[str, Any], waits: Iterable[Mapping[str, Any]]) -> bool:

@@ -29,6 +29,7 @@ class Verdicts:
              server has, and the last that it has before
     marks    (server, suffix) -> by origin, up to where a log made anew knows nothing
     reach    (server, suffix) -> those marks behind which nothing can have been trimmed since
+    made_again  (suffix, position) of lost changes that were made again since, as far as anybody can tell
     streams  the logs held against each other, where servers replicate a stream of transactions
     tiers    the trees, where nodes pull a physical log from each other
     """
@@ -45,6 +46,7 @@ class Verdicts:
     contents: list[Contents] = field(default_factory=list)
     marks: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
     reach: dict[tuple[str, str | None], dict[str, str]] = field(default_factory=dict)
+    made_again: set[tuple[str | None, str]] = field(default_factory=set)
     streams: Streams | None = None
     tiers: Tiers | None = None
     own_near: dict[tuple[str, str | None, str], tuple[tuple[str, ...], frozenset[str], str | None]] = field(

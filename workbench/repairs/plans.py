@@ -123,7 +123,7 @@ class Plan:
 
     servers    of each server and suffix: `server`, `suffix`, `origin`, `generation`, `vector` (origin -> highest position),
                `left_out` (what the server need not have, for no way lets it through), `conflicts` (how many of its entries
-               had a mark of conflict)
+               had a mark of conflict; None: they were not collected)
     courses    the ways that were compared, the chosen ones among them
     promise    rows of what is there afterwards: `server`, `suffix`, `origin`, `count`, `first`, `last`, and in `targets` what
                the changes are about, as far as it is known

@@ -198,6 +198,9 @@ class _FromLogs(_Filling):
         single: dict[str, set[Pair]] = {}
         for lot in self.lots:
             single.setdefault(lot.origin, set()).add(self._place(lot.first))
+        for suffix, position in self.situation.verdicts.made_again:
+            if suffix == self.suffix and (key := self.system.typed(position)):
+                single.setdefault(self.system.origin_of(key), set()).add(self._place(key))
         for origin in self.known.names:
             tops = {one.server: self._place(self.top(one, origin)) for one in self.replicas}
             claimed = {self._place(last(one.vector, origin)) for one in self.replicas}

@@ -10,6 +10,9 @@ from workbench.fleet.topology import Replica
 from workbench.model import Finding, System
 from workbench.rules.mending import Lack, Lot, Model
 
+_ENTRIES = "entry_state"
+"""The kind of evidence that collected entries are."""
+
 TARGETS_SHOWN = 100
 """Of what was restored, so many entries are compared afterwards, for each server and origin."""
 
@@ -64,7 +67,7 @@ def servers_told(
             "origin": one.origin,
             "generation": one.generation,
             "left_out": _need_not_have(situation, one.server, one.suffix),
-            "conflicts": _conflicts(findings, one.server, one.suffix),
+            "conflicts": _conflicts(findings, one.server, one.suffix) if _ENTRIES in one.evidence else None,
             "vector": _claimed(one, situation.topology.system),
         }
         for one in replicas

@@ -13,8 +13,9 @@ Planning only: what does the steps on real servers is `workbench.systems.ds389.l
 from workbench.repairs.obstacles import EMPTY
 from workbench.repairs.plans import DISABLED, ROLLED_BACK, Repairs
 from workbench.systems.ds389.native import checks
-from workbench.systems.ds389.repairs.data import Clean, Initialise, Recreate, Rewrite, healed
+from workbench.systems.ds389.repairs.data import Recreate, Rewrite, healed
 from workbench.systems.ds389.repairs.differing import WriteLacked, also
+from workbench.systems.ds389.repairs.filling import Clean, Initialise
 from workbench.systems.ds389.repairs.links import Enable, Rescue, TemporaryAgreement, Wake, comes_first
 from workbench.systems.ds389.repairs.refused import (
     AddOnConsumer,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from workbench.repairs.plans import DEAD, HIDDEN, MISSED, Draft, Need, Step, View
 from workbench.systems.ds389.native import agreement_dn, ldapmodify, ldif, modify
-from workbench.systems.ds389.repairs.data import Initialise, cleaning
 from workbench.systems.ds389.repairs.evidence import missed_by_entry
+from workbench.systems.ds389.repairs.filling import Initialise, cleaning
 from workbench.systems.ds389.repairs.links import links_to
 
 

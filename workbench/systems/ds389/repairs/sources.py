@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 def not_judged(view: View, source: str, server: str) -> str:
     """Why a server is not to be filled from one of which nothing tells whether it has what the server has; empty: it may be."""
     found = not_judged_on(view.situation, source, server, view.suffix)
+    if not found:
+        return ""
+    ends = [view.situation.replica(name, view.suffix) for name in (source, server)]
+    there = all(one is not None and "entry_state" in one.evidence for one in ends)
+    do = "" if there else ": collect with the entries (`workbench collect --entries`), and plan anew"
     return (
         f"nothing tells whether {source} has {up_to(sum(found.values()))} of origin {listed(sorted(found))} that {server} "
-        "has and would lose: collect with the entries (`workbench collect --entries`), and plan anew"
-        if found
-        else ""
+        f"has and would lose{do}"
     )
 
 
@@ -40,8 +43,8 @@ def feeds_alone(view: View, server: str) -> str:
 
     Its log is new once it is filled: whoever is not level with it at that moment gets nothing more from it.
     """
-    links = [one for one in view.situation.topology.links if one.suffix == view.suffix]
-    found = fed_by_it_alone(links, server, stopped_links(view.situation.topology, view.findings, view.suffix))
+    failing = stopped_links(view.situation.topology, view.findings, view.suffix)
+    found = fed_by_it_alone(view.situation, server, view.suffix, failing)
     if found is None:
         return ""
     fed, failed = found

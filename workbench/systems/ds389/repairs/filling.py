@@ -1,0 +1,349 @@
+"""Give a server all data of another one, and those behind it what they would not get any more; clean a dead replica ID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench.boundary import as_file_name
+from workbench.diagnosing.repair_sources import MENDED_BY_FILLING
+from workbench.model import counted
+from workbench.repairs.obstacles import EMPTY, told_of
+from workbench.repairs.plans import ALL, DEAD, ROLLED_BACK, Draft, Need, Step, View
+from workbench.rules.mending import achieved, left_behind
+from workbench.systems.ds389.logged.replicas_off import not_reached
+from workbench.systems.ds389.native import (
+    REFRESH,
+    add,
+    agreement_dn,
+    dsconf,
+    escaped,
+    ldif,
+    modify,
+    stamp,
+)
+from workbench.systems.ds389.repairs.evidence import (
+    stranded_ldif,
+)
+from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
+from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged
+from workbench.systems.ds389.repairs.unlike_links import list_conflict
+from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
+
+if TYPE_CHECKING:
+    from workbench.fleet.topology import Link
+
+TASK_KEPT = "300"
+"""Seconds for which a server keeps a task that has ended, well or badly: so long it refuses another one of that name."""
+SOURCES = 3
+"""Of many servers that could fill another one, so many are compared."""
+
+
+class Initialise:
+    """Give a server all data of one that feeds it."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For whatever a server lacks; from every server with an agreement to it, the most complete data first."""
+        if need.server is None or not need.lacks or (need.code == ROLLED_BACK and not links_to(view, need.server)):
+            return
+        holds = {one.name: len(one.holds) for one in view.model.servers.values()}
+        links = [link for link in links_to(view, need.server) if link.supplier in holds]
+        ranked = sorted(links, key=lambda link: (-holds[link.supplier], off(view, link), link.supplier))
+        for link in ranked[:SOURCES]:
+            yield self._with_those_behind(view, self._draft(view, link, need.server), need.server)
+
+    def _with_those_behind(self, view: View, draft: Draft, server: str) -> Draft:
+        """The same, and everybody filled in turn to whom no session could begin any more: the log of a filled server is new.
+
+        Whom that concerns only if clients write meanwhile, is filled only if it stays behind.
+        """
+        if not any(link.supplier == server for link in view.model.links):
+            return draft  # it feeds nobody
+        drafts, filled = [draft], {server}
+        for _ in view.model.servers:
+            effects = [effect for one in drafts for step in one.steps for effect in step.effects]
+            result, after = achieved(view.model, effects)
+            ways = [
+                link
+                for name in sorted((result.cut or left_behind(view.model, effects)) - filled)
+                for link in links_to(view, name)
+                if link.supplier in filled and not link.blocked
+            ]
+            if not ways:
+                break
+            first = min(ways, key=lambda link: (after.servers[link.consumer or ""].origin is None, link.consumer or ""))
+            behind = self._draft(replace(view, model=after), first, first.consumer or "")
+            drafts.append(behind if result.cut else _if_behind(behind))
+            filled.add(first.consumer or "")
+        if len(drafts) == 1:
+            return draft
+        return replace(
+            draft,
+            says=", then ".join(one.says for one in drafts),
+            steps=tuple(step for one in drafts for step in one.steps),
+            load="; ".join(one.load for one in drafts),
+            downtime="; ".join(one.downtime for one in drafts),
+            costs="; ".join(one.costs for one in drafts if one.costs),
+            refused="; ".join(dict.fromkeys(one.refused for one in drafts if one.refused)),
+        )
+
+    def backwards(self, view: View, link: Link) -> Draft:
+        """The same in the wrong direction, to show on the model what it would do."""
+        draft = self._draft(view, link, link.consumer or "")
+        return replace(draft, way=f"{draft.way}-backwards")
+
+    def _draft(self, view: View, link: Link, server: str) -> Draft:
+        suffix, source = view.suffix or "", link.supplier
+        model = view.model
+        only = sorted(
+            number
+            for number in model.servers[server].holds
+            if not any(number in other.holds for name, other in model.servers.items() if name != server)
+        )
+        steps: list[Step] = []
+        if only:
+            steps += _saving(view, server, only)
+        if off(view, link):
+            steps.append(enabling(view, link, False))
+        # To add, not to replace: while one runs the value is there, and a second request is refused instead of queued.
+        records = [modify(agreement_dn(suffix, link.name), ("add", REFRESH, ["start"]))]
+        feeds = sorted(
+            one.consumer for one in model.links if one.supplier == server and model.servers[one.consumer].origin is None
+        )
+        then = f"; {', '.join(feeds)} behind it may need the same afterwards" if feeds else ""
+        blind = sorted(
+            one.name
+            for one in view.situation.topology.links
+            if (one.supplier, one.suffix, one.consumer) == (server, view.suffix, None) and one.enabled is not False
+        )
+        then += f"; the consumer of {', '.join(blind)} is unknown, and may need it, too" if blind else ""
+        steps.append(
+            Step(
+                key=f"initialise-{server}-from-{source}",
+                repair="initialise",
+                server=server,
+                on=source,
+                suffix=view.suffix,
+                says=f"{source} will send all of its data to {server}, over {link.name}; the data of {server} is thrown away",
+                stands_on=f"{link.name} leads to {server} and is on, no initialisation runs, and {server} got nothing since "
+                "that nobody else has",
+                expects=f"{server} holds what {source} holds, and claims the same",
+                risk=f"{server} gives no answers while it is filled; conflict entries come along, what only it holds goes{then}",
+                cannot_undo=f"the data of {server} is replaced: back it up first if you may want it again",
+                commands=(
+                    dsconf(source, "repl-agmt", "init", "--suffix", suffix, named=link.name),
+                    dsconf(source, "repl-agmt", "init-status", "--suffix", suffix, named=link.name),
+                ),
+                sends=ldif(records),
+                changes=ALL,
+                effects=({"do": "initialise", "source": source, "server": server},),
+                details={
+                    "records": records,
+                    "agreement": agreement_dn(suffix, link.name),
+                    "leads": link.address,
+                    "level": [source, server],
+                    "compared": True,
+                    "flows": off(view, link),  # what was switched on just now may be delivering already
+                },
+            )
+        )
+        failure = link.failure if link.blocked and link.blocked not in MENDED_BY_FILLING else None
+        if failure and server in told_of(EMPTY, view.findings, view.suffix) and not not_reached(failure):
+            failure = None  # a server without data refuses changes, and takes data
+        excluded = _excluded(view, link)
+        if excluded & {MEMBER_OF}:
+            steps.append(_fixing(view, server))
+        costs = f"what {link.name} leaves out ({', '.join(sorted(excluded))}) is lost on {server}" if excluded else ""
+        return Draft(
+            f"initialise-from-{source}",
+            f"initialise {server} from {source}",
+            tuple(steps),
+            load=f"all data of {source} is sent once",
+            downtime=f"{server}, until it is filled",
+            costs=costs,
+            refused=f"{link.name} fails ({failure.short}): what LINK_FAILING says on it comes first"
+            if failure
+            else locked_login(view, server, _login(view, link))
+            or not_now(view, source, server)
+            or list_conflict(view, server, link=link)
+            or feeds_alone(view, server)
+            or not_judged(view, model.servers[source].source or source, server),
+        )
+
+
+def _if_behind(draft: Draft) -> Draft:
+    """The same for a server that is filled only if it does not get level by itself."""
+    steps = [
+        replace(
+            step,
+            says=f"only if {step.server} does not get level by itself: {step.says}",
+            details={**step.details, "if_behind": True},
+        )
+        if step.repair == "initialise"
+        else step
+        for step in draft.steps
+    ]
+    only = f"only if {steps[-1].server} stays behind: "
+    return replace(
+        draft,
+        says=f"{draft.says} if it stays behind",
+        steps=tuple(steps),
+        load=only + draft.load,
+        downtime=only + draft.downtime,
+    )
+
+
+def _saving(view: View, server: str, only: Sequence[int]) -> list[Step]:
+    """Write what only this server holds to a file, if its log tells what it is."""
+    model = view.model
+    # A stretch stands for several changes: which they are, the list of stranded ones tells.
+    rows = [row for row in view.situation.verdicts.stranded if (row["server"], row["suffix"]) == (server, view.suffix)]
+    named = [row["position"] for row in rows]
+    text, without = stranded_ldif(view, server, named)
+    told = {
+        number
+        for number in only
+        if sum(
+            model.lots[number].first <= position <= model.lots[number].last
+            for position in named
+            if _same(view, model.lots[number].origin, position)
+        )
+        >= model.lots[number].changes
+    }
+    if not text or not told:
+        return []
+    count = sum(model.lots[number].changes for number in told)
+    lacks = f" Not in it: {'; '.join(without)}." if without else ""
+    return [
+        Step(
+            key=f"save-{server}",
+            repair="save",
+            server=server,
+            on=server,
+            suffix=view.suffix,
+            says=f"{counted(count)} that only {server} holds are written to a file, for whoever decides about them.{lacks}",
+            stands_on="no file of that name is there",
+            expects="the file is there: once all servers are alike, send what of it is still right to a supplier (ldapmodify -f)",
+            risk="none: nothing is written to a server",
+            undo="delete the file",
+            sends=text,
+            effects=({"do": "save", "lots": sorted(told)},),
+            details={"file": f"stranded-on-{as_file_name(server)}{_of_many(view)}.ldif"},
+        )
+    ]
+
+
+def _of_many(view: View) -> str:
+    """What a file of one suffix is called behind the server's name, if there is more than one suffix."""
+    several = len({one.suffix for one in view.situation.topology.replicas}) > 1
+    return f"-of-{as_file_name(view.suffix or '')}" if several else ""
+
+
+def _same(view: View, origin: str, position: str) -> bool:
+    return view.model.origin_of(view.situation.topology.system.typed(position) or position) == origin
+
+
+def _excluded(view: View, link: Link) -> set[str]:
+    """The attributes that an initialisation over the agreement leaves out: it may have a list of its own for that."""
+    status = view.situation.statuses().get((link.supplier, link.suffix, link.name), {})
+    own = status.get("excluded_by_filling")
+    return {name.lower() for name in ((status.get("excluded") if own is None else own) or "").split()}
+
+
+def _login(view: View, link: Link) -> str:
+    return view.situation.statuses().get((link.supplier, link.suffix, link.name), {}).get("login") or ""
+
+
+def _fixing(view: View, server: str) -> Step:
+    suffix = view.suffix or ""
+    name = _task(view, "fixup")
+    dn = f"cn={escaped(name)},cn=memberof task,cn=tasks,cn=config"
+    values = {"objectClass": ["top", "extensibleObject"], "cn": [name]}
+    values |= {"basedn": [suffix], "filter": ["(objectClass=*)"], "ttl": [TASK_KEPT]}
+    records = [add(dn, values)]
+    return Step(
+        key=f"memberof-{server}",
+        repair="task",
+        server=server,
+        on=server,
+        suffix=view.suffix,
+        says=f"{server} computes memberOf of all entries anew: the initialisation left it out",
+        stands_on=f"the MemberOf plug-in of {server} is on",
+        expects="the task ends with 0",
+        risk="it reads every group, and writes every member that differs",
+        cannot_undo="it restores what the groups say; nothing is lost by it",
+        commands=(dsconf(server, "plugin", "memberof", "fixup", named=suffix),),
+        sends=ldif(records),
+        details={"records": records, "task": dn},
+    )
+
+
+def _task(view: View, what: str) -> str:
+    """The name of a task. That of another suffix, or of an earlier plan, may still be there: it must not look like this one."""
+    return f"workbench {what} of {view.suffix} {stamp(view.made_at)}"
+
+
+class Clean:
+    """Take a replica ID that no server has any more out of every RUV and changelog."""
+
+    def propose(self, view: View, need: Need) -> Iterator[Draft]:
+        """For a dead origin, once every server has its changes."""
+        if need.code == DEAD and need.origin is not None:
+            yield cleaning(view, need.origin, force=False)
+
+
+def cleaning(view: View, rid: str, force: bool) -> Draft:
+    """The task that cleans a replica ID, on the server that feeds most others."""
+    suffix = view.suffix or ""
+    servers = [one.name for one in view.model.servers.values() if one.origin is not None and one.up]
+    on = max(sorted(servers), key=lambda name: sum(link.supplier == name for link in view.model.links), default="")
+    name = _task(view, f"clean {rid}")
+    dn = f"cn={escaped(name)},cn=cleanallruv,cn=tasks,cn=config"
+    values = {"objectClass": ["top", "extensibleObject"], "cn": [name], "replica-base-dn": [suffix]}
+    values |= {"replica-id": [rid], "replica-force-cleaning": ["yes" if force else "no"], "ttl": [TASK_KEPT]}
+    records = [add(dn, values)]
+    words = (
+        "repl-tasks",
+        "cleanallruv",
+        "--suffix",
+        suffix,
+        "--replica-id",
+        rid,
+        *(("--force-cleaning",) if force else ()),
+    )
+    lacking = sum(
+        lot.changes
+        for number, lot in enumerate(view.model.lots)
+        if lot.origin == rid and any(number not in server.holds for server in view.model.servers.values())
+    )
+    step = Step(
+        key=f"clean-{rid}",
+        repair="clean",
+        server=on,
+        on=on,
+        suffix=view.suffix,
+        says=f"{on} has every server take replica ID {rid} out of its RUV and changelog",
+        stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know",
+        expects=f"no RUV names {rid} any more",
+        risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
+        if not force
+        else "servers that lack changes of it never get them",
+        cannot_undo="its changes leave every changelog",
+        commands=(dsconf(on, *words),),
+        sends=ldif(records),
+        effects=({"do": "forget", "origin": rid},),
+        details={"records": records, "task": dn, "origin": rid},
+    )
+    says = f"clean replica ID {rid}{', without waiting for anybody' if force else ''}"
+    load = "one pass over every changelog"
+    if not on:
+        return Draft("clean-by-force" if force else "clean", says, refused="no server that makes changes was collected")
+    if force:
+        refused = (
+            f"{counted(lacking)} of it would be lost on servers that lack them"
+            if lacking
+            else "the clean without force is enough"
+        )
+        return Draft("clean-by-force", says, (step,), load=load, refused=refused)
+    return Draft("clean", says, (step,), load=load)
