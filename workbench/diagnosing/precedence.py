@@ -178,7 +178,7 @@ def in_precedence(findings: Iterable[Finding], links: Iterable[Link] = ()) -> li
         elif cause := next((root for _, root in roots if _clock_at(root, one, ends)), None):
             also = step(f"then do what {cause.code} says of {cause.server}", "the clock may stop this link next")
             one = replace(one, fix=(*one.fix, also))
-        elif one.code == "DEAD_ORIGIN" and any(_cleans(root, one) for root in found):
+        elif one.code in ("DEAD_ORIGIN", "BROKEN_VECTOR") and any(_cleans(root, one) for root in found):
             first = step("let the task end that cleans it: see CLEAN_HANGING", "a second one would wait for the same")
             one = replace(one, fix=(first,))
         elif one.root and one.code in _PLACE:
@@ -247,7 +247,9 @@ def _lets_clean(root: Finding, one: Finding) -> bool:
 
 
 def _cleans(root: Finding, one: Finding) -> bool:
-    return root.code == "CLEAN_HANGING" and root.origin == one.origin and root.suffix in (None, one.suffix)
+    raw = [row.get("raw") or "" for row in one.evidence if one.code == "BROKEN_VECTOR"]
+    same = root.origin == one.origin or any(f"{{replica {root.origin} " in text for text in raw)
+    return root.code == "CLEAN_HANGING" and same and root.suffix in (None, one.suffix)
 
 
 def _seconds_behind(one: Finding) -> float:

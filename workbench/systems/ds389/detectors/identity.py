@@ -14,7 +14,8 @@ from workbench.systems.ds389.detectors.clocks import of_session, skews
 from workbench.systems.ds389.detectors.shown import Row, element_shown, only_suffix
 from workbench.systems.ds389.detectors.slow_clocks import slow_servers
 from workbench.systems.ds389.logged.lines import WITH_TEXT, Place, line_shown, session_logs
-from workbench.systems.ds389.rules.cleaning import clean_task
+from workbench.systems.ds389.native import replica_dn
+from workbench.systems.ds389.rules.cleaning import behind_hubs, clean_task
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -84,7 +85,7 @@ def broken_vector(situation: Situation) -> Iterator[Finding]:
                         _ONLY_IF_DEAD,
                     )
                     if rejected
-                    else _clean_the_dead(situation, suffix, shared),
+                    else _clean_the_dead(situation, server, suffix, shared),
                 ),
             )
 
@@ -98,7 +99,7 @@ _NEXT_CHANGE = step(
 _ONLY_IF_DEAD = "clean a replica ID only if it is dead: a live one would lose its changes"
 
 
-def _clean_the_dead(situation: Situation, suffix: str | None, origins: set[str]) -> dict[str, str | None]:
+def _clean_the_dead(situation: Situation, server: str, suffix: str | None, origins: set[str]) -> dict[str, str | None]:
     """What to do about replica IDs of one host: each element is sound by itself, and a restart keeps them all."""
     used = {one.origin for one in situation.topology.replicas if one.suffix == suffix}
     dead = sorted(origins - used) if origins & used else []
@@ -108,9 +109,12 @@ def _clean_the_dead(situation: Situation, suffix: str | None, origins: set[str])
         else "the one that no server has any more"
     )
     words = ("repl-tasks", "cleanallruv", "--suffix", suffix or "SUFFIX", "--replica-id", *(dead[:1] or ["ID"]))
-    command = f"`dsconf INSTANCE {shlex.join(words)}`{' and so on' if dead[1:] else ''}"
+    command = f"on a supplier: `dsconf INSTANCE {shlex.join(words)}`{' and so on' if dead[1:] else ''}"
+    if server in behind_hubs(situation.topology, suffix):
+        task = f"`nsds5task: CLEANRUV{dead[0] if dead else 'ID'}` of {replica_dn(suffix or '')}"
+        command += f"; then on {server} itself, as no hub passes a cleaning on: {task}, with ldapmodify"
     return step(
-        f"clean {which}, on a supplier: {command}",
+        f"clean {which}, {command}",
         "a server that was given another replica ID leaves its old one in every RUV, and no restart takes it out",
         _ONLY_IF_DEAD,
     )

@@ -422,10 +422,37 @@ class Clean(_Plain):
     def _named(self, servers: PlannedServers, step: Step) -> Iterable[str]:
         vectors = servers.vectors(step.suffix)
         for name in servers.names(step.suffix):
+            if name in step.details.get("behind", ()):
+                continue  # a step of its own cleans it
             if name not in vectors:
                 yield f"{name} does not answer"
             elif step.details["origin"] in vectors[name]:
                 yield f"{name} still has {step.details['origin']} in its RUV"
+
+
+class CleanHere(_Plain):
+    """A server that no supplier reaches itself takes a replica ID out of its RUV."""
+
+    def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
+        """Nobody may have made a change as it since the plan."""
+        rid = step.details["origin"]
+        known, now = servers.planned(step.suffix, step.server).get(rid, ""), self._now(servers, step) or ""
+        if now > known:
+            yield f"{step.server} has a change of {rid} up to {now}, the plan knows them to {known}: it is alive"
+
+    def done(self, servers: PlannedServers, step: Step, memo: Memo) -> bool:
+        """True if its RUV does not have it."""
+        return self._now(servers, step) == ""
+
+    def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
+        """Its RUV does not have it."""
+        if not self.done(servers, step, memo):
+            yield f"{step.server} still has {step.details['origin']} in its RUV"
+
+    @staticmethod
+    def _now(servers: PlannedServers, step: Step) -> str | None:
+        vector = servers.vectors(step.suffix).get(step.server)
+        return None if vector is None else vector.get(step.details["origin"], "")
 
 
 HANDS: Mapping[str, Hand] = {
@@ -441,6 +468,7 @@ HANDS: Mapping[str, Hand] = {
     "unfeed": Unfeed(),
     "task": Task(),
     "clean": Clean(),
+    "clean-here": CleanHere(),
 }
 """Kind of step -> what does it."""
 

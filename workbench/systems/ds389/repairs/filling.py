@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.boundary import as_file_name
 from workbench.diagnosing.repair_sources import MENDED_BY_FILLING
-from workbench.model import counted
+from workbench.model import counted, listed
 from workbench.repairs.obstacles import EMPTY, told_of
 from workbench.repairs.plans import ALL, DEAD, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import achieved, left_behind
@@ -19,8 +19,10 @@ from workbench.systems.ds389.native import (
     agreement_dn,
     dsconf,
     escaped,
+    ldapmodify,
     ldif,
     modify,
+    replica_dn,
     stamp,
 )
 from workbench.systems.ds389.repairs.evidence import (
@@ -29,6 +31,7 @@ from workbench.systems.ds389.repairs.evidence import (
 from workbench.systems.ds389.repairs.links import enabling, links_to, not_now, off
 from workbench.systems.ds389.repairs.sources import feeds_alone, locked_login, not_judged
 from workbench.systems.ds389.repairs.unlike_links import list_conflict
+from workbench.systems.ds389.rules.cleaning import behind_hubs
 from workbench.systems.ds389.rules.own_attributes import MEMBER_OF
 
 if TYPE_CHECKING:
@@ -317,6 +320,7 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         for number, lot in enumerate(view.model.lots)
         if lot.origin == rid and any(number not in server.holds for server in view.model.servers.values())
     )
+    behind = behind_hubs(view.situation.topology, view.suffix)
     step = Step(
         key=f"clean-{rid}",
         repair="clean",
@@ -325,7 +329,7 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         suffix=view.suffix,
         says=f"{on} has every server take replica ID {rid} out of its RUV and changelog",
         stands_on=f"all servers answer, none makes changes as {rid}, and none has one that the plan does not know",
-        expects=f"no RUV names {rid} any more",
+        expects=f"no RUV names {rid} any more{f', but for {listed(behind)}' if behind else ''}",
         risk="if a server still makes changes as it, these are lost; the task waits for servers that are down"
         if not force
         else "servers that lack changes of it never get them",
@@ -333,8 +337,9 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
         commands=(dsconf(on, *words),),
         sends=ldif(records),
         effects=({"do": "forget", "origin": rid},),
-        details={"records": records, "task": dn, "origin": rid},
+        details={"records": records, "task": dn, "origin": rid, "behind": behind},
     )
+    steps = (step, *(_cleaning_here(view, rid, name) for name in behind))
     says = f"clean replica ID {rid}{', without waiting for anybody' if force else ''}"
     load = "one pass over every changelog"
     if not on:
@@ -345,5 +350,26 @@ def cleaning(view: View, rid: str, force: bool) -> Draft:
             if lacking
             else "the clean without force is enough"
         )
-        return Draft("clean-by-force", says, (step,), load=load, refused=refused)
-    return Draft("clean", says, (step,), load=load)
+        return Draft("clean-by-force", says, steps, load=load, refused=refused)
+    return Draft("clean", says, steps, load=load)
+
+
+def _cleaning_here(view: View, rid: str, server: str) -> Step:
+    """A server that no supplier reaches itself has to be cleaned by itself: hubs do not pass on that an ID was cleaned."""
+    records = [modify(replica_dn(view.suffix or ""), ("replace", "nsds5task", [f"CLEANRUV{rid}"]))]
+    return Step(
+        key=f"clean-{rid}-on-{server}",
+        repair="clean-here",
+        server=server,
+        on=server,
+        suffix=view.suffix,
+        says=f"{server} takes replica ID {rid} out of its RUV: it gets changes through a hub alone, which does not pass on that "
+        "it was cleaned",
+        stands_on=f"{server} has no change of {rid} that the plan does not know",
+        expects=f"the RUV of {server} does not name {rid} any more",
+        risk=f"if a server still makes changes as {rid}, {server} learns of it again from the next one",
+        cannot_undo=f"none is needed: the next change of {rid}, if there is one, brings it back",
+        commands=(ldapmodify(server),),
+        sends=ldif(records),
+        details={"records": records, "origin": rid},
+    )

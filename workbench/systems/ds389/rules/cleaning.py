@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.fleet.topology import Topology
 
 SELF, DIRECT, INDIRECT = "self", "direct", "indirect"
 WAITS, PROCEEDS, ABORT_WAITS, ABORT_ENDS = "waits", "proceeds", "abort_waits", "abort_ends"
@@ -80,3 +84,11 @@ def lost_by_cleaning(changes: Iterable[str], servers: Mapping[str, Server]) -> d
 def safe_to_clean(task: CleanTask, servers: Mapping[str, Server]) -> bool:
     """True if every server is there and has everything of the rid."""
     return all(server.online and server.covers(task.max_csn) for server in servers.values())
+
+
+def behind_hubs(shown: Topology, suffix: str | None) -> list[str]:
+    """The servers to which no supplier has an agreement that is on: hubs do not pass on that a replica ID was cleaned."""
+    makers = {one.server for one in shown.replicas if one.suffix == suffix and one.origin is not None}
+    on = (link for link in shown.links if link.suffix == suffix and link.enabled is not False)
+    reached = {link.consumer for link in on if link.supplier in makers}
+    return sorted({one.server for one in shown.replicas if one.suffix == suffix and one.claims} - makers - reached)
