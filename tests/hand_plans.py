@@ -32,10 +32,10 @@ from workbench.diagnosing.closed_ways import LinkedPairs
 from workbench.repairs.plans import DEAD, HIDDEN, Draft, Need, Plan, Step
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import agreement_dn, escaped, keep_alive_dn, stamp
-from workbench.systems.ds389.repairs import data
+from workbench.systems.ds389.repairs import data, filling
 from workbench.systems.ds389.repairs.data import Recreate, Rewrite
-from workbench.systems.ds389.repairs.filling import Clean, Initialise
 from workbench.systems.ds389.repairs.evidence import Missed, Present
+from workbench.systems.ds389.repairs.filling import Clean, Initialise
 from workbench.systems.ds389.repairs.links import ROLLED_BACK, Enable, Rescue, TemporaryAgreement, Wake
 
 MADE_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -90,6 +90,7 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
             holds={0} if one.name in ("s1", "s2") else set(),
             log=one.log,
             works=False,  # no session is tried on this model
+            source=None,
         )
         for one in fleet.servers.values()
     }
@@ -97,12 +98,15 @@ def view_of(fleet: Fleet, excluded: str = "", pairs: Iterable[Any] = (), strande
     model = SimpleNamespace(servers=servers, links=running, lots=[lot, lot], origin_of=lambda position: "3")
     model.copy, model.settle, model.go_on, model.do = lambda: model, lambda: None, lambda: None, lambda effects: None
     model.missing = model.pending = model.held = set  # whatever is done, nothing is hidden by it
-    model.given, model.saved = range(0), set()
+    model.given, model.saved, model.session = range(0), set(), lambda link: False
     topology = SimpleNamespace(
         links=links,
         snapshot="1",
         system=SimpleNamespace(typed=lambda position: position, moment=lambda position: None),
-        replicas=[SimpleNamespace(suffix=SUFFIX)],
+        replicas=[
+            SimpleNamespace(server=one.name, suffix=SUFFIX, origin=servers[one.name].origin, claims=True)
+            for one in fleet.servers.values()
+        ],
     )
     verdicts = SimpleNamespace(stranded=list(stranded), contents=[], unknown=[], missing=[], resets={}, reach={})
     situation = SimpleNamespace(topology=topology, pairs=list(pairs), statuses=lambda: statuses, verdicts=verdicts)
@@ -225,7 +229,7 @@ def evidence(found: dict[str, Missed], present: dict[str, Present]) -> Any:
         patch.object(data, "missed_by_entry", lambda view, lots: found),
         patch.object(data, "present_on", lambda view, server, entries: present),
         patch.object(data, "children_on", lambda view, server, dn: False),
-        patch.object(data, "stranded_ldif", lambda view, server, named: ("dn: cn=x\nchangetype: delete\n", [])),
+        patch.object(filling, "stranded_ldif", lambda view, server, named: ("dn: cn=x\nchangetype: delete\n", [])),
     ):
         yield
 
@@ -318,7 +322,7 @@ def initialise() -> Repair:
     for name, one in view.model.servers.items():
         one.holds = {0} if name == "s3" else {1}
     nobody_cut_off = SimpleNamespace(cut=frozenset())
-    with evidence({}, {}), patch.object(data, "achieved", lambda model, effects: (nobody_cut_off, model)):
+    with evidence({}, {}), patch.object(filling, "achieved", lambda model, effects: (nobody_cut_off, model)):
         steps = draft_of(Initialise().propose(view, need(HIDDEN)))
     assert [step.repair for step in steps] == ["save", "enable", "initialise", "task"]
     dn = agreement(fleet, "s1", "s3").dn

@@ -52,7 +52,7 @@ from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, apply
 from workbench.repairs.standing import state_of
 from workbench.rules.sending import SEND
 from workbench.systems.ds389.native import keep_alive_dn
-from workbench.systems.ds389.repairs import data, links
+from workbench.systems.ds389.repairs import data, filling, links
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -474,8 +474,8 @@ def test_the_tasks_of_two_suffixes_are_two() -> None:
     for suffix in (SUFFIX, "o=other"):
         view = view_of(fleet)
         view.model.lots, view.suffix = [], suffix
-        (step,) = draft_of(data.Clean().propose(view, Need(DEAD, suffix, origin="9")))
-        names |= {step.details["task"], data._fixing(view, "s3").details["task"]}
+        (step,) = draft_of(filling.Clean().propose(view, Need(DEAD, suffix, origin="9")))
+        names |= {step.details["task"], filling._fixing(view, "s3").details["task"]}
     assert len(names) == 4
 
 

@@ -42,6 +42,7 @@ from workbench.repairs.plans import (
     DEAD,
     DISABLED,
     HIDDEN,
+    IF_BEHIND,
     MISSED,
     PENDING,
     ROLLED_BACK,
@@ -477,9 +478,16 @@ class _Planned:
         draft, _, after, _ = tried[best]
         self.chosen.append((_bare(need), draft.way))
         assert after is not None, "a proven way was tried"
-        for step in draft.steps:
-            self.steps.append(replace(step, key=f"{len(self.steps) + 1}-{step.key}"))
+        self._add(draft.steps)
         return after
+
+    def _add(self, steps: Iterable[Step]) -> None:
+        """Put steps into the plan, in place of those that were only to fill the same servers if these stayed behind."""
+        steps = list(steps)
+        anew = {(one.server, one.suffix) for one in steps for effect in one.effects if effect["do"] == "initialise"}
+        kept = [one for one in self.steps if not (one.details.get(IF_BEHIND) and (one.server, one.suffix) in anew)]
+        plain = [replace(one, key=one.key.partition("-")[2]) for one in kept] + steps
+        self.steps[:] = [replace(one, key=f"{number}-{one.key}") for number, one in enumerate(plain, 1)]
 
     def _leaves(self, view: View, need: Need, after: Model) -> str:
         """Why a way is none although it restores what it says: the need is there as before, or its server has another one."""

@@ -163,6 +163,10 @@ class Plan:
         return {one["server"]: one["vector"] for one in self.servers if one["suffix"] == suffix}
 
 
+IF_BEHIND = "if_behind"
+"""A detail of a step that is to be done only if its server does not get level by itself: nothing is promised of it."""
+
+
 def loss_told(row: Mapping[str, Any]) -> str:
     """What a server would lose, or would never get, in words."""
     loses = "would lose" if row.get("has", True) else "would never get"

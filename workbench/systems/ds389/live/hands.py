@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from workbench.boundary import printable
 from workbench.journal import write_whole
 from workbench.model import Problem
-from workbench.repairs.plans import Step
+from workbench.repairs.plans import IF_BEHIND, Step
 from workbench.repairs.repairing import EndedBadly, PlanFailed, TurnedAway
 from workbench.systems.ds389.live.entries import entry_of
 from workbench.systems.ds389.live.entry_hands import ARRIVES, POLL, Add, Delete, Rewrite, last_own
@@ -230,7 +230,7 @@ class Initialise(_Plain):
         The request stands in the agreement from when the server took it; when it begins is told only some time later. One that is
         only for a server which stays behind is done, too, if the server gets level by itself.
         """
-        if step.details.get("if_behind") and self._gets_level(servers, step):
+        if step.details.get(IF_BEHIND) and self._gets_level(servers, step):
             return True
         if self._running(servers, step):
             return not memo["running"]
@@ -238,7 +238,7 @@ class Initialise(_Plain):
 
     def shortfall(self, servers: PlannedServers, step: Step, memo: Memo) -> Iterable[str]:
         """It has ended, well, and the server claims what its source does."""
-        if step.details.get("if_behind") and not self._running(servers, step) and not self._begun(servers, step, memo):
+        if step.details.get(IF_BEHIND) and not self._running(servers, step) and not self._begun(servers, step, memo):
             yield from super().shortfall(servers, step, memo)
         elif self._running(servers, step) or not self._begun(servers, step, memo):
             yield f"the initialisation of {step.server} has not ended"

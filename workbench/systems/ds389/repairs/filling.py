@@ -10,7 +10,7 @@ from workbench.boundary import as_file_name
 from workbench.diagnosing.repair_sources import MENDED_BY_FILLING
 from workbench.model import counted, listed
 from workbench.repairs.obstacles import EMPTY, told_of
-from workbench.repairs.plans import ALL, DEAD, ROLLED_BACK, Draft, Need, Step, View
+from workbench.repairs.plans import ALL, DEAD, IF_BEHIND, ROLLED_BACK, Draft, Need, Step, View
 from workbench.rules.mending import achieved, left_behind
 from workbench.systems.ds389.logged.replicas_off import not_reached
 from workbench.systems.ds389.native import (
@@ -77,7 +77,8 @@ class Initialise:
                 break
             first = min(ways, key=lambda link: (after.servers[link.consumer or ""].origin is None, link.consumer or ""))
             behind = self._draft(replace(view, model=after), first, first.consumer or "")
-            drafts.append(behind if result.cut else _if_behind(behind))
+            if result.cut or not behind.refused:
+                drafts.append(behind if result.cut else _if_behind(behind))
             filled.add(first.consumer or "")
         if len(drafts) == 1:
             return draft
@@ -181,7 +182,8 @@ def _if_behind(draft: Draft) -> Draft:
         replace(
             step,
             says=f"only if {step.server} does not get level by itself: {step.says}",
-            details={**step.details, "if_behind": True},
+            details={**step.details, IF_BEHIND: True},
+            effects=(),
         )
         if step.repair == "initialise"
         else step
