@@ -20,6 +20,7 @@ from ldap3.core.exceptions import LDAPSocketReceiveError
 from workbench.collected.collecting import Access, Address
 from workbench.model import Problem
 from workbench.repairs.plans import Plan
+from workbench.systems.ds389.live import hands
 from workbench.systems.ds389.live.connection import Connection
 from workbench.systems.ds389.live.instances import Instance
 from workbench.systems.ds389.live.site import DirectorySite
@@ -85,6 +86,9 @@ class Change:
     dn: str
     unique: str
     values: Values = field(default_factory=dict)
+
+
+hands.Initialise.WATCHED = 0.0  # nothing happens here but by a connection
 
 
 @dataclass

@@ -110,6 +110,7 @@ def test_agreements_give_links_and_the_remembered_vectors_of_their_consumers():
         "sent": "1:1979/0 3:1975/0 0:1/0",
         "position": None,
         "excluded": "memberOf",
+        "excluded_by_filling": None,
         "transport": "LDAP",
         "method": "simple",
         "login": "cn=replication manager,cn=config",

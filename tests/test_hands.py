@@ -6,6 +6,7 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,10 +48,11 @@ from memory_servers import (
 from workbench.journal import OWNER
 from workbench.model import REMOVED, Problem
 from workbench.repairs import repairing
-from workbench.repairs.plans import DEAD, HIDDEN, READ_THERE, Need, Plan, as_json
+from workbench.repairs.plans import DEAD, HIDDEN, IF_BEHIND, READ_THERE, Need, Plan, as_json
 from workbench.repairs.repairing import FAILED, FINISHED, STOPPED, apply
 from workbench.repairs.standing import state_of
 from workbench.rules.sending import SEND
+from workbench.systems.ds389.live import hands
 from workbench.systems.ds389.native import keep_alive_dn
 from workbench.systems.ds389.repairs import data, filling, links
 
@@ -288,6 +290,75 @@ def test_an_initialisation_that_a_busy_server_refused_is_asked_for_again(
     assert repair.fleet.inits == 3
     assert sum("replica busy" in sentence and "asked again in" in sentence for sentence in said) == 2
     del repair.fleet._initialise
+
+
+def test_a_server_that_clients_write_to_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repair = initialise()
+    s3 = repair.fleet.servers["s3"]
+    monkeypatch.setattr(hands.time, "sleep", lambda seconds: s3.vector.update({"3": csn(900, "3")}))
+    outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path)
+    assert (outcome.state, repair.fleet.inits) == (FAILED, 0)
+    assert "changes are made on s3" in outcome.why and "let clients write elsewhere" in outcome.why
+
+
+def test_a_server_whose_new_data_claim_less_than_others_have_of_it_is_filled_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written to while it was filled: its new log lacks the record at which its sessions would begin."""
+    monkeypatch.setattr(repairing, "_AGAIN_AFTER", (0.01, 0.01))
+    repair, times = initialise(), [1]
+    begin = repair.fleet._initialise
+
+    def older(server: Any, consumer: Any, entry: Stored, link: Any) -> None:
+        begin(server, consumer, entry, link)
+        if link.refresh == -1 and times[0]:
+            times[0] -= 1
+            consumer.vector = {**consumer.vector, "3": csn(99, "3")}  # others have it up to 100
+
+    monkeypatch.setattr(repair.fleet, "_initialise", older)
+    said: list[str] = []
+    outcome = apply(repair.plan, MemorySite(repair.plan, repair.fleet, tmp_path), tmp_path, told=said.append)
+    assert (outcome.state, repair.fleet.inits) == (FINISHED, 2), outcome.why
+    assert any(
+        "s3 was written to while it was filled" in sentence and "asked again in" in sentence for sentence in said
+    )
+    del repair.fleet._initialise
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_a_server_that_gets_level_by_itself_is_not_filled(
+    behind: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hands, "ARRIVES", 0.01)
+    repair = initialise()
+    steps = tuple(
+        replace(step, details={**step.details, IF_BEHIND: True}) if step.repair == "initialise" else step
+        for step in repair.plan.steps
+        if step.repair != "task"
+    )
+    if not behind:
+        s3 = repair.fleet.servers["s3"]
+        s3.vector = {**repair.fleet.servers["s1"].vector, "3": s3.vector["3"]}
+    plan = replace(repair.plan, steps=steps)
+    said: list[str] = []
+    outcome = apply(plan, MemorySite(plan, repair.fleet, tmp_path), tmp_path, accept_progress=True, told=said.append)
+    assert (outcome.state, repair.fleet.inits) == (FINISHED, 1 if behind else 0)
+    assert any("is done already" in sentence for sentence in said) is not behind
+
+
+def test_a_server_behind_a_hub_is_cleaned_by_itself() -> None:
+    vectors = {"r": {"3": csn(5, "3")}}
+    servers: Any = SimpleNamespace(vectors=lambda suffix: vectors, planned=lambda suffix, name: {"3": csn(5, "3")})
+    step: Any = SimpleNamespace(suffix=SUFFIX, server="r", details={"origin": "3"})
+    hand = hands.CleanHere()
+    assert not list(hand.obstacles(servers, step, False)) and not hand.done(servers, step, {})
+    assert list(hand.shortfall(servers, step, {})) == ["r still has 3 in its RUV"]
+    vectors["r"] = {"3": csn(6, "3")}
+    assert "it is alive" in next(iter(hand.obstacles(servers, step, False)))
+    vectors["r"] = {"1": csn(6, "1")}
+    assert hand.done(servers, step, {}) and not list(hand.shortfall(servers, step, {}))
+    del vectors["r"]
+    assert not hand.done(servers, step, {})
 
 
 def test_what_a_person_has_to_put_in_is_whole_once_it_is_there() -> None:

@@ -18,7 +18,7 @@ from workbench.diagnosing.diagnosis import situation_of
 from workbench.repairs import rehearsal
 from workbench.repairs.planning import models_of
 from workbench.rules import mending
-from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, achieved
+from workbench.rules.mending import Lack, Link, LogModel, Lot, Model, Server, achieved, left_behind
 from workbench.rules.sending import SortedLog
 from workbench.rules.vectors import Span
 from workbench.systems.ds389.csn import origin_of
@@ -233,3 +233,42 @@ def test_trying_a_repair_changes_nothing_of_the_model_that_is_asked() -> None:
     logs = [one.log and one.log.positions for one in model.servers.values()]
     assert repr((model.lots, model.links, model.servers, model.saved, model.dead, model.made)) == before
     assert logs == [one.log and one.log.positions for one in hidden_on_s2().servers.values()]
+
+
+def test_whom_a_filled_hub_feeds_is_left_behind_if_others_write_meanwhile() -> None:
+    """a feeds h, h feeds r: what a writes before h is filled comes to h as data, and r has no record to begin at."""
+    seen = {"1": Span(csn(1, 1), csn(9, 1))}
+    log = [csn(second, 1) for second in range(1, 10)]
+
+    def server(name: str, origin: str | None, keeps_log: bool = True) -> Server:
+        return Server(name, origin, "G", dict(seen), SortedLog(log, origin_of) if keeps_log else None)
+
+    servers = {one.name: one for one in (server("a", "1"), server("h", None), server("r", None, False))}
+    links = [Link("a", "h", True), Link("h", "r", True)]
+    model = LogModel([], servers, links, origin_of, fresh, rules=Sending, losing=lambda: Sending(ONCE), refuses=unlike)
+    fill = [{"do": "initialise", "source": "a", "server": "h"}]
+    assert left_behind(model, fill) == {"r"} and not achieved(model, fill)[0].cut
+    assert left_behind(model, [*fill, {"do": "initialise", "source": "h", "server": "r"}]) == frozenset()
+    assert left_behind(model, [{"do": "initialise", "source": "h", "server": "r"}]) == frozenset()
+    model.links.append(Link("a", "r", True))
+    assert left_behind(model, fill) == frozenset()
+
+
+def test_what_no_server_holds_no_repair_takes_away() -> None:
+    """s2 waits for 5 and 6; nobody has 5: the session that brings 6 moves the vector of s2 over it."""
+    lots = [Lot("1", csn(5, 1), csn(5, 1)), Lot("1", csn(6, 1), csn(6, 1))]
+    s1 = Server("s1", "1", "G", {"1": Span(csn(1, 1), csn(6, 1))}, SortedLog([csn(1, 1), csn(6, 1)], origin_of), {1})
+    s2 = Server("s2", "2", "G", {"1": Span(csn(1, 1), csn(1, 1))}, SortedLog([csn(1, 1)], origin_of))
+    model = LogModel(
+        lots,
+        {"s1": s1, "s2": s2},
+        [Link("s1", "s2", False)],
+        origin_of,
+        fresh,
+        rules=Sending,
+        losing=None,
+        refuses=unlike,
+    )
+    result, after = achieved(model, [{"do": "run", "supplier": "s1", "consumer": "s2"}])
+    assert result.restored == {Lack("s2", 1)} and not result.unsaid
+    assert Lack("s2", 0) in after.missing()

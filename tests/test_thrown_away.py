@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mesh_samples import SUFFIX, agreement, case_of, changelog, claims, csn, ele
 
 from workbench import Case, diagnose
 from workbench.boundary import to_yaml
-from workbench.diagnosing.diagnosis import logs_of
+from workbench.diagnosing.diagnosis import logs_of, situation_of
 from workbench.diagnosing.diagnosis_text import headline
 from workbench.diagnosing.verdicts import verdicts_on
 from workbench.fleet.topology import topology
@@ -289,3 +290,61 @@ def test_what_was_made_again_is_not_said_to_be_missing(added: bool, tmp_path: Pa
     shown = topology(case)
     told = {one.verdict for one in verdicts_on(case, shown, logs_of(case, shown), LOST[0])}
     assert ("missing" in told) is not added
+
+
+def deleted(*, on_s2: bool = True, again: bool = False) -> dict[str, Any]:
+    """s2 refused a change of an entry that it had deleted before; s1, which made it, deleted the entry after it."""
+    name = "uid=v,ou=people"
+    ruv = elements(claims(r1=(1, 12), r2=(1, 5)))
+    lines = [answered(10, name, csn(10, 1)), answered(11, name, csn(5, 2), operation="DEL", replicated=True)]
+    lines += [answered(13, name, csn(13, 1), operation="ADD")] if again else []
+    refused = answered(10, name, csn(10, 1), replicated=True).replace("err=0", "err=32")
+    body = b64encode(b"replace: description\ndescription: x\n-\n").decode()
+    unique = "00000077-00000000-00000000-00000001"
+    made = f"changetype: modify\ncsn: {csn(10, 1)}\nnsuniqueid: {unique}\ndn: {name},{SUFFIX}\nchange:: {body}\n\n"
+    return {
+        "s1.replica.ldif": replica(1, ruv),
+        "s2.replica.ldif": replica(2, ruv),
+        "s1.changelog.ldif": changelog([csn(1, 1), csn(12, 1), csn(1, 2), csn(5, 2)]) + made,
+        "s2.changelog.ldif": changelog([csn(1, 1), csn(12, 1), csn(1, 2), csn(5, 2)]),
+        "s1.access.log": answered(1, "uid=u,ou=people", csn(1, 1)) + "".join(lines if on_s2 else lines[:1]),
+        "s2.access.log": answered(5, name, csn(5, 2), operation="DEL") + refused,
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+    }
+
+
+@pytest.mark.parametrize(
+    ("about", "more", "lacks"),
+    [
+        ("gone on both", {}, False),
+        ("still there on its maker", {"on_s2": False}, True),
+        ("added again on its maker", {"again": True}, True),
+    ],
+)
+def test_a_change_of_an_entry_that_was_deleted_since_lacks_nowhere(
+    about: str, more: dict[str, bool], lacks: bool, tmp_path: Path
+) -> None:
+    told = verdicts(tmp_path, deleted(**more), csn(10, 1))
+    assert told["s2"] == (("missing", "skipped") if lacks else ("present", "deleted_since")), about
+    found = diagnose(Case.open(tmp_path / "case"))
+    assert bool(of("APPLY_SKIPPED", found["findings"])) is bool(found["stranded"]) is lacks
+
+
+def test_what_waits_and_was_made_again_waits_no_more(tmp_path: Path) -> None:
+    """Nobody has what s1 made and lost; what was saved of it was written again on s2, which waits for it by its vector."""
+    files = held_back()
+    name = "uid=v,ou=people"
+    lost = ((10, "ADD"), (11, "MOD"))
+    files["s1.access.log"] = "".join(answered(second, name, csn(second, 1), operation=what) for second, what in lost)
+    files["s1.access.log"] += answered(40, "uid=u,ou=people", LATER)
+    again = ((50, "ADD"), (51, "MOD"))
+    files["s2.access.log"] += "".join(answered(second, name, csn(second, 2), operation=what) for second, what in again)
+    ruv = elements(claims(r1=(1, 5), r2=(1, 51)))
+    files |= {f"{one}.replica.ldif": replica(number, ruv) for number, one in ((1, "s1"), (2, "s2"))}
+    case = case_of(tmp_path, files)
+    found = diagnose(case)
+    assert not of("CHANGES_THROWN_AWAY", found["findings"])
+    assert {row["server"] for row in found["unknown"] if row["why"] == "made_again"} == {"s1", "s2"}
+    assert {row["server"]: (row["count"], row["lost"]) for row in found["pending"]} == {"s2": (1, 0)}
+    assert situation_of(case)[0].verdicts.made_again == {(SUFFIX, one) for one in LOST}

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.diagnosing.closed_ways import in_no_log
 from workbench.diagnosing.deleted_since import without_entry
 from workbench.diagnosing.lost_on_the_way import MOST
 from workbench.engine.known import Known, Span
@@ -86,7 +85,7 @@ def _waiting(
     system, rows = evidence.system, dict[int, list[dict[str, Any]]]()
     logs = [known.sources[one.source] for one in servers if one.source is not None]
     for number, row in enumerate(found.pending):
-        if row["suffix"] != evidence.suffix or not in_no_log(row) or row["count"] > MOST:
+        if row["suffix"] != evidence.suffix or row["count"] <= row["available"] or row["count"] > MOST:
             continue
         some = union(known.chunks(row["origin"], _span(system, row)))
         for log in logs:
@@ -108,7 +107,7 @@ def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, kn
         return
     system = evidence.system
     row["count"] -= len(some)
-    row["gone"] = max(in_no_log(row) - len(some), 0) if "gone" in row else row["count"] - row["available"]
+    row["gone"] = max(row["gone"] - len(some), 0)
     row["lost"] = max((row.get("lost") or 0) - len(some), 0)
     keys = (
         system.show(key)
