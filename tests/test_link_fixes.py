@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from detector_samples import of
@@ -11,6 +13,8 @@ from mesh_samples import case_of
 
 from workbench.diagnosing.diagnosis import diagnose
 from workbench.diagnosing.diagnosis_text import headline
+from workbench.systems.ds389.repairs.sources import locked_login
+from workbench.systems.ds389.rules.link_reasons import LOCKED
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,38 @@ def test_why_a_login_is_refused_with_53_only_the_log_tells(
     assert found["reason"] == reason and found["fix"][0]["repair"].startswith(repair)
     assert f"the link to-s2 fails ({short})" in headline(diagnose(case))
     assert "nsslapd-minssf=0" in found["fix"][0]["repair"] or reason != "tls"
+
+
+@pytest.mark.parametrize("guessed", [True, False])
+def test_a_login_that_wrong_passwords_locked_gets_the_password_first(guessed: bool, tmp_path: Path) -> None:
+    status = "Error (19) Problem connecting to replica - LDAP error: Constraint violation (connection error)"
+    wrong = bind_failed(6, "49 (Invalid credentials)", "") if guessed else ""
+    locked = bind_failed(8, "19 (Constraint violation)", "Exceed password retry limit. Please try later.")
+    one = failing(tmp_path, mesh(status, wrong + locked))
+    repairs = [fix["repair"] for fix in one["fix"]]
+    assert ("before that it refused the password (49)" in one["summary"]) is guessed
+    assert repairs[0].startswith("give the agreement the password" if guessed else f"let {MANAGER} in again")
+    assert repairs[-1].startswith("then start the agreement again")
+    assert len(repairs) == (3 if guessed else 2)
+
+
+def test_no_way_is_taken_over_another_agreement_with_a_login_that_is_locked() -> None:
+    def link(supplier: str, short: str) -> Any:
+        failure = SimpleNamespace(short=short) if short else None
+        return SimpleNamespace(supplier=supplier, consumer="c", suffix="o=x", name=f"{supplier}-to-c", failure=failure)
+
+    def view(short: str, login: str) -> Any:
+        links = [link("a", short), link("b", "")]
+        rows = {("a", "o=x", "a-to-c"): {"login": MANAGER}, ("b", "o=x", "b-to-c"): {"login": login}}
+        topology = SimpleNamespace(links=links)
+        return SimpleNamespace(situation=SimpleNamespace(topology=topology, statuses=lambda: rows))
+
+    told = locked_login(view(LOCKED, MANAGER), "c", MANAGER.upper())
+    assert told.startswith(f"c refuses {MANAGER.upper()}, as a-to-c shows (the account is locked)")
+    assert not locked_login(view(LOCKED, MANAGER), "d", MANAGER)
+    assert not locked_login(view(LOCKED, MANAGER), "c", "cn=other,cn=config")
+    assert not locked_login(view("invalid credentials", MANAGER), "c", MANAGER)
+    assert not locked_login(view(LOCKED, MANAGER), "c", "")
 
 
 def test_a_connection_that_encrypts_and_is_called_too_weak_gets_no_advice_to_encrypt(tmp_path: Path) -> None:

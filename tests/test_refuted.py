@@ -124,6 +124,29 @@ def test_a_plan_cleans_what_only_one_server_still_knows(tmp_path: Path) -> None:
     planned = plan(case)
     assert [(one.way, one.proven) for one in planned.courses if one.chosen] == [("clean", True)]
     assert not any("does not bring" in one for one in planned.open)
+    assert [step.repair for step in planned.steps] == ["clean"] and not planned.steps[0].details["behind"]
+
+
+def test_a_server_that_only_a_hub_feeds_is_cleaned_by_a_step_of_its_own(tmp_path: Path) -> None:
+    """s1 feeds the hub s2, s2 feeds s3: a hub passes no cleaning on, and s3 alone still knows replica 9."""
+    ruv, more = elements(claims(r1=(1, 2))), elements(claims(r1=(1, 2), r9=(3, 3)))
+    files = {
+        "s1.replica.ldif": replica(1, ruv),
+        "s1.changelog.ldif": changelog([csn(1, 1), csn(2, 1)]),
+        "s1.agreements.ldif": agreement("s1-to-s2", 38902),
+        "s2.replica.ldif": replica(65535, ruv, flags=1),
+        "s2.changelog.ldif": changelog([csn(1, 1), csn(2, 1)]),
+        "s2.agreements.ldif": agreement("s2-to-s3", 38903),
+        "s3.replica.ldif": replica(65535, more, flags=0),
+    }
+    made = [entry("uid=anna", 1).replace(csn(1, 1), csn(3, 9))]
+    files |= {f"s{number}.entries.ldif": export(more if number == 3 else ruv, made) for number in (1, 2, 3)}
+    files |= listening("s1") | listening("s2") | listening("s3")
+    case = case_of(tmp_path, files)
+    planned = plan(case)
+    assert [(step.repair, step.server) for step in planned.steps] == [("clean", "s1"), ("clean-here", "s3")]
+    assert planned.steps[0].details["behind"] == ["s3"] and "CLEANRUV9" in planned.steps[1].sends
+    assert planned.steps[0].expects == "no RUV names 9 any more, but for s3"
 
 
 # --- a replica that was cleaned, and comes back
