@@ -131,7 +131,7 @@ def test_a_fleet_tells_of_what_is_unknown_case_by_case(tmp_path: Path) -> None:
     assert held.outcome == INCONCLUSIVE
     assert held.because == [
         f"{folders[1]}: the evidence does not go far enough",
-        f"{folders[1]}: s4 was not collected: it did not answer",
+        f"{folders[1]}: s4 was not collected: it could not be read",
     ]
     of = [Acknowledged("INCONCLUSIVE", TODAY, "known", {"server": name}) for name in ("s3", "s4")]
     assert judged(now, now, Terms(acknowledged=of), TODAY).outcome == CLEAN

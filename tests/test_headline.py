@@ -33,7 +33,7 @@ def test_a_mesh_that_was_collected_whole_is_clean(tmp_path: Path) -> None:
 
 def test_a_server_that_did_not_answer_is_named_and_nothing_is_clean(tmp_path: Path) -> None:
     files = without(three(20, set()), "s3.") | {"s3.DOWN": "cannot connect\n"}
-    said = "No change is known to be missing; s3 did not answer."
+    said = "No change is known to be missing; s3 could not be read."
     assert told(tmp_path / "a", files) == (said, INCONCLUSIVE)
     lost = {**files, "s2.changelog.ldif": three(20, {5})["s3.changelog.ldif"]}
     assert told(tmp_path / "b", lost)[1] == FINDINGS
@@ -51,7 +51,7 @@ def test_a_server_to_which_links_lead_alone_is_named(tmp_path: Path) -> None:
 
 def test_no_more_than_five_servers_are_named(tmp_path: Path) -> None:
     files = three(20, set()) | {f"t{number}.DOWN": "" for number in range(7)}
-    said = "No change is known to be missing; t0, t1, t2, t3, t4 and 2 other servers did not answer."
+    said = "No change is known to be missing; t0, t1, t2, t3, t4 and 2 other servers could not be read."
     assert told(tmp_path, files) == (said, INCONCLUSIVE)
 
 
@@ -141,7 +141,7 @@ def test_a_report_says_so_too_and_gives_no_name_away(tmp_path: Path) -> None:
     incident = Incident(loaded(tmp_path, ("now", files)))
     assert gathered(incident)["verdict"] == "unknown"
     said = redacted_report(incident, pseudonyms_of(incident))["headline"]
-    assert said.startswith("No change is known to be missing; server-") and said.endswith(" did not answer.")
+    assert said.startswith("No change is known to be missing; server-") and said.endswith(" could not be read.")
     assert "acme" not in said
 
 

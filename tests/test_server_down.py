@@ -27,7 +27,7 @@ def test_what_a_server_that_is_down_has_not_sent_is_not_lost(tmp_path: Path) -> 
     case = case_of(tmp_path, without_s1(answered(60, "uid=base18", csn(60, 1))))
     found = diagnose(case)
     said = "No change is known to be missing; 1 has not arrived at s2, s3, and no collected server would send it now; "
-    assert headline(found) == f"{said}no collected log has it; s1 did not answer."
+    assert headline(found) == f"{said}no collected log has it; s1 could not be read."
     pending = [one for one in found["findings"] if one["code"] == "PENDING_CHANGES"]
     assert [one["fix"][0]["repair"] for one in pending] == ["start s1 (restart it, if it runs and does not answer)"] * 2
     assert all("supplied by no server that was collected" in one["summary"] for one in pending)

@@ -180,6 +180,20 @@ def test_what_a_server_got_since_it_was_filled_it_has(tmp_path: Path) -> None:
     assert verdicts(tmp_path, files)["s3"] == ("present", "applied")
 
 
+@pytest.mark.parametrize("later", [True, False])
+def test_what_its_source_got_only_after_it_had_filled_the_server_did_not_come_with_it(
+    later: bool, tmp_path: Path
+) -> None:
+    """s2 filled s1 at 20 to 21 s; it took the changes that s1 had lost by that at 30 s, or had them before."""
+    files = folder(20, there=True)
+    files["s1.changelog.ldif"] = changelog([LATER], marks=[csn(12, 1)])
+    name = "uid=u,ou=people"
+    times = ((30, LOST[0]), (31, LOST[1])) if later else ((10, LOST[0]), (11, LOST[1]))
+    lines = [(6, csn(5, 1)), *times, (41, LATER)]
+    files["s2.access.log"] = "".join(answered(second, name, position, replicated=True) for second, position in lines)
+    assert (verdicts(tmp_path, files)["s1"] == ("missing", "source_lacks")) is later
+
+
 def test_a_claim_that_is_false_elsewhere_proves_nothing(tmp_path: Path) -> None:
     """s3 was filled by a server that was not collected: whether that one had what s2 lacks, nobody knows."""
     files = filled_from_s2(csn(12, 1))

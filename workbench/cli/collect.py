@@ -189,7 +189,7 @@ def _text(readings: list[Reading], into: Path) -> str:
     for reading in readings:
         name = one_cell(reading.server)
         if reading.down:
-            lines.append(f"{name} did not answer: {one_cell(reading.down)}")
+            lines.append(f"{name} could not be read: {one_cell(reading.down)}")
         lines += [f"{name} failed: {one_cell(note)}" for note in reading.gathered.failed]
         lines += [f"{name} without {one_cell(note)}" for note in reading.gathered.without]
         lines += [f"{name} after an earlier run that was killed: {one_cell(note)}" for note in reading.gathered.mended]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.diagnosing.proofs import Proofs
 from workbench.engine.positions import Positions, union
@@ -72,6 +74,34 @@ def not_seen(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -
     return found
 
 
+def not_then(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -> Numbers:
+    """For each change: is it shown that none of these servers had it when they may have filled the server?"""
+    return np.asarray(not_seen(proofs, sources, some) | _got_later(proofs, sources, some), bool)
+
+
+_FEW = 10_000
+"""So many changes are looked up in the logs of operations."""
+
+
+def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -> Numbers:
+    """For each of a few changes: do the logs of all these servers show that they took it only after the server was filled?
+
+    a filled c at 21:06:33, and took the change of c that b had at 21:07:14: it was not in what a sent
+    """
+    evidence, filled = proofs.evidence, proofs.initialised
+    if filled is None or not sources or not 0 < len(some) <= _FEW:
+        return np.zeros(len(some), bool)
+    keys = some.keys(evidence.system, evidence.names)
+    where = pc.field("position").isin(pa.array(keys, pa.string())) & (pc.field("outcome") == "applied")
+    late: set[str] | None = None
+    for source in sources:
+        rows = evidence.told("applied", ["position", "at"], where & pc.field("at").is_valid(), source.replica.server)
+        first = rows.group_by("position").aggregate([("at", "min")]).to_pylist()
+        mine = {row["position"] for row in first if row["at_min"] > filled.ended}
+        late = mine if late is None else late & mine
+    return np.array([key in (late or ()) for key in keys], bool)
+
+
 def came_without(
     proofs: Proofs,
     servers: Sequence[JudgedServer],
@@ -90,7 +120,7 @@ def came_without(
     sources = sources_of(proofs, servers, proofs_of)
     for one in servers:
         doubted |= some.within(union(one.missing.values()))
-    unseen = not_seen(proofs, sources, some)
+    unseen = not_then(proofs, sources, some)
     doubted |= unseen
     if not sources or not doubted.any():
         return without, doubted

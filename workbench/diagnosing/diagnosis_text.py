@@ -408,7 +408,7 @@ def open_questions(told: Row) -> Iterator[str]:
         yield f"of {_named_few(one['on'])} neither a vector nor a log of changes{of} was collected"
     for one in told["not_answering"]:
         of = f"of {one['suffix']} " if one["suffix"] else ""
-        yield f"{of}{_named_few(one['on'])} did not answer"
+        yield f"{of}{_named_few(one['on'])} could not be read"
     for one in told["not_collected"]:
         of = f"of {one['suffix']} " if one["suffix"] else ""
         yield f"{of}{_named_few(one['on'])} {'was' if len(one['on']) == 1 else 'were'} not collected"

@@ -13,7 +13,7 @@ from workbench.plain import aligned, one_cell
 Row = Mapping[str, Any]
 
 WHY = {
-    IS_DOWN: "{} did not answer when it was to be collected",
+    IS_DOWN: "{} could not be read when it was to be collected",
     NO_VECTOR: "of {} no vector was collected",
     NOT_COLLECTED: "{} was not collected",
     NOT_ALL: "not all of {} were collected",

@@ -19,7 +19,7 @@ from workbench.collected.inputs import Input
 from workbench.diagnosing.arriving import mark_arrival
 from workbench.diagnosing.comparable import Comparable, comparable
 from workbench.diagnosing.contents import Contents
-from workbench.diagnosing.data_sources import JudgedServer, came_without, not_seen, sources_of, untrimmed
+from workbench.diagnosing.data_sources import JudgedServer, came_without, not_then, sources_of, untrimmed
 from workbench.diagnosing.deleted_since import note_deleted_since
 from workbench.diagnosing.dropping import why_dropped
 from workbench.diagnosing.lost_on_the_way import note_lost
@@ -390,7 +390,7 @@ class _Suffix:
         what came back since of its own, its log holds: that counts where its entries tell, or that server has not seen them yet.
         """
         own, name = server.replica.origin or "", server.replica.server
-        proved = (name in self.contents.exports) | not_seen(proofs, sources_of(proofs, self.servers, self.proofs), some)
+        proved = (name in self.contents.exports) | not_then(proofs, sources_of(proofs, self.servers, self.proofs), some)
         mine, shown = some[(some.origin == self.evidence.numbers.get(own, -1)) & proved], NONE
         if server.source is not None and own in server.marks:
             shown = self._spans(server, own, own_kept=True)[1].of(mine)

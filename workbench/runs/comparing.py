@@ -182,7 +182,7 @@ def _not_told(now: Mapping[str, Any], terms: Terms, today: date) -> Iterator[str
 _UNTOLD = {
     ONE_SERVER: "only {} tells what it has seen: of missing changes nothing can be said",
     NO_VECTOR: "no vector or log of {} was collected: of missing changes nothing can be said",
-    IS_DOWN: "{} was not collected: it did not answer",
+    IS_DOWN: "{} was not collected: it could not be read",
     NOT_COLLECTED: "{} was not collected: a link leads there",
     NOT_ALL: "{} or another server that links lead to was not collected",
     CUT: "more changes are missing or stranded than a list holds: whether they are others than before nobody can tell",
