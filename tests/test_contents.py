@@ -183,6 +183,16 @@ def test_an_entry_that_is_gone_on_both_is_no_difference() -> None:
     )
 
 
+def test_an_entry_that_was_deleted_without_a_position_differs_there() -> None:
+    """A client deleted it on carl alone, which replicated nothing at that time: its tombstone says of no change."""
+    there = {name: Held(LIVE, present={"cn": {"x": "0010-1"}}) for name in ("anna", "bert")}
+    assert judged(ALL, there | {"carl": Held(status=DELETED)}) == Compared((), (Unlike(("carl",), ""),))
+    known = judged(ALL, there | {"carl": Held(status=DELETED, deleted="0012-1")})
+    assert known == Compared((Lack("anna", "0012-1", ""), Lack("bert", "0012-1", "")), ())
+    revived = {name: Held(LIVE, present={"cn": {"x": "0010-1"}}, revived=True) for name in ("anna", "bert")}
+    assert judged(ALL, revived | {"carl": Held(status=DELETED)}) == Compared((), ())
+
+
 def test_whoever_has_the_same_does_not_differ() -> None:
     """Of four servers without an entry each differs from the one that has it, and from no other."""
     there, gone = Held(LIVE, present={"cn": {"x": None}}), Held(ABSENT)

@@ -192,6 +192,10 @@ def _whole(
                 continue
             if expected(server, one.deleted):
                 lacks.add(Lack(server, one.deleted, ""))
+    # A client deleted it there while the server did not replicate what it was told: no position tells of that.
+    alone = sorted(server for server, one in deleted.items() if one.deleted is None)
+    if alone and len(alone) == len(deleted) and not any(held[server].revived for server in live):
+        unlike.add(Unlike(tuple(alone), ""))
     absent = sorted(server for server, one in held.items() if one.status == ABSENT)
     if deleted or not absent:
         return
