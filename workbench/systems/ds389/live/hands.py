@@ -277,15 +277,14 @@ class Initialise(_Plain):
             )
 
     def _check_own(self, servers: PlannedServers, step: Step) -> None:
-        """Raise TurnedAway if others have later changes of the server than its new data claim: it could send them nothing.
+        """Raise TurnedAway if its source has later changes of the server than its new data claim: it could send it nothing.
 
         It has made no change since, so that filling it once more loses nothing.
         """
         own, vectors = servers.origin(step.suffix, step.server) or "", servers.vectors(step.suffix)
-        claims = {name: held.get(own, "") for name, held in vectors.items()}
-        mine, most = claims.get(step.server), max(claims, key=lambda name: claims[name], default="")
-        if own and mine is not None and claims[most] > mine:
-            has = f"{most} has its changes up to {claims[most]}, and its new data claim {mine or 'none'}"
+        mine, there = (vectors.get(name, {}).get(own) for name in (step.server, step.on))
+        if step.server in vectors and there and there > (mine or ""):
+            has = f"{step.on} has its changes up to {there}, and its new data claim {mine or 'none'}"
             do = "let clients write elsewhere, then resume: it is filled once more"
             raise TurnedAway(f"{step.server} was written to while it was filled: {has}", "", do)
 
