@@ -80,7 +80,8 @@ FAULTS = [
     Fault(MENDING, "    after.go_on()\n", "", "life goes on behind a repair"),
     Fault(MENDING, "    without.go_on()\n", "", "what would be hidden anyway"),
     Fault(MENDING, "after.missing() if lack.lot in known}", "after.missing()}", "what the repair wrote itself"),
-    Fault(MENDING, "if lack.lot in known and lack.lot not in after.saved", "if lack.lot in known", "saved"),
+    Fault(MENDING, "if lack.lot in somewhere and lack.lot not in after.saved", "if lack.lot in somewhere", "saved"),
+    Fault(MENDING, "somewhere = {lack.lot for lack in held if lack.lot in known}", "somewhere = known", "held by nobody"),
     Fault(MENDING, "(missing - doomed) | taken if", "missing - doomed if", "taken from it"),
     Fault(MENDING, "lacking & there if", "lacking & now if", "restored when the repair is done"),
     Fault(MENDING, "range(len(self.lots) - self.made)", "range(len(self.lots))", "given lots"),
@@ -115,7 +116,7 @@ FAULTS = [
         "lacking what the plan wrote",
     ),
     Fault(
-        PLANNING, "found = (one for one in view.findings if one.suffix in (None, view.suffix))",
+        PLANNING, "found = (one for one in view.findings if one.suffix in (None, view.suffix) and not one.overruled_by)",
         "found = view.findings",
         "codes by suffix",
     ),
