@@ -306,12 +306,17 @@ def test_what_was_made_again_is_not_said_to_be_missing(added: bool, tmp_path: Pa
     assert ("missing" in told) is not added
 
 
-def deleted(*, on_s2: bool = True, again: bool = False) -> dict[str, Any]:
+def deleted(*, on_s2: bool = True, again: bool = False, renamed: bool = False) -> dict[str, Any]:
     """s2 refused a change of an entry that it had deleted before; s1, which made it, deleted the entry after it."""
     name = "uid=v,ou=people"
     ruv = elements(claims(r1=(1, 12), r2=(1, 5)))
-    lines = [answered(10, name, csn(10, 1)), answered(11, name, csn(5, 2), operation="DEL", replicated=True)]
-    lines += [answered(13, name, csn(13, 1), operation="ADD")] if again else []
+    lines = [answered(10, name, csn(10, 1)), answered(14, name, csn(5, 2), operation="DEL", replicated=True)]
+    lines += [answered(16, name, csn(13, 1), operation="ADD")] if again else []
+    if renamed:  # what is deleted then is another entry
+        lines[1:1] = [
+            answered(12, name, csn(3, 2), operation="MODRDN"),
+            answered(13, name, csn(4, 2), operation="ADD"),
+        ]
     refused = answered(10, name, csn(10, 1), replicated=True).replace("err=0", "err=32")
     body = b64encode(b"replace: description\ndescription: x\n-\n").decode()
     unique = "00000077-00000000-00000000-00000001"
@@ -334,6 +339,7 @@ def deleted(*, on_s2: bool = True, again: bool = False) -> dict[str, Any]:
         ("gone on both", {}, False),
         ("still there on its maker", {"on_s2": False}, True),
         ("added again on its maker", {"again": True}, True),
+        ("renamed on its maker before", {"renamed": True}, True),
     ],
 )
 def test_a_change_of_an_entry_that_was_deleted_since_lacks_nowhere(

@@ -127,8 +127,11 @@ def _gone(
 
 
 def _ends_deleted(rows: Iterable[tuple[datetime, str, str]], position: str, made: datetime | None) -> bool:
-    """True if the last of these operations on an entry's name that added or deleted it is a deletion, later than the change."""
+    """True if the entry of that name was deleted after the change, and neither renamed before that nor added again after it.
+
+    What bears the name after a renaming is another entry: its deletion tells nothing of the first one.
+    """
     lines = sorted(rows)
     since = next((at for at, _, of in lines if of == position), made)
-    ends = [(at, operation) for at, operation, _ in lines if operation in ("add", "delete", "modrdn")]
-    return bool(since and ends and ends[-1][1] == "delete" and ends[-1][0] > since)
+    later = [operation for at, operation, of in lines if since and at > since and of != position]
+    return "modrdn" not in later and [what for what in later if what in ("add", "delete")][-1:] == ["delete"]
