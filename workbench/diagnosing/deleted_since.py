@@ -6,7 +6,7 @@ a deleted uid=g1 while c was down; c changed uid=g1 after its start, and then go
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +49,12 @@ def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[Ju
     asked = {
         position: mine[0]["target"] for position, mine in rows.items() if all(x["rule"] != ENTRIES_LACK for x in mine)
     }
-    open_ = {position: _not_known(found, evidence, mine[0]) for position, mine in rows.items()}
-    having = {position: names - {row["server"] for row in rows[position]} - open_[position] for position in asked}
-    gone = _gone(evidence, asked, having, open_) if asked else set()
+
+    def known_of(position: str) -> tuple[set[str], set[str]]:
+        open_ = _not_known(found, evidence, rows[position][0])
+        return names - {row["server"] for row in rows[position]} - open_, open_
+
+    gone = _gone(evidence, asked, known_of) if asked else set()
     if not gone:
         return
     taken = {id(row) for position in gone for row in rows[position]}
@@ -88,7 +91,7 @@ def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) ->
     shown = system.show(position)
     if about.get("operation") not in _OF_ENTRIES or not about.get("target"):
         return [*told]
-    if not _gone(evidence, {shown: about["target"]}, {shown: having}, {shown: open_}):
+    if not _gone(evidence, {shown: about["target"]}, lambda position: (having, open_)):
         return [*told]
     return [
         one._replace(verdict=PRESENT, rule=DELETED_SINCE, says=SAYS[DELETED_SINCE]) if one.verdict == MISSING else one
@@ -97,14 +100,12 @@ def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) ->
 
 
 def _gone(
-    evidence: Evidence,
-    targets: Mapping[str, str],
-    having: Mapping[str, Collection[str]],
-    not_known: Mapping[str, Collection[str]],
+    evidence: Evidence, targets: Mapping[str, str], known_of: Callable[[str], tuple[set[str], set[str]]]
 ) -> set[str]:
     """Those of some changes, position -> target, whose entry was deleted later on every server that took them or has them.
 
-    On one of which that is not known it has to be gone, whenever it was deleted: there the change may have been refused.
+    `known_of` gives the servers that have a change, and those of which that is not known. On these the entry has to be gone,
+    whenever it was deleted: there the change may have been refused.
     """
     system, names = evidence.system, pa.array(sorted({target.lower() for target in targets.values()}), pa.string())
     where = (
@@ -118,10 +119,12 @@ def _gone(
     found = set()
     for position, target in targets.items():
         key, lines = system.typed(position) or "", done.get(target.lower(), {})
-        took = {server for server, rows in lines.items() if any(of == key for _, _, of in rows)}
-        asked, made = took | {*having[position]}, system.moment(key)
-        deleted = asked and all(_ends_deleted(lines.get(server, ()), key, made) for server in asked)
-        if deleted and all(_ends_deleted(lines.get(one, ()), key, _EVER) for one in {*not_known[position]} - asked):
+        if not any(operation == "delete" for rows in lines.values() for _, operation, _ in rows):
+            continue
+        having, not_known = known_of(position)
+        asked = having | {server for server, rows in lines.items() if any(of == key for _, _, of in rows)}
+        deleted = asked and all(_ends_deleted(lines.get(server, ()), key, system.moment(key)) for server in asked)
+        if deleted and all(_ends_deleted(lines.get(server, ()), key, _EVER) for server in not_known - asked):
             found.add(position)
     return found
 
