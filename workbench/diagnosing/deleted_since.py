@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 DELETED_SINCE = "deleted_since"
 """The rule by which a server that does not have such a change lacks nothing."""
 
-_OF_ENTRIES = ("modify", "modrdn")
+_OF_ENTRIES = ("modify",)
+"""A renaming leaves an entry of another name: what is deleted under the old one later tells nothing of it."""
 _EVER = datetime.min.replace(tzinfo=UTC)
 _COLUMNS = ("position", "operation", "target", "at")
 

@@ -9,6 +9,7 @@ a  is the last server with the 3, and waits for the 1: filled from anywhere, it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.diagnosing.closed_ways import in_no_log
@@ -47,7 +48,7 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
         ]
         # What its log lost it has all the same, if it made them.
         if all(
-            count <= held + (in_no_log(row) if own and own.origin == origin else 0) and held
+            count <= held + (_unlogged(row) if own and own.origin == origin else 0) and held
             for (origin, _, _, count), held, row in zip(ranges, logged, waits, strict=True)
         ):
             count = sum(row["count"] for row in waits)
@@ -61,6 +62,11 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
                 f"do not initialise {consumer} from {holder}: {consumer} would lose what {holder} lacks",
             )
     return None
+
+
+def _unlogged(row: Mapping[str, Any]) -> int:
+    """How many changes of a row no log has, but for those that went with the data of their maker."""
+    return max(in_no_log(row) - (row.get("lost") or 0), 0)
 
 
 def only_here(situation: Situation, server: str, suffix: str | None) -> list[dict[str, Any]]:

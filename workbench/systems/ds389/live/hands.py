@@ -270,7 +270,7 @@ class Initialise(_Plain):
         before = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
         time.sleep(self.WATCHED)
         now = servers.vectors(step.suffix).get(step.server, {}).get(own, "")
-        if now > before:
+        if before and now > before:
             yield (
                 f"changes are made on {step.server} ({own} went on from {before} to {now} within {self.WATCHED:.0f} seconds): "
                 "let clients write elsewhere until it is filled"

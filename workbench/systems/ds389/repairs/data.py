@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.model import counted
 from workbench.repairs.plans import HIDDEN, MISSED, READ_THERE, Draft, Need, Step, View
@@ -27,9 +27,6 @@ from workbench.systems.ds389.repairs.evidence import (
 from workbench.systems.ds389.repairs.links import links_to
 from workbench.systems.ds389.repairs.unlike_links import excluded_everywhere, list_conflict
 from workbench.systems.ds389.rules.own_attributes import BY_SERVER, MEMBER_OF
-
-if TYPE_CHECKING:
-    pass
 
 GROUPS_SHOWN = 5
 
