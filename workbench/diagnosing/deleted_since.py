@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from workbench.engine.known import Known
 from workbench.engine.positions import of_keys
-from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, SAYS, UNKNOWN
+from workbench.rules.verdicts import ENTRIES_LACK, MISSING, PRESENT, REPLACED, SAYS, TOTAL, UNKNOWN
 
 if TYPE_CHECKING:
     from workbench.diagnosing.data_sources import JudgedServer
@@ -55,7 +55,7 @@ def note_deleted_since(found: Verdicts, evidence: Evidence, servers: Sequence[Ju
         open_ = _not_known(found, evidence, rows[position][0])
         return names - {row["server"] for row in rows[position]} - open_, open_
 
-    gone = _gone(evidence, asked, known_of) if asked else set()
+    gone = _gone(evidence, asked, known_of, _replaced(servers)) if asked else set()
     if not gone:
         return
     taken = {id(row) for position in gone for row in rows[position]}
@@ -81,7 +81,9 @@ def _not_known(found: Verdicts, evidence: Evidence, row: Mapping[str, Any]) -> s
     }
 
 
-def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list[Verdict]:
+def without_entry(
+    evidence: Evidence, position: str, told: Sequence[Verdict], servers: Sequence[JudgedServer]
+) -> list[Verdict]:
     """The verdicts of all servers on one change, with those that it is missing as present in effect where its entry is gone."""
     system = evidence.system
     open_ = {one.server for one in told if one.verdict == UNKNOWN}
@@ -92,7 +94,7 @@ def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) ->
     shown = system.show(position)
     if about.get("operation") not in _OF_ENTRIES or not about.get("target"):
         return [*told]
-    if not _gone(evidence, {shown: about["target"]}, lambda position: (having, open_)):
+    if not _gone(evidence, {shown: about["target"]}, lambda position: (having, open_), _replaced(servers)):
         return [*told]
     return [
         one._replace(verdict=PRESENT, rule=DELETED_SINCE, says=SAYS[DELETED_SINCE]) if one.verdict == MISSING else one
@@ -100,13 +102,22 @@ def without_entry(evidence: Evidence, position: str, told: Sequence[Verdict]) ->
     ]
 
 
+def _replaced(servers: Sequence[JudgedServer]) -> dict[str, datetime]:
+    """When servers got the data that they have now, where other data was replaced by it."""
+    ends = {one.replica.server: [x.ended for x in one.resets if x.kind in (TOTAL, REPLACED)] for one in servers}
+    return {server: max(moments) for server, moments in ends.items() if moments}
+
+
 def _gone(
-    evidence: Evidence, targets: Mapping[str, str], known_of: Callable[[str], tuple[set[str], set[str]]]
+    evidence: Evidence,
+    targets: Mapping[str, str],
+    known_of: Callable[[str], tuple[set[str], set[str]]],
+    replaced: Mapping[str, datetime],
 ) -> set[str]:
     """Those of some changes, position -> target, whose entry was deleted later on every server that took them or has them.
 
     `known_of` gives the servers that have a change, and those of which that is not known. On these the entry has to be gone,
-    whenever it was deleted: there the change may have been refused.
+    whenever it was deleted: there the change may have been refused. What was done before the data was `replaced` went with it.
     """
     system, names = evidence.system, pa.array(sorted({target.lower() for target in targets.values()}), pa.string())
     where = (
@@ -115,6 +126,8 @@ def _gone(
     done: dict[str, dict[str, list[tuple[datetime, str, str]]]] = {}
     for server in sorted({one.server for one in evidence.inputs}):
         for row in evidence.told("applied", _COLUMNS, where, server).to_pylist():
+            if row["at"] <= replaced.get(server, _EVER):
+                continue
             of_name = done.setdefault(row["target"].lower(), {})
             of_name.setdefault(server, []).append((row["at"], row["operation"], row["position"] or ""))
     found = set()

@@ -119,9 +119,12 @@ def _take_out(row: dict[str, Any], some: Collection[str], evidence: Evidence, kn
         row["last"] = max(left) if row["last"] in some else row["last"]
 
 
-def softened(evidence: Evidence, position: str, told: Sequence[Verdict]) -> list[Verdict]:
+def softened(
+    evidence: Evidence, position: str, by_server: Mapping[str, Verdict], servers: Sequence[JudgedServer]
+) -> list[Verdict]:
     """The verdicts of all servers on one change, with those that it is missing as unknown where it was made again."""
-    system, told = evidence.system, without_entry(evidence, position, told)
+    system, told = evidence.system, [by_server[one.replica.server] for one in servers]
+    told = without_entry(evidence, position, told, servers)
     if all(one.verdict != MISSING for one in told) or any(one.verdict == PRESENT for one in told):
         return [*told]
     about = evidence.described(of_keys(system, [position], evidence.numbers), evidence.inputs).get(position, {})

@@ -94,7 +94,7 @@ def verdicts_on(case: Case, shown: Topology, logs: Mapping[str, StoredLog], posi
         whole = _Suffix(case, shown, alike, logs, [], 0, Verdicts())
         if whole.names_it(position):
             told = {server.replica.server: whole.verdict_on(server, position) for server in whole.by_filling}
-            found += softened(whole.evidence, position, [told[server.replica.server] for server in whole.servers])
+            found += softened(whole.evidence, position, told, whole.servers)
     return found
 
 
