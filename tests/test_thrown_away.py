@@ -306,8 +306,11 @@ def test_what_was_made_again_is_not_said_to_be_missing(added: bool, tmp_path: Pa
     assert ("missing" in told) is not added
 
 
-def deleted(*, on_s2: bool = True, again: bool = False, renamed: bool = False) -> dict[str, Any]:
-    """s2 refused a change of an entry that it had deleted before; s1, which made it, deleted the entry after it."""
+def deleted(*, on_s2: bool = True, again: bool = False, renamed: bool = False, replaced: bool = False) -> dict[str, Any]:
+    """s2 refused a change of an entry that it had deleted before; s1, which made it, deleted the entry after it.
+
+    replaced  the data of s1 was replaced by that of s2 after its deletion
+    """
     name = "uid=v,ou=people"
     ruv = elements(claims(r1=(1, 12), r2=(1, 5)))
     lines = [answered(10, name, csn(10, 1)), answered(14, name, csn(5, 2), operation="DEL", replicated=True)]
@@ -321,6 +324,7 @@ def deleted(*, on_s2: bool = True, again: bool = False, renamed: bool = False) -
     body = b64encode(b"replace: description\ndescription: x\n-\n").decode()
     unique = "00000077-00000000-00000000-00000001"
     made = f"changetype: modify\ncsn: {csn(10, 1)}\nnsuniqueid: {unique}\ndn: {name},{SUFFIX}\nchange:: {body}\n\n"
+    filled = f"\nnsds5replicaLastInitStart: {zulu(20)}\nnsds5replicaLastInitEnd: {zulu(21)}\n\n" if replaced else "\n\n"
     return {
         "s1.replica.ldif": replica(1, ruv),
         "s2.replica.ldif": replica(2, ruv),
@@ -329,7 +333,7 @@ def deleted(*, on_s2: bool = True, again: bool = False, renamed: bool = False) -
         "s1.access.log": answered(1, "uid=u,ou=people", csn(1, 1)) + "".join(lines if on_s2 else lines[:1]),
         "s2.access.log": answered(5, name, csn(5, 2), operation="DEL") + refused,
         "s1.agreements.ldif": agreement("s1-to-s2", 38902),
-        "s2.agreements.ldif": agreement("s2-to-s1", 38901),
+        "s2.agreements.ldif": agreement("s2-to-s1", 38901).rstrip("\n") + filled,
     }
 
 
@@ -337,6 +341,7 @@ def deleted(*, on_s2: bool = True, again: bool = False, renamed: bool = False) -
     ("about", "more", "lacks"),
     [
         ("gone on both", {}, False),
+        ("deleted in data that its maker does not have any more", {"replaced": True}, True),
         ("still there on its maker", {"on_s2": False}, True),
         ("added again on its maker", {"again": True}, True),
         ("renamed on its maker before", {"renamed": True}, True),
