@@ -194,6 +194,30 @@ def test_what_its_source_got_only_after_it_had_filled_the_server_did_not_come_wi
     assert (verdicts(tmp_path, files)["s1"] == ("missing", "source_lacks")) is later
 
 
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_log_that_was_switched_shortly_before_proves_nothing_by_what_it_does_not_name(
+    silent: bool, tmp_path: Path
+) -> None:
+    """s2 filled s3 at 50 s, and took two changes of s1 at 60 s; the log of s3 was switched then, or names what came behind."""
+    last, name = csn(61, 1), "uid=u,ou=people"
+    files = folder(None, there=True)
+    ruv = elements({**claims(r1=(1, 61), r2=(1, 2)), 3: None})
+    files |= {f"s{number}.replica.ldif": replica(number, ruv) for number in (1, 2, 3)}
+    files["s1.changelog.ldif"] = changelog([csn(5, 1), *LOST, LATER, last])
+    files["s2.changelog.ldif"] = changelog([csn(1, 1), csn(5, 1), *LOST, LATER, last, csn(1, 2), csn(2, 2)])
+    came = [(6, csn(5, 1)), (41, LATER), *((60, one) for one in LOST), (62, last)]
+    files["s2.access.log"] = "".join(answered(second, name, position, replicated=True) for second, position in came)
+    filled = f"nsds5replicaLastInitStart: {zulu(50)}\nnsds5replicaLastInitEnd: {zulu(51)}\n"
+    files["s2.agreements.ldif"] += agreement("s2-to-s3", 38903).rstrip("\n") + f"\n{filled}\n"
+    switch = answered(60, "cn=config", "").replace(f",{SUFFIX}", "") if silent else ""
+    files["s3.access.log"] = "".join(
+        [answered(40, "uid=x,ou=people", csn(1, 2)), switch, answered(61, name, last, replicated=True)]
+        + [answered(70, "uid=x,ou=people", csn(2, 2), replicated=True)]
+    )
+    lacks = ("unknown", "not_shown") if silent else ("missing", "log_lacks")
+    assert verdicts(tmp_path, files)["s3"] == lacks
+
+
 def test_a_claim_that_is_false_elsewhere_proves_nothing(tmp_path: Path) -> None:
     """s3 was filled by a server that was not collected: whether that one had what s2 lacks, nobody knows."""
     files = filled_from_s2(csn(12, 1))

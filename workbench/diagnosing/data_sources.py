@@ -86,10 +86,10 @@ _FEW = 10_000
 def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions) -> Numbers:
     """For each of a few changes: do the logs of all these servers show that they took it only after the server was filled?
 
-    a filled c at 21:06:33, and took the change of c that b had at 21:07:14: it was not in what a sent
+    a filled c at 21:06:33, and took the change of c that b had at 21:07:14, both by the clock of a: a did not send it
     """
-    evidence, filled = proofs.evidence, proofs.initialised
-    if filled is None or not sources or not 0 < len(some) <= _FEW:
+    evidence, until = proofs.evidence, proofs.filled_until
+    if not sources or not 0 < len(some) <= _FEW:
         return np.zeros(len(some), bool)
     keys = some.keys(evidence.system, evidence.names)
     where = pc.field("position").isin(pa.array(keys, pa.string())) & (pc.field("outcome") == "applied")
@@ -97,7 +97,7 @@ def _got_later(proofs: Proofs, sources: Sequence[JudgedServer], some: Positions)
     for source in sources:
         rows = evidence.told("applied", ["position", "at"], where & pc.field("at").is_valid(), source.replica.server)
         first = rows.group_by("position").aggregate([("at", "min")]).to_pylist()
-        mine = {row["position"] for row in first if row["at_min"] > filled.ended}
+        mine = {row["position"] for row in first if row["at_min"] > until[source.replica.server]}
         late = mine if late is None else late & mine
     return np.array([key in (late or ()) for key in keys], bool)
 

@@ -372,19 +372,22 @@ class Proofs:
         return marks if last and last.sure and last.kind == TOTAL and last.ended <= before else {}
 
     @cached_property
-    def filled_by(self) -> list[Replica]:
-        """The servers that its present data may have come from whole, by the links that tell of that; no others."""
+    def filled_until(self) -> dict[str, datetime]:
+        """Server that its present data may have come from whole -> when it had sent them, by the clock of that server."""
         if self.initialised is None:
-            return []
-        names = {
-            supplier
-            for supplier, began, _ in initialisations(self.evidence, self.replica)
+            return {}
+        return {
+            supplier: ended
+            for supplier, began, ended in initialisations(self.evidence, self.replica)
             if abs(began - self.initialised.began) < CLOCKS_APART
             and min(self.resets, key=lambda reset: abs(began - reset.began)) is self.initialised
         }
-        return [
-            one for one in self.evidence.shown.replicas if one.server in names and one.suffix == self.replica.suffix
-        ]
+
+    @property
+    def filled_by(self) -> list[Replica]:
+        """The servers that its present data may have come from whole, by the links that tell of that; no others."""
+        names, suffix = self.filled_until, self.replica.suffix
+        return [one for one in self.evidence.shown.replicas if one.server in names and one.suffix == suffix]
 
     @property
     def filled_at(self) -> datetime:
@@ -432,7 +435,8 @@ class Proofs:
         rows = (
             self.evidence.told("applied", ["position", "at", "replicated"], where, one=one).to_pylist() if keys else []
         )
-        silent = [end for _, end in _silent_in(one) if end > since]
+        # Until a span of silence ends, some lines are written and others are not.
+        silent = [begin for begin, end in _silent_in(one) if end > since]
         for number in np.flatnonzero(~some.within(named)).tolist():
             key, origin = keys[number], self.names[int(some.origin[number])]
             later = [
@@ -442,7 +446,7 @@ class Proofs:
                 and row["position"] > key
                 and self.system.origin_of(row["position"]) == origin
             ]
-            found[number] = bool(later) and not any(end <= min(later) for end in silent)
+            found[number] = bool(later) and not any(begin <= min(later) for begin in silent)
         return found
 
     def _lacking_in(self, one: Input, began: datetime, some: Positions, own: int) -> Numbers:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.diagnosing.repair_sources import waits_for
+from workbench.diagnosing.repair_sources import best_links_to, waits_for
 from workbench.model import Finding, counted, first_few, listed, step
 
 if TYPE_CHECKING:
@@ -82,16 +82,12 @@ def _not_filled(
 ) -> Finding:
     """A server without entries has no data of its own to lose, whatever beginning it claims."""
     refill = situation.topology.system.refill
-    links = [link for link in situation.topology.links if (link.consumer, link.suffix) == (server, suffix)]
-    waiting = {name: waits_for(situation, name, suffix) for name in {link.supplier for link in links}}
-    least = [name for name in sorted(waiting) if waiting[name] == min(waiting.values())]
+    links = best_links_to(situation, server, suffix)
+    waiting = {link.supplier: waits_for(situation, link.supplier, suffix) for link in links}
+    least = sorted(name for name in waiting if waiting[name] == min(waiting.values()))
     source = " or ".join(least) or "the server with the most complete data"
     left = waiting[least[0]] if least else 0
-    behind = (
-        f"; {listed(least, 'and')} still wait{'s' * (len(least) == 1)} for {counted(left)}: let these arrive first"
-        if left
-        else ""
-    )
+    behind = f"; {_still_waiting(least, left)}: let these arrive first" if left else ""
     others = [name for name in generations if name != server]
     return Finding(
         "UNRELATED_DATA",
@@ -109,6 +105,12 @@ def _not_filled(
             ),
         ),
     )
+
+
+def _still_waiting(servers: Sequence[str], left: int) -> str:
+    """Which servers wait for that many changes, each of them."""
+    each = "each " if len(servers) > 1 else ""
+    return f"{listed(servers, 'and')} {each}still wait{'s' * (len(servers) == 1)} for {counted(left)}"
 
 
 def _beginnings(server: str, generations: Mapping[str, str | None]) -> tuple[Mapping[str, Any], ...]:
