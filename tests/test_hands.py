@@ -329,7 +329,7 @@ def test_a_server_whose_new_data_claim_less_than_others_have_of_it_is_filled_onc
 def test_a_server_that_gets_level_by_itself_is_not_filled(
     behind: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hands, "ARRIVES", 0.01)
+    monkeypatch.setattr(hands.Initialise, "SETTLES", 0.01)
     repair = initialise()
     steps = tuple(
         replace(step, details={**step.details, IF_BEHIND: True}) if step.repair == "initialise" else step

@@ -254,8 +254,12 @@ def test_whom_a_filled_hub_feeds_is_left_behind_if_others_write_meanwhile() -> N
     assert left_behind(model, fill) == frozenset()
 
 
-def test_what_no_server_holds_no_repair_takes_away() -> None:
-    """s2 waits for 5 and 6; nobody has 5: the session that brings 6 moves the vector of s2 over it."""
+@pytest.mark.parametrize("more", [False, True])
+def test_what_no_server_holds_no_repair_takes_away(more: bool) -> None:
+    """s2 waits for 5 and 6; nobody has 5: the session that brings 6 moves the vector of s2 over it.
+
+    more  there is another server, of which nothing is known: it may have 5
+    """
     lots = [Lot("1", csn(5, 1), csn(5, 1)), Lot("1", csn(6, 1), csn(6, 1))]
     s1 = Server("s1", "1", "G", {"1": Span(csn(1, 1), csn(6, 1))}, SortedLog([csn(1, 1), csn(6, 1)], origin_of), {1})
     s2 = Server("s2", "2", "G", {"1": Span(csn(1, 1), csn(1, 1))}, SortedLog([csn(1, 1)], origin_of))
@@ -268,7 +272,8 @@ def test_what_no_server_holds_no_repair_takes_away() -> None:
         rules=Sending,
         losing=None,
         refuses=unlike,
+        more=more,
     )
     result, after = achieved(model, [{"do": "run", "supplier": "s1", "consumer": "s2"}])
-    assert result.restored == {Lack("s2", 1)} and not result.unsaid
+    assert (result.restored, result.unsaid) == ({Lack("s2", 1)}, {Lack("s2", 0)} if more else set())
     assert Lack("s2", 0) in after.missing()

@@ -177,6 +177,7 @@ class _FromLogs(_Filling):
             rules=rules,
             losing=supplying.losing,
             refuses=supplying.refuses,
+            more=bool(self.situation.not_collected(self.suffix)),
         )
 
     # --- lots
@@ -350,6 +351,7 @@ class _FromEntries(_Filling):
             now={one.server: now_at(case, shown, one) for one in self.replicas},
             time_of=lambda position: self.system.halves(position)[0],
             order_key=lambda origin, time: self.system.order_key(origin, time, 0),
+            more=bool(self.situation.not_collected(self.suffix)),
         )
 
     def _waited_for(self) -> None:

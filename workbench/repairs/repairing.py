@@ -66,7 +66,7 @@ class EndedBadly(Problem):
 
 
 class TurnedAway(EndedBadly):
-    """A server was busy and refused what was asked of it, so that nothing happened: it may be asked again some seconds later."""
+    """A step has to be asked for again some seconds later: a server was busy and refused it, or was changed in the middle of it."""
 
 
 class PlanFailed(EndedBadly):

@@ -104,6 +104,7 @@ class Model:
     saved     lots that were written to a file: whatever becomes of them, they are not lost without a trace
     dead      origins that were forgotten everywhere: nobody will ever send them
     in_time   servers whose clock was set right
+    more      there are servers of which nothing is known: what none of these holds, one of them may hold
     """
 
     lots: list[Lot]
@@ -115,6 +116,7 @@ class Model:
     made: int = 0
     dead: set[str] = field(default_factory=set)
     in_time: set[str] = field(default_factory=set)
+    more: bool = False
 
     def __post_init__(self) -> None:
         lots, self.lots = self.lots, []
@@ -502,7 +504,7 @@ def achieved(before: Model, effects: Sequence[Mapping[str, Any]]) -> tuple[Achie
     without.go_on()
     known = before.given
     # What no server holds, no repair can take away: a session that moves a vector over it hides what nobody would send.
-    somewhere = {lack.lot for lack in held if lack.lot in known}
+    somewhere = set(known) if before.more else {lack.lot for lack in held if lack.lot in known}
     missing = {lack for lack in after.missing() if lack.lot in known}
     now = after.held()
     doomed = without.missing()

@@ -207,6 +207,8 @@ class Initialise(_Plain):
     _STARTED, _STATUS = "nsds5replicaLastInitStart", "nsds5replicaLastInitStatus"
     WATCHED: ClassVar[float] = 3
     """Seconds over which it is seen whether clients write on the server."""
+    SETTLES: ClassVar[float] = 60
+    """Seconds in which a server that gets level by itself gets level: a session that found it busy comes again some time later."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The agreement has to lead to the server whose data is replaced, and to be on."""
@@ -252,10 +254,9 @@ class Initialise(_Plain):
             self._check_own(servers, step)
             yield from super().shortfall(servers, step, memo)
 
-    @staticmethod
-    def _gets_level(servers: PlannedServers, step: Step) -> bool:
+    def _gets_level(self, servers: PlannedServers, step: Step) -> bool:
         """True if the server soon has what its source has now."""
-        end = time.monotonic() + ARRIVES
+        end = time.monotonic() + self.SETTLES
         while (behind := servers.lagging(step, step.details["level"])) and time.monotonic() < end:
             time.sleep(POLL)
         return not behind
@@ -279,10 +280,13 @@ class Initialise(_Plain):
     def _check_own(self, servers: PlannedServers, step: Step) -> None:
         """Raise TurnedAway if its source has later changes of the server than its new data claim: it could send it nothing.
 
-        It has made no change since, so that filling it once more loses nothing.
+        It has made no change since, so that filling it once more loses nothing. The source is read first: what the server makes
+        between two readings is no later change that it lacks.
         """
-        own, vectors = servers.origin(step.suffix, step.server) or "", servers.vectors(step.suffix)
-        mine, there = (vectors.get(name, {}).get(own) for name in (step.server, step.on))
+        own = servers.origin(step.suffix, step.server) or ""
+        there = servers.vectors(step.suffix).get(step.on, {}).get(own)
+        vectors = servers.vectors(step.suffix)
+        mine = vectors.get(step.server, {}).get(own)
         if step.server in vectors and there and there > (mine or ""):
             has = f"{step.on} has its changes up to {there}, and its new data claim {mine or 'none'}"
             do = "let clients write elsewhere, then resume: it is filled once more"

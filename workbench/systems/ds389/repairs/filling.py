@@ -63,23 +63,33 @@ class Initialise:
         """
         if not any(link.supplier == server for link in view.model.links):
             return draft  # it feeds nobody
-        drafts, filled = [draft], {server}
+        drafts, filled, asked, left = [draft], {server}, {server}, set[str]()
         for _ in view.model.servers:
             effects = [effect for one in drafts for step in one.steps for effect in step.effects]
             result, after = achieved(view.model, effects)
+            cut = result.cut - asked
+            behind = cut or left_behind(view.model, effects) - asked
             ways = [
                 link
-                for name in sorted((result.cut or left_behind(view.model, effects)) - filled)
+                for name in sorted(behind)
                 for link in links_to(view, name)
-                if link.supplier in filled and not link.blocked
+                if link.supplier in filled and not link.blocked and (cut or not off(view, link))
             ]
+            left |= behind - cut - {link.consumer for link in ways}
             if not ways:
                 break
             first = min(ways, key=lambda link: (after.servers[link.consumer or ""].origin is None, link.consumer or ""))
-            behind = self._draft(replace(view, model=after), first, first.consumer or "")
-            if result.cut or not behind.refused:
-                drafts.append(behind if result.cut else _if_behind(behind))
-            filled.add(first.consumer or "")
+            consumer = first.consumer or ""
+            another = self._draft(replace(view, model=after), first, consumer)
+            asked.add(consumer)
+            if cut or not another.refused:
+                drafts.append(another if cut else _if_behind(another))
+                filled.add(consumer)
+            else:
+                left.add(consumer)
+        if left:
+            may = f"if clients write meanwhile, {listed(sorted(left))} may get nothing more, and no step of this way mends that"
+            drafts[0] = draft = replace(draft, costs="; ".join(filter(None, (draft.costs, may))))
         if len(drafts) == 1:
             return draft
         return replace(
@@ -178,24 +188,23 @@ class Initialise:
 
 def _if_behind(draft: Draft) -> Draft:
     """The same for a server that is filled only if it does not get level by itself."""
-    steps = [
-        replace(
-            step,
-            says=f"only if {step.server} does not get level by itself: {step.says}",
-            details={**step.details, IF_BEHIND: True},
-            effects=(),
-        )
-        if step.repair == "initialise"
-        else step
-        for step in draft.steps
-    ]
-    only = f"only if {steps[-1].server} stays behind: "
+    server = draft.steps[-1].server
+    only = f"only if {server} stays behind: "
+    steps = []
+    for one in draft.steps:
+        step = replace(one, details={**one.details, IF_BEHIND: True})
+        if one.repair == "initialise":
+            step = replace(step, says=f"only if {server} does not get level by itself: {one.says}", effects=())
+        elif one.repair == "task":
+            step = replace(step, says=f"{one.says}; where it was not filled, that changes nothing")
+        steps.append(step)
     return replace(
         draft,
         says=f"{draft.says} if it stays behind",
         steps=tuple(steps),
         load=only + draft.load,
         downtime=only + draft.downtime,
+        costs=draft.costs and only + draft.costs,
     )
 
 
@@ -365,12 +374,12 @@ def _cleaning_here(view: View, rid: str, server: str) -> Step:
         server=server,
         on=server,
         suffix=view.suffix,
-        says=f"{server} takes replica ID {rid} out of its RUV: it gets changes through a hub alone, which does not pass on that "
-        "it was cleaned",
+        says=f"{server} takes replica ID {rid} out of its RUV: of the collected servers only a hub sends it changes, and hubs do "
+        "not pass on that an ID was cleaned",
         stands_on=f"{server} has no change of {rid} that the plan does not know",
         expects=f"the RUV of {server} does not name {rid} any more",
         risk=f"if a server still makes changes as {rid}, {server} learns of it again from the next one",
-        cannot_undo=f"none is needed: the next change of {rid}, if there is one, brings it back",
+        cannot_undo=f"the RUV of {server} tells no more up to where it had the changes of {rid}",
         commands=(ldapmodify(server),),
         sends=ldif(records),
         details={"records": records, "origin": rid},

@@ -87,8 +87,17 @@ def safe_to_clean(task: CleanTask, servers: Mapping[str, Server]) -> bool:
 
 
 def behind_hubs(shown: Topology, suffix: str | None) -> list[str]:
-    """The servers to which no supplier has an agreement that is on: hubs do not pass on that a replica ID was cleaned."""
-    makers = {one.server for one in shown.replicas if one.suffix == suffix and one.origin is not None}
-    on = (link for link in shown.links if link.suffix == suffix and link.enabled is not False)
-    reached = {link.consumer for link in on if link.supplier in makers}
-    return sorted({one.server for one in shown.replicas if one.suffix == suffix and one.claims} - makers - reached)
+    """The servers that get changes from hubs alone, as far as is known, the nearest first: hubs pass no cleaning on."""
+    mine = [one for one in shown.replicas if one.suffix == suffix and one.claims]
+    makers = {one.server for one in mine if one.origin is not None}
+    on = [link for link in shown.links if link.suffix == suffix and link.enabled is not False]
+    cleaned = {link.consumer for link in on if link.supplier in makers} | makers
+    # An agreement that leads nobody knows where may lead to any of them.
+    found: list[str] = []
+    if any(link.consumer is None and link.supplier in makers for link in on):
+        return found
+    reached = {one.server for one in mine} & cleaned
+    while step := {link.consumer for link in on if link.supplier in reached and link.consumer} - cleaned - {*found}:
+        reached = step & {one.server for one in mine}
+        found += sorted(reached)
+    return found
