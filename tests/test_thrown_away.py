@@ -211,8 +211,12 @@ def test_a_log_that_was_switched_shortly_before_proves_nothing_by_what_it_does_n
     files["s2.agreements.ldif"] += agreement("s2-to-s3", 38903).rstrip("\n") + f"\n{filled}\n"
     switch = answered(60, "cn=config", "").replace(f",{SUFFIX}", "") if silent else ""
     files["s3.access.log"] = "".join(
-        [answered(40, "uid=x,ou=people", csn(1, 2)), switch, answered(61, name, last, replicated=True)]
-        + [answered(70, "uid=x,ou=people", csn(2, 2), replicated=True)]
+        (
+            answered(40, "uid=x,ou=people", csn(1, 2)),
+            switch,
+            answered(61, name, last, replicated=True),
+            answered(70, "uid=x,ou=people", csn(2, 2), replicated=True),
+        )
     )
     lacks = ("unknown", "not_shown") if silent else ("missing", "log_lacks")
     assert verdicts(tmp_path, files)["s3"] == lacks
@@ -330,7 +334,9 @@ def test_what_was_made_again_is_not_said_to_be_missing(added: bool, tmp_path: Pa
     assert ("missing" in told) is not added
 
 
-def deleted(*, on_s2: bool = True, again: bool = False, renamed: bool = False, replaced: bool = False) -> dict[str, Any]:
+def deleted(
+    *, on_s2: bool = True, again: bool = False, renamed: bool = False, replaced: bool = False
+) -> dict[str, Any]:
     """s2 refused a change of an entry that it had deleted before; s1, which made it, deleted the entry after it.
 
     replaced  the data of s1 was replaced by that of s2 after its deletion

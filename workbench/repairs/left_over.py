@@ -88,11 +88,14 @@ def _saving(one: Finding, taken: Taken) -> list[Step]:
 
 
 def _delivered(one: Finding, taken: Taken) -> bool:
-    """True if the others wait for what a server alone holds, and wait for nothing when all is done."""
+    """True if the others wait for what a server alone holds, which keeps its data, and lack nothing when all is done."""
     others = {key for key in taken.after if key[0] != one.server and one.suffix in (None, key[1])}
     waited = any(row["pending"] for key, row in taken.before.items() if key in others)
     left = any(taken.after[key]["missing"] or taken.after[key]["pending"] for key in others)
-    return bool(taken.chosen) and waited and not left and not _saving(one, taken)
+    filled = any(
+        effect["do"] == "initialise" and effect["server"] == one.server for x in taken.steps for effect in x.effects
+    )
+    return bool(taken.chosen) and waited and not left and not filled and not _saving(one, taken)
 
 
 def _told(one: Finding, taken: Taken) -> bool:

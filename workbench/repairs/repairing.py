@@ -66,7 +66,7 @@ class EndedBadly(Problem):
 
 
 class TurnedAway(EndedBadly):
-    """A step has to be asked for again some seconds later: a server was busy and refused it, or was changed in the middle of it."""
+    """A step has to be asked for again some seconds later: a server was busy and refused it, or was written to meanwhile."""
 
 
 class PlanFailed(EndedBadly):

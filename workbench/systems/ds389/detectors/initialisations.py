@@ -97,7 +97,7 @@ def _code(sentence: str) -> str:
 def _aborted(situation: Situation, one: Initialisation, who: str, code: str, told: dict[str, Any]) -> Finding:
     broke = f"the initialisation of {who} by {one.supplier} was aborted{_at(one)}"
     down = one.consumer in situation.topology.down
-    silent = f"; {who} did not answer when it was collected, and to start it does not fill it" if down else ""
+    silent = f"; {who} could not be read when servers were collected, and to start it does not fill it" if down else ""
     fillers = [
         *(["another server"] if _suppliers_unread(situation, one.consumer, told["suffix"]) else []),
         *(["a file"] if filled_from_a_file(situation.case, one.consumer, told["suffix"], one) is None else []),

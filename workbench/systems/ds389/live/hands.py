@@ -208,7 +208,7 @@ class Initialise(_Plain):
     WATCHED: ClassVar[float] = 3
     """Seconds over which it is seen whether clients write on the server."""
     SETTLES: ClassVar[float] = 60
-    """Seconds in which a server that gets level by itself gets level: a session that found it busy comes again some time later."""
+    """Seconds in which a server gets level that does so by itself: a session that found it busy comes again some time later."""
 
     def obstacles(self, servers: PlannedServers, step: Step, begun: bool) -> Iterable[str]:
         """The agreement has to lead to the server whose data is replaced, and to be on."""

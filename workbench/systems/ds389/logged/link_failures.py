@@ -517,7 +517,7 @@ def _not_reached(one: _Failing, down: str | None, live: bool, only: str) -> Caus
         what = f"connection refused, nothing listens at {address}" if refused else "no connection"
         what = f"{what}, {way}" if way else what
         elsewhere = f"; {one.link.consumer} listens at {only} alone (nsslapd-listenhost)" if refused and only else ""
-        asked = f"; {down} did not answer when it was collected" if down else ""
+        asked = f"; {down} could not be read when servers were collected" if down else ""
         says = f"{what}{asked}{elsewhere}: {in_words(code)}"
         return Cause(UNREACHABLE if down else REFUSED, code, says, "consumer down" if down else NO_LISTENER)
     if way:

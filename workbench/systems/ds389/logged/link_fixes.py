@@ -43,7 +43,7 @@ class Agreement:
     """What the commands need of an agreement. `consumer` is the server, or the address if no file tells which server it is.
 
     meant       the address at which the agreement should reach its consumer, where that is another one
-    down        the consumer did not answer when it was collected
+    down        the consumer could not be read when servers were collected
     silent      it takes connections, and does not answer in time
     reads_only  the supplier is a read-only consumer: it keeps no changelog
     locked      the consumer knows the login, and does not let it in: it is locked or inactive there
