@@ -58,7 +58,7 @@ def write_again_first(situation: Situation, consumer: str, suffix: str | None) -
                 saved += f" and from its entries what {counted(unlogged)} made that no log has"
             return step(
                 f"{saved}, initialise {holder} from a server that has what {holder} lacks, then write {them} again",
-                f"only {holder} has {them}, and {holder} itself lacks changes that others have (MISSED_CHANGE)",
+                f"no other collected server has {them}, and {holder} lacks changes itself that others have (MISSED_CHANGE)",
                 f"do not initialise {consumer} from {holder}: {consumer} would lose what {holder} lacks",
             )
     return None

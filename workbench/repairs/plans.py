@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.boundary import printable
-from workbench.model import Finding, Problem
+from workbench.model import Finding, Problem, counted
 
 if TYPE_CHECKING:
     from workbench.diagnosing.situation import Situation
@@ -170,7 +170,7 @@ IF_BEHIND = "if_behind"
 def loss_told(row: Mapping[str, Any]) -> str:
     """What a server would lose, or would never get, in words."""
     loses = "would lose" if row.get("has", True) else "would never get"
-    return f"{row['server']} {loses} {row['count']:,} of origin {row['origin']}, {row['first']} to {row['last']}"
+    return f"{row['server']} {loses} {counted(row['count'])} of origin {row['origin']}, {row['first']} to {row['last']}"
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

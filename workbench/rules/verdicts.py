@@ -103,7 +103,7 @@ RULES = (
     Rule("initialised", PRESENT, "its data came from a server that had the change", G.INITIALISED),
     # Before the rules that take absence for a proof: plug-ins write the same modification under a position of their own.
     Rule("twin", UNKNOWN, "its log has the same modification under another position", G.TWIN),
-    Rule("source_lacks", MISSING, "its data came from a server that lacks the change", G.SOURCE_LACKS),
+    Rule("source_lacks", MISSING, "its data came from a server that did not have the change then", G.SOURCE_LACKS),
     Rule("state_lacks", MISSING, "its entries would carry the change, and do not", G.STATE_LACKS),
     Rule("log_lacks", MISSING, "the log of its operations covers the time and does not name it", G.LOG_LACKS),
     # Changes that plug-ins make stand in no log of operations, and a changelog that is trimmed soon forgets them.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from workbench.model import Problem, counted
+from workbench.model import Problem, counted, listed
 from workbench.repairs.plans import Step, Vectors
 from workbench.repairs.standing import state_of
 from workbench.systems.ds389.live.hands import HANDS, Hand
@@ -128,7 +128,9 @@ class DirectorySite(PlannedServers):
         ahead = self._ahead(suffix, name, first, last)
         return (
             not ahead,
-            f"lacks changes that {', '.join(ahead)} claims" if ahead else "claims all that any server claims",
+            f"lacks changes that {listed(ahead)} claim{'s' * (len(ahead) == 1)}"
+            if ahead
+            else "claims all that any server claims",
         )
 
     def _without_conflicts(self, suffix: str | None, name: str) -> tuple[bool | None, str]:
